@@ -30,9 +30,14 @@ from memci.testing.storage.rows import entry
 from tests.postgres.pooler import Pooler
 from tests.postgres.server import Server
 
+from .alone import alone
+
 CONTEXTS = 8
 """contexts of each client"""
 BODY = b'{"role":"user","content":"%s"}' % (b"some words of a message " * 16)
+
+
+SAID = "some words of a message " * 16
 
 
 def count(text):
@@ -50,7 +55,6 @@ def client(number, make, seconds, begin, results):
         names = [f"client {number} context {i}" for i in range(CONTEXTS)]
         settings = {"window": 4_000, "memory": NullMemory(), "counter": count, "clock": None}
         contexts = [Context.open(storage, name, owner=f"owner {number}", **settings) for name in names]
-        said = "some words of a message " * 16
         turn = 0
         begin.wait()
         until = time.monotonic() + seconds
@@ -58,7 +62,7 @@ def client(number, make, seconds, begin, results):
             context = contexts[turn % CONTEXTS]
             turn += 1
             with Timed(times["append"]):
-                context.append_turn(said, {"role": "assistant", "content": said}, op_id=f"{number}-{turn}")
+                context.append_turn(SAID, {"role": "assistant", "content": SAID}, op_id=f"{number}-{turn}")
             with Timed(times["render"]):
                 context.render()
         for name in names[:4]:
@@ -130,7 +134,6 @@ def grown(make, size, steps, pages):
 
 def costs(server, calls=1_000):
     """Yield what a call costs without waiting, in ms of CPU and bytes of the log: an append, and a bare INSERT."""
-    said = "some words of a message " * 16
 
     def measured(name, call):
         spent, served, written = time.process_time(), server_cpu(), log_position(server.url)
@@ -143,22 +146,22 @@ def costs(server, calls=1_000):
     settings = {"window": 1_000_000, "memory": NullMemory(), "counter": count, "clock": None}  # no compaction
     with closing(PostgresStorage(server.url, schema="costs")) as storage:
         context = Context.open(storage, "one", **settings)
-        turn = said, {"role": "assistant", "content": said}
+        turn = SAID, {"role": "assistant", "content": SAID}
         yield measured("append", lambda number: context.append_turn(*turn, op_id=f"turn {number}"))
         yield measured("render", lambda _number: context.render())
     with psycopg.connect(server.url, autocommit=True) as plain:
         plain.execute("CREATE TABLE bare (id bigserial PRIMARY KEY, body bytea)")
         insert = "INSERT INTO bare (body) VALUES (%b), (%b)"
-        yield measured("bare INSERT", lambda _number: plain.execute(insert, (said.encode(), said.encode())))
+        yield measured("bare INSERT", lambda _number: plain.execute(insert, (SAID.encode(), SAID.encode())))
 
 
 def server_cpu():
-    """Return the seconds of CPU of all processes of Postgres that run."""
+    """Return the seconds of CPU of all processes of Postgres that run, and of the sessions that ended."""
     ticks = 0
     for stat in Path("/proc").glob("[0-9]*/stat"):
         with suppress(OSError):
             name, _, rest = stat.read_text().rpartition(")")
-            ticks += sum(map(int, rest.split()[11:13])) if name.endswith("(postgres") else 0
+            ticks += sum(map(int, rest.split()[11:15])) if name.endswith("(postgres") else 0
     return ticks / os.sysconf("SC_CLK_TCK")
 
 
@@ -186,7 +189,7 @@ def main():
     order = parser.parse_args()
     commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=True).stdout
     print(f"{commit.strip()}, {os.cpu_count()} cores, {platform.platform()}, Python {platform.python_version()}")
-    report = {"appends": [], "costs": [], "growth": []}
+    report = {"appends": [], "alone": [], "costs": [], "growth": []}
     with (
         tempfile.TemporaryDirectory(prefix="memci-") as folder,
         Server(fsync=True) as server,
@@ -202,7 +205,10 @@ def main():
                 make().close()
                 report["appends"].append({"store": name, **rate(clients, make, order.seconds)})
                 print(json.dumps(report["appends"][-1]), flush=True)
+        for clients in order.clients:
+            report["alone"].append(alone(server, clients, order.seconds, SAID, count, server_cpu))
         report["costs"] += costs(server)
+        print(*map(json.dumps, report["alone"]), sep="\n", flush=True)
         print(*map(json.dumps, report["costs"]), sep="\n", flush=True)
         makes = {
             "SQLite": (partial(SQLiteStorage, file), lambda: file.stat().st_size),

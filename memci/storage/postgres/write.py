@@ -207,7 +207,7 @@ def erase(run_rows: Run, erasure: Erasure, follow: Callable[[Transition, Place],
     """Remove what *erasure* names; *follow* writes its transitions. O(rows that go)."""
     gone = dict.fromkeys(_TABLES, 0)
     places = _Places(run_rows)
-    for context in erasure.contexts:
+    for context in sorted(erasure.contexts):  # in one order, so that two erasures do not wait for each other
         places.of(context)
         run_rows(_DELETE_TICKETS, key_of(context))
         forks = run_rows(_SELECT_FORKS, key_of(context))

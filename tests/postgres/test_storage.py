@@ -365,6 +365,25 @@ def test_no_byte_of_what_was_erased_is_in_the_tables(storage, server):
     assert bodies_of(storage, "b") == [b"stays"]
 
 
+def test_erasures_lock_contexts_in_one_order(storage, postgres_url):
+    """One that has to wait for its first context holds none of the others: two of them never wait for each other."""
+    url, _, schema = postgres_url.partition("&schema=")
+    lock = f'SELECT id FROM "{schema}".context WHERE id = %s FOR UPDATE'
+    waiting = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE %s"
+    for name in ("a", "b"):
+        append(storage, name, b"1")
+    with psycopg.connect(url) as other, ThreadPoolExecutor(1) as pool:
+        other.execute(lock, ("a",))
+        erased = pool.submit(storage.erase, Erasure(contexts=("b", "a")))
+        while not storage.database.read_rows(waiting, f"%{schema}%")[0][0]:
+            assert not erased.done()
+
+        assert other.execute(lock + " NOWAIT", ("b",)).fetchall() == [("b",)]
+        other.rollback()
+
+        assert erased.result().contexts == 2
+
+
 def test_many_processes_may_make_the_store_at_once(postgres_url):
     """Of eight that open a schema that is not there, one makes it, and all can use it."""
     with ThreadPoolExecutor(8) as pool:

@@ -71,6 +71,26 @@ def client(number, make, seconds, begin, results):
     results.put(times)
 
 
+def committing(number, make, seconds, begin, results):
+    """Commit turns that are ready, for *seconds*: what the stores take of clients that do nothing else."""
+    times, turn = [], 0
+    with closing(make()) as storage:
+        records = [
+            ContextRecord(f"ready {number} {i}", f"owner {number}", "{}", "{}", revision=0) for i in range(CONTEXTS)
+        ]
+        begin.wait()
+        until = time.monotonic() + seconds
+        while time.monotonic() < until:
+            before = records[turn % CONTEXTS]
+            after = before._replace(head=before.head + 2, revision=before.revision + 1)
+            made = Transition(before.head, after, (entry(before.head, BODY), entry(before.head + 1, BODY)))
+            with Timed(times):
+                storage.commit(made)
+            records[turn % CONTEXTS] = after
+            turn += 1
+    results.put({"commit": times})
+
+
 class Timed:
     def __init__(self, kept):
         self._kept = kept
@@ -82,11 +102,11 @@ class Timed:
         self._kept.append(time.perf_counter() - self._begun)
 
 
-def rate(clients, make, seconds):
+def rate(clients, make, seconds, work=client):
     """Return appends a second of all *clients*, and quantiles in ms."""
     processes = get_context("fork")
     results, begin = processes.Queue(), processes.Barrier(clients)
-    running = [processes.Process(target=client, args=(i, make, seconds, begin, results)) for i in range(clients)]
+    running = [processes.Process(target=work, args=(i, make, seconds, begin, results)) for i in range(clients)]
     for each in running:
         each.start()
     reports = [results.get() for _ in running]
@@ -94,7 +114,7 @@ def rate(clients, make, seconds):
         each.join()
     merged = {kind: [value for report in reports for value in report[kind]] for kind in reports[0]}
     figures = {f"{kind} {name}": quantile(merged[kind], share) for kind in merged for name, share in SHARES}
-    return {"clients": clients, "appends/s": len(merged["append"]) / seconds, **figures}
+    return {"clients": clients, "appends/s": len(next(iter(merged.values()))) / seconds, **figures}
 
 
 SHARES = (("p50", 0.5), ("p99", 0.99))
@@ -189,7 +209,7 @@ def main():
     order = parser.parse_args()
     commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=True).stdout
     print(f"{commit.strip()}, {os.cpu_count()} cores, {platform.platform()}, Python {platform.python_version()}")
-    report = {"appends": [], "alone": [], "costs": [], "growth": []}
+    report = {"appends": [], "ready": [], "alone": [], "costs": [], "growth": []}
     with (
         tempfile.TemporaryDirectory(prefix="memci-") as folder,
         Server(fsync=True) as server,
@@ -204,7 +224,8 @@ def main():
             ):
                 make().close()
                 report["appends"].append({"store": name, **rate(clients, make, order.seconds)})
-                print(json.dumps(report["appends"][-1]), flush=True)
+                report["ready"].append({"store": name, **rate(clients, make, order.seconds, committing)})
+                print(json.dumps(report["appends"][-1]), json.dumps(report["ready"][-1]), sep="\n", flush=True)
         for clients in order.clients:
             report["alone"].append(alone(server, clients, order.seconds, SAID, count, server_cpu))
         report["costs"] += costs(server)

@@ -63,7 +63,7 @@ def forget_everywhere(storage: Storage, gone: Mapping[str, Collection[int] | Non
                     except KeyMissing:
                         if pages is not None:
                             raise
-                        _drop(owner)  # without its key nobody can read it, and the context is to go
+                        forget(owner, Scope())  # without its key nobody can read it, and the context is to go
                     if not owner.pages.has_context():
                         forget(owner, Scope())
 
@@ -79,9 +79,11 @@ def forget(owner: Owner, scope: Scope) -> Forgotten:
 
     All of an owner goes unread, though its key be gone or a row be damaged. The lock is held. O(its pages + the index).
     """
-    if scope == Scope():
-        return _drop(owner)
-    owner.refresh()
+    whole = scope == Scope()
+    if whole:
+        owner.nr = owner.read_state()[0]
+    else:
+        owner.refresh()
     context, indexes = scope.context, scope.pages
     if not owner.nr or (
         indexes is not None
@@ -89,10 +91,9 @@ def forget(owner: Owner, scope: Scope) -> Forgotten:
         and not any(each.context == context and each.index in indexes for each in owner.jobs.savings())
     ):
         return Forgotten()
-    with owner.change():
-        owner.disorder()
+    with owner.store.change() if whole else owner.change():
         pages = owner.pages.ids(context, indexes)
-        derived = owner.items.derived(pages)
+        derived = [] if whole else owner.items.derived(pages)
         owner.passages.remove(pages)
         for page in pages:
             owner.pages.remove(page)
@@ -104,29 +105,14 @@ def forget(owner: Owner, scope: Scope) -> Forgotten:
         if indexes is None:
             owner.pages.forget_context(context)
         owner.store.purge()
-        owner.outdate()
+        if not whole:
+            owner.disorder()
+            owner.outdate()
+    if whole:
+        owner.store.owners.drop(owner.name)
     facts.forget_texts()
     knowledge.forget_texts()
     return Forgotten(len(pages), len(derived), scrubbed=False)
-
-
-def _drop(owner: Owner) -> Forgotten:
-    """Remove the whole memory of an owner, unread. The lock is held. O(its pages)."""
-    if not owner.read_state()[0]:
-        return Forgotten()
-    with owner.store.change():
-        owner.nr = owner.read_state()[0]
-        pages, derived = owner.pages.ids(), owner.items.count()
-        owner.passages.remove(pages)
-        for page in pages:
-            owner.pages.remove(page)
-        owner.jobs.forget(None, None)
-        owner.pages.forget_context(None)
-        owner.store.purge()
-    owner.store.owners.drop(owner.name)
-    facts.forget_texts()
-    knowledge.forget_texts()
-    return Forgotten(len(pages), derived, scrubbed=False)
 
 
 def _bare(owner: Owner, pages: Collection[int], kinds: Collection[int]) -> None:

@@ -4,7 +4,10 @@
     agent/                        a folder: one that is there, or the name ends in /
     postgresql://ada@db/agents    a schema of a Postgres database
 
-If the environment has a key (`encrypted.environment`), encrypted stores and new ones are opened with it. A plain one is
+    MEMCI_KEY         the key of encrypted stores: 64 hexadecimal digits; or several, of which the first one encrypts
+    MEMCI_KEY_FILE    a file that holds them
+
+If the environment has a key, encrypted stores and new ones are opened with it. A plain one is
 only read then: else somebody who puts one plain context into a store would get all that is said there afterwards.
 This module knows nothing of what a store holds.
 """
@@ -13,13 +16,15 @@ import os
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TypeGuard
+from typing import Final, TypeGuard
 from urllib.parse import urlsplit
 
-from ..errors import CorruptRecord
-from .encrypted.environment import keys_of_environment
+from ..errors import CorruptRecord, InvalidSetting
 from .protocol import ContextRecord, Storage
 from .sqlite.store import SQLiteStorage
+
+_VALUE: Final = "MEMCI_KEY"
+_FILE: Final = "MEMCI_KEY_FILE"
 
 
 def open_store(place: str | os.PathLike[str], *, read_only: bool = False) -> Storage:
@@ -31,7 +36,7 @@ def open_store(place: str | os.PathLike[str], *, read_only: bool = False) -> Sto
         KeyMissing: If it is encrypted, and the environment has no key.
         StorageError: If it can't be opened.
     """
-    keys = keys_of_environment()
+    keys = _keys()
     storage = open_plain(place, read_only=read_only)
     try:
         first: Sequence[ContextRecord] = ()
@@ -83,3 +88,24 @@ def name_of(place: str) -> str:
     if not is_url(place):
         return Path(place).name
     return urlsplit(place).path.strip("/") or "postgresql"
+
+
+def _keys() -> Sequence[bytes] | None:
+    """Return the keys that the environment names, None if it names none.
+
+    Raises:
+        InvalidSetting: If it names them in two ways, if they can't be read, or if they are no keys.
+    """
+    value, path = os.environ.get(_VALUE), os.environ.get(_FILE)
+    if not value and not path:
+        return None
+    if value and path:
+        raise InvalidSetting(_FILE, f"{_VALUE} is set, too: set one of them")
+    name = _FILE if path else _VALUE
+    try:
+        words = (Path(path).read_text("ascii") if path else value or "").split()
+    except (OSError, ValueError) as error:
+        raise InvalidSetting(name, f"the key can't be read: {type(error).__name__}") from None
+    if not words or any(len(word) != 64 or not set(word) <= set("0123456789abcdefABCDEF") for word in words):
+        raise InvalidSetting(name, "expected 64 hexadecimal digits, as from secrets.token_hex(32)")
+    return [bytes.fromhex(word) for word in words]

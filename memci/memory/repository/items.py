@@ -119,10 +119,6 @@ class ItemTable(OwnerTable):
         )
         return [self._unseal(body, kind, id_) for id_, body in rows]
 
-    def count(self) -> int:
-        """Return how many items there are. O(items)."""
-        return self._store.read_value("SELECT count(*) FROM memory_item WHERE owner = ?", self._owner.nr) or 0
-
     def all_there(self, ids: Collection[int]) -> bool:
         """Return whether all items are still there. O(ids)."""
         return len(ids) == (self._store.read_value(_COUNT, json.dumps(list(ids))) or 0)

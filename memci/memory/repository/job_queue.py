@@ -136,7 +136,7 @@ class JobQueue(OwnerTable):
         """Let a fact wait to be saved until its page is known. Return False if too many wait."""
         if len(self.savings()) >= MOST:
             return False
-        text = self._seal(saving.text, "fact to be saved", *_place(saving))
+        text = self._seal(saving.text, "fact to be saved", saving.context, saving.index)
         body = json.dumps(saving._replace(text=text)[1:], ensure_ascii=False)
         self._store.execute(_SAVE, self._owner.nr, SAVE, body, self._owner.nr, SAVE)
         return True
@@ -145,7 +145,7 @@ class JobQueue(OwnerTable):
         """Return the facts that wait to be saved, the oldest first."""
         rows = self._store.read_rows(_SAVES, self._owner.nr) if self._there else []
         kept = [Saving(id_, *json.loads(body)) for id_, body in rows]
-        return [each._replace(text=self._unseal(each.text, "fact to be saved", *_place(each))) for each in kept]
+        return [each._replace(text=self._unseal(each.text, "fact to be saved", *each[1:3])) for each in kept]
 
     def take(self, saving: Saving) -> bool:
         """Remove a fact that waits to be saved, and return whether it was still there."""
@@ -171,11 +171,6 @@ def savers(store: MemoryStore, context: str) -> list[str]:
     """Return the names of the owners for whom a fact of *context* waits to be saved. O(facts that wait)."""
     rows = store.read_rows(_ALL_SAVES) if store.has_jobs else []
     return list(dict.fromkeys(name for name, body in rows if json.loads(body)[0] == context))
-
-
-def _place(saving: Saving) -> tuple[str | int, ...]:
-    """Return what the text of *saving* is bound to."""
-    return saving.context, saving.index, saving.about, repr(saving.at)
 
 
 def _pause(times: int) -> float:

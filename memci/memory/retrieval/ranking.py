@@ -145,7 +145,8 @@ def rank(
     terms |= dict.fromkeys(query.framing.intersection(terms), rule.framing)
     found = bm25(terms, postings, layout, saturation=rule.saturation, spread=rule.spread)
     if vectors is not None:
-        found += rule.vectors * max(_deviation(found, len(layout)), _FAINT) * _unusual(vectors, layout)
+        spread = float(found[layout.columns.role >= 0].std())  # -1: no passage is there
+        found += rule.vectors * max(spread, _FAINT) * _unusual(vectors, layout)
     people = {number for term in query.terms for number in layout.people(term)}
     present = layout.said_by(people) if people else None
     fit = 0.0
@@ -200,12 +201,6 @@ def _fit(found: Floats, present: NDArray[np.bool_]) -> float:
     """Return by how much the best score of those who are *present* is above the best of the others (logarithms)."""
     named, others = (found * present).max(initial=0), (found * ~present).max(initial=0)
     return math.log((named + 0.05) / (others + 0.05))
-
-
-def _deviation(found: Floats, passages: int) -> float:
-    """Return the standard deviation of the scores of so many *passages*; positions without a passage have 0."""
-    mean = float(found.sum(dtype=np.float64)) / passages
-    return math.sqrt(max(float(np.square(found, dtype=np.float64).sum()) / passages - mean * mean, 0.0))
 
 
 def _unusual(vectors: NDArray[np.float32], layout: Layout) -> Floats:

@@ -119,5 +119,6 @@ _ENVIRONMENT.filters |= {
     "marked": marked,
     "day": day,
     "n": lambda value: f"{value:,}",
+    "many": lambda count, noun: f"{count:,} {noun}{'' if count == 1 else 's'}",
 }
 _ENVIRONMENT.globals |= {"link": link, "live": True, "anchor": ""}

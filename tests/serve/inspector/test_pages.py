@@ -20,6 +20,7 @@ from memci.serve.inspector.page_story import PageStory
 from memci.serve.inspector.standalone import standalone
 from memci.serve.inspector.timeline import window_sizes
 from memci.serve.inspector.views import Views
+from memci.storage.audit import audit
 from tests.serve.inspector.prepared import HOSTILE, LONG, NAME, long_store, prepared
 
 PATHS = ("/window", "/request", "/pages", "/page", "/search", "/why", "/costs")
@@ -140,6 +141,24 @@ def test_conversations_are_found_by_their_beginning_and_owner(client):
     assert "allergy" not in client.get("/", params={"q": "travel"}).text
     assert "No conversation is like this" in client.get("/", params={"owner": "nobody"}).text
     assert client.get("/window", params={"id": "nobody"}).status_code == 404
+
+
+def test_a_store_with_one_message_is_shown_without_what_it_lacks():
+    """One of a thing is not many, a log is a table of times, and figures that would all be 0 are left out."""
+    storage = EphemeralStorage()
+    Context.open(storage, "new", window=4_000).append_turn("Hello.")
+    audit(storage, "export", context="new")
+
+    with TestClient(app(storage), base_url="http://localhost") as opened:
+        shown = {path: opened.get(path, params={"id": "new", "owner": "new"}).text for path in ("/", *PATHS, "/memory")}
+        health = opened.get("/health").text
+
+    assert "1 message · 1 page ·" in shown["/window"]
+    assert "No call was reported" in shown["/costs"]
+    assert "This memory knows no page yet" in shown["/memory"]
+    assert 'class="figures"' not in shown["/costs"] + shown["/memory"]
+    assert "fork of" not in shown["/"]
+    assert re.search(r">\d{4}-\d\d-\d\d \d\d:\d\d</td><th[^>]*>export</th>", health)
 
 
 def test_a_file_stands_alone(storage):

@@ -60,12 +60,12 @@ class MemoryClient:
         load_numpy(memory, read_only=read_only)
         self._models = models
         self._memory = memory
-        self._jobs: JobRunner | None = memory if isinstance(memory, JobRunner) else None
-        """the memory, if it may have a model"""
         self._made = made
         self._owned = memory is None
         self._lock = lock
-        self._read_only = read_only
+        self.off = isinstance(memory, NullMemory)
+        """whether there is no memory"""
+        self._feeds = not (self.off or read_only)
         self._as_of = as_of
         self._closed = False
         self._feed: MemoryFeed | None = None
@@ -79,11 +79,6 @@ class MemoryClient:
         self.touched = time.monotonic()
         self._job_worker = JobWorker(self)
 
-    @property
-    def off(self) -> bool:
-        """Whether there is no memory (`NullMemory`)."""
-        return isinstance(self._memory, NullMemory)
-
     def follow(self, storage: Storage, window: Window) -> None:
         """Feed the pages of *window* from now on: the context was read again."""
         self._place, self._feed, self._record = (storage, window), None, window.record
@@ -96,7 +91,7 @@ class MemoryClient:
         worker.submit(self)
 
     def _postpone(self) -> None:
-        if self._place is not None and not self.off and not self._read_only:
+        if self._place is not None and self._feeds:
             every = 1 if self.has_model else BATCH  # of the page numbers: a context may be open for one page only
             self.due = (self._place[1].record.next_page // every + 1) * every
 
@@ -134,7 +129,7 @@ class MemoryClient:
         if self.off:
             return Recollection(query.text)
         feed = self._open_feed()
-        if not self._read_only:
+        if self._feeds:
             feed.send(_ALL)
         window = feed.window
         whole = (
@@ -152,19 +147,16 @@ class MemoryClient:
 
     def send_state_changes(self) -> bool:
         """Send the state changes of pages to the memory; return whether that succeeded, otherwise it is done later."""
-        if self.off or self._read_only:
-            return True
         try:
-            self._open_feed().send_state_changes()
+            if self._feeds:
+                self._open_feed().send_state_changes()
         except StorageError:
             return False
         return True
 
     def hand_over(self) -> None:
         """Feed the memory all that waits, and let what is whole in the window enter its tiers."""
-        if self.off or self._read_only:
-            return
-        handed = self._open_feed().hand_over()
+        handed = self._feeds and self._open_feed().hand_over()
         if handed and isinstance(self.memory, HasTiers) and self.memory.overdue():
             self.memory.maintain()  # the worker had no time to
 
@@ -176,7 +168,7 @@ class MemoryClient:
 
     def flush(self) -> None:
         """Feed the memory all pages that wait (see `MemoryFeed.send`). O(pages that wait)."""
-        if not self.off and not self._read_only:
+        if self._feeds:
             self._open_feed().retry()
             self._open_feed().send(_ALL)
 
@@ -187,30 +179,34 @@ class MemoryClient:
 
     def maintain(self) -> None:
         """Let the memory do what is due, with its model if it has one. O(pages and jobs that wait)."""
-        if self.off or self._read_only:
+        if not self._feeds:
             return
         self.memory.maintain()
-        if self._jobs is not None and self._jobs.has_model:
-            while self._jobs.run_job():
+        if (jobs := self._jobs) is not None:
+            while jobs.run_job():
                 pass
             self.memory.maintain()
 
     @property
     def has_model(self) -> bool:
         """Whether a model improves what the memory knows."""
-        if self._memory is None:
-            return self._models
-        return self._jobs is not None and self._jobs.has_model
+        return self._models if self._memory is None else self._jobs is not None
+
+    @property
+    def _jobs(self) -> JobRunner | None:
+        """The memory, if it was made and has a model."""
+        memory = self._memory
+        return memory if isinstance(memory, JobRunner) and memory.has_model else None
 
     def run_job(self) -> bool:
         """Let the memory's model do one job; return whether another one is due. Called while no caller waits."""
-        if self._closed or self._jobs is None:
-            return False
-        return self._jobs.run_job(self._settle)
+        jobs = None if self._closed else self._jobs
+        return jobs is not None and jobs.run_job(self._settle)
 
     def summaries(self, indexes: Sequence[int]) -> Mapping[int, Summary]:
         """Return the summaries that a model made of pages of the window or the Contents Page, where there are any."""
-        if not indexes or self._jobs is None or not self._jobs.has_model:
+        jobs = self._jobs
+        if not indexes or jobs is None:
             return {}
         try:
             feed = self._open_feed()
@@ -218,7 +214,7 @@ class MemoryClient:
             """the pages by the context whose they are in the memory: numbers are the same in a fork"""
             for context, index in feed.keys(feed.rows(indexes).values()).values():
                 names.setdefault(context, []).append(index)
-            found = (self._jobs.summaries(context, own) for context, own in names.items())
+            found = (jobs.summaries(context, own) for context, own in names.items())
             return {index: summary for each in found for index, summary in each.items()}
         except StorageError as error:
             _LOG.debug("pages are listed with extracted summaries: %s", type(error).__name__)
@@ -235,7 +231,6 @@ class MemoryClient:
         """The memory itself, made now if it was not needed yet."""
         if self._memory is None:
             self._memory = self._made()
-            self._jobs = self._memory if isinstance(self._memory, JobRunner) else None
         return self._memory
 
     def close(self) -> None:

@@ -59,7 +59,8 @@ class SyncLog:
             start = 0 if whole else self._start(digests)
         if start == 0 and (at := self._differs(digests)) is not None:
             row = reader.page_of(self._seqs[at], window.record)
-            raise Diverged(front + _position(messages[:at]), row.turn - 1 if row.turn else None)
+            items = (len(a.native.items) - a.native.joins if isinstance(a, Enveloped) else 1 for a in messages[:at])
+            raise Diverged(front + sum(items), row.turn - 1 if row.turn else None)
         return messages[len(self._digests) - start :]
 
     def _differs(self, digests: Sequence[bytes], start: int = 0) -> int | None:
@@ -82,8 +83,3 @@ class SyncLog:
         ends = range(max(0, len(stored) - len(digests)), len(stored))
         found = next((at for at in ends if self._differs(digests, at) is None and any(stored[at:])), len(stored))
         return 0 if found == len(stored) and len(digests) > 1 and stored[:1] == digests[:1] else found
-
-
-def _position(before: Sequence[Message]) -> int:
-    """Return how many items of the caller's list hold the messages *before*."""
-    return sum(len(each.native.items) - each.native.joins if isinstance(each, Enveloped) else 1 for each in before)

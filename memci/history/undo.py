@@ -13,8 +13,6 @@ changes; the writer commits it. It knows nothing of how a change is committed.
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
-from operator import itemgetter
-from typing import NamedTuple
 
 from ..chapters.contents import ContentsPage
 from ..errors import InvalidSetting, PageNotFound
@@ -26,21 +24,12 @@ from ..window.window import Window
 from .reader import GONE, Reader
 
 
-class Undo(NamedTuple):
-    """What changes when the newest interaction is taken back."""
-
-    transition: Transition
-    pages: frozenset[int]
-    """the pages that leave the window and the Contents Page"""
-    contents: ContentsPage
-    """the Contents Page without them"""
-    messages: list[Message]
-    """the messages that were taken back, in order"""
-
-
-def undone(storage: Storage, window: Window, reader: Reader) -> Undo:
+def undone(
+    storage: Storage, window: Window, reader: Reader
+) -> tuple[Transition, frozenset[int], ContentsPage, list[Message]]:
     """Return what changes when the newest interaction of *window* is taken back; PageNotFound if there is none.
 
+    With it come the pages that leave the window, the Contents Page without them, and their messages, in order.
     O(pages behind it + its messages).
     """
     record = window.record
@@ -52,12 +41,9 @@ def undone(storage: Storage, window: Window, reader: Reader) -> Undo:
     )
     state = replace(window.state, undone=window.state.undone + len(pages)).without(pages).posting(pages)
     after = window.changed(state)._replace(open_page=None)
-    return Undo(
-        Transition(record.head, after, pages=marked),
-        pages,
-        window.contents.without(pages, state.nonce, window.weigh),
-        [message for _, message in sorted(((entry.seq, message) for entry, message in entries), key=itemgetter(0))],
-    )
+    contents = window.contents.without(pages, state.nonce, window.weigh)
+    messages = [message for _, message in sorted(entries, key=lambda entry: entry[0].seq)]
+    return Transition(record.head, after, pages=marked), pages, contents, messages
 
 
 def popped(storage: Storage, window: Window) -> tuple[Transition, Message]:

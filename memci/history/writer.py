@@ -298,10 +298,10 @@ class Writer:
     def undo(self) -> list[Message]:
         """Take back the newest interaction and return its messages (see `undone`)."""
         window = self._window
-        undo = undone(self._storage, window, self._reader)
-        self._commit(undo.transition, undo.contents if undo.contents != window.contents else None)
-        window.forget(undo.pages, undo.contents, undo.transition.record)
-        return undo.messages
+        transition, pages, contents, messages = undone(self._storage, window, self._reader)
+        self._commit(transition, contents if contents != window.contents else None)
+        window.forget(pages, contents, transition.record)
+        return messages
 
     def pop(self) -> Message:
         """Take back the newest message and return it (see `popped`). The window is to be read again then."""

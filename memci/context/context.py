@@ -25,7 +25,7 @@ from datetime import UTC, datetime
 from functools import partial
 from inspect import iscoroutinefunction
 from itertools import islice
-from time import monotonic
+from time import monotonic, time
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from .. import formats
@@ -77,7 +77,7 @@ Store = str | os.PathLike[str] | Storage
 
 def system_clock() -> datetime:
     """Return the time in UTC, to the second."""
-    return datetime.now(UTC).replace(microsecond=0)
+    return datetime.fromtimestamp(int(time()), UTC)
 
 
 class _Parts(NamedTuple):

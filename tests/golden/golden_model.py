@@ -46,7 +46,7 @@ def prompted(talk: Talk, folder: Path) -> dict[str, str]:
     scribe = Scribe()
     with closing(SQLiteStorage(folder / "agent.db", durability="fast")) as storage:
         with closing(TieredMemory(storage, owner="anna")) as usual:
-            rules = soon(usual.rules)
+            rules = soon(usual.session.rules)
         memory = TieredMemory(storage, owner="anna", rules=rules, chat=scribe, clock=lambda: NOW)
         for start in range(0, TURNS, 2):
             settings = {"system": talk.system, "window": 2_000, "never_recalled": 2, "nonce": NONCE}

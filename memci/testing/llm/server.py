@@ -22,7 +22,6 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Event, Lock, Thread
-from types import TracebackType
 from typing import Any
 
 from ...memory.retrieval.embedders import Embedder
@@ -213,9 +212,7 @@ class ModelServer:
     def __enter__(self) -> "ModelServer":
         return self.start()
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
         """Stop. An error in the script's own function is raised here, if nothing else was raised."""
         self.close()
         if self._mistakes and error is None:

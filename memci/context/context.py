@@ -18,6 +18,7 @@ import builtins
 import copy
 import os
 import threading
+import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, closing, nullcontext, suppress
 from dataclasses import replace
@@ -25,7 +26,6 @@ from datetime import UTC, datetime
 from functools import partial
 from inspect import iscoroutinefunction
 from itertools import islice
-from time import monotonic, time
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from .. import formats
@@ -77,7 +77,7 @@ Store = str | os.PathLike[str] | Storage
 
 def system_clock() -> datetime:
     """Return the time in UTC, to the second."""
-    return datetime.fromtimestamp(int(time()), UTC)
+    return datetime.fromtimestamp(int(time.time()), UTC)
 
 
 class _Parts(NamedTuple):
@@ -535,7 +535,7 @@ class Context:
             if known is None and (window.crowded or self._parts.renderer.cold or writer.due):
                 self._parts.renderer.after_append()
             client = self._client
-            client.touched = monotonic()
+            client.touched = time.monotonic()
             if window.record.next_page >= client.due:
                 client.submit()
             if writer.preparable:

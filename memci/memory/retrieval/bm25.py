@@ -55,7 +55,9 @@ def bm25(
             tf[-1] = 0
         having = np.flatnonzero(tf != 0)  # of booleans, numpy finds them ten times as fast
         here = tf[having]
-        cost = saturation * (1 + spread * at.lecture[having] * np.maximum(at.length[having] / ENOUGH - 1, 0))
+        cost: Floats | float = saturation
+        if layout.lecturing:
+            cost *= 1 + spread * at.lecture[having] * np.maximum(at.length[having] / ENOUGH - 1, 0)
         scores[having] += idf * (saturation + 1) * here / (here + cost)
         tf[having] = 0
     return scores[:-1] / max(total, 1e-6)

@@ -38,6 +38,9 @@ def bm25(
     borrowing = (after, before, after2, before2)  # row by row of `lent`: which passage borrows from here
     scores = np.zeros(size + 1, np.float32)
     tf = np.zeros(size + 1, np.float32)  # the last one is for "no neighbour", position -1
+    costs = None
+    if layout.lecturing:
+        costs = saturation * (1 + spread * at.lecture * np.maximum(at.length / ENOUGH - 1, 0))
     total = 0.0
     for term, weight in weights.items():
         positions, frequencies = postings.get(term, _NOWHERE)
@@ -55,9 +58,7 @@ def bm25(
             tf[-1] = 0
         having = np.flatnonzero(tf != 0)  # of booleans, numpy finds them ten times as fast
         here = tf[having]
-        cost: Floats | float = saturation
-        if layout.lecturing:
-            cost *= 1 + spread * at.lecture[having] * np.maximum(at.length[having] / ENOUGH - 1, 0)
+        cost = saturation if costs is None else costs[having]
         scores[having] += idf * (saturation + 1) * here / (here + cost)
         tf[having] = 0
     return scores[:-1] / max(total, 1e-6)

@@ -118,13 +118,13 @@ def levels(
         more     = economy, not known, no ceiling chosen: grow / 600, at least 1, at most 1.75; else 1
         ceiling  = more times the given one, at most (budget - fixed) / 4; economy that forgets: a third
         room     = budget - fixed - ceiling
+        least    = 1.1 M - fixed - min(contents, 0.8 ceiling): no page leaves, cold or warm, that would leave less
         floor    = economy: min(4,000, room / 3) if known, else room / 10; balanced: room / 2
                    with uses and gaps: min(4,800, 0.85 room), balanced: at least room / 2
-                   known: at least min(1.1 M - fixed - ceiling, room / 2)
-        trigger  = economy and known: fixed + ceiling + floor + max(floor, √(2 (w - r) (floor + ceiling) grow / r)),
-                   at least 1.1 M; else the budget
+                   at least min(least, room / 2)
+        trigger  = economy and known: fixed + ceiling + floor + max(floor, √(2 (w - r) (floor + ceiling) grow / r));
+                   else the budget
         cold     = economy: 0.4 room / more, 0 if it forgets; balanced: 0.5 room, min(4,000, 0.15 room) if it forgets
-        least    = 1.1 M - fixed - min(contents, 0.8 ceiling): no page leaves, cold or warm, that would leave less
 
     The square root is the size at which the cost of a compaction, (w - r) (floor + ceiling) spread over the calls until
     the next one, equals what carrying the pages costs until then, r for each token and call: the classic order quantity
@@ -144,26 +144,25 @@ def levels(
     if share is not None:
         room = max(0, budget - fixed - ceiling)
         return Levels(budget, int((1 - share) * room), None, False, ceiling, 0, f"a share of {share:g} leaves")
-    economy, known, least = preset == "economy", use.uses >= KNOWN, _SLACK * pricing.minimum
+    economy, known = preset == "economy", use.uses >= KNOWN
     forgets = known and use.gaps >= GAPS and use.far <= FAR * use.uses
     more = min(_MORE, max(1.0, use.grow / _LARGE)) if economy and not known and not chosen else 1.0
     if economy:
         ceiling = ceiling // _LISTED if forgets else int(max(ceiling, min(more * ceiling, (budget - fixed) / 4)))
     room = max(0, budget - fixed - ceiling)
+    least = max(0, int(_SLACK * pricing.minimum) - fixed - min(contents, int(_FOLDED * ceiling)))
     floor = (min(_FEW, room / 3) if known else 0.1 * room) if economy else 0.5 * room
     if use.uses and use.gaps:
         floor = max(floor, min(_LONG, _TASK * room))
-    if known:
-        floor = max(floor, min(least - fixed - ceiling, room / 2))
+    floor = max(floor, min(least, room / 2))
     trigger: float = budget
     if economy and known:
         saved = max(0.0, pricing.write - pricing.read) / max(pricing.read, 0.01)
         spread = sqrt(2 * saved * (floor + ceiling) * use.grow)
-        trigger = min(budget, max(least, fixed + ceiling + floor + max(floor, spread)))
+        trigger = min(budget, fixed + ceiling + floor + max(floor, spread))
     cold = (0.4 / more if economy else 0.5) * room
     if forgets:
         cold = 0 if economy else min(_FEW, _AFTER * room)
-    kept = max(0, int(least) - fixed - min(contents, int(_FOLDED * ceiling)))
     needs = f"{use.far} of {use.uses} uses behind {use.gaps} gaps" if known else "its needs are not known yet"
     reason = f"{'economy' if economy else 'balanced'}: {needs}"
-    return Levels(int(trigger), int(floor), max(int(cold), kept), forgets, ceiling, kept, reason)
+    return Levels(int(trigger), int(floor), max(int(cold), least), forgets, ceiling, least, reason)

@@ -79,6 +79,9 @@ class PackedIndex(WordIndex):
     def read_again(self) -> None:
         """Do nothing: the blocks say that they changed."""
 
+    def _read_all(self, lookups: int) -> None:
+        """Do nothing: what is read, is read for all terms of a search at once."""
+
     def _of(self, term: str) -> Posting:
         if term not in self._known or term in self._stale:
             self._fetch([term])

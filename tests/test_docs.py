@@ -213,6 +213,17 @@ def test_the_readme_runs_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     assert any(first)
 
 
+def test_what_the_readme_calls_measured_stands_among_the_figures() -> None:
+    """Each number of that section is one of docs/performance.md, rounded at most: both change together."""
+    section = re.search(r"^## What was measured$(.*?)^## ", PAIR[0].read_text("utf-8"), re.MULTILINE | re.DOTALL)
+    figures = (ROOT / "docs/performance.md").read_text("utf-8")
+    assert section is not None
+    numbers = re.findall(r"\d[\d,.]*\d", re.sub(r"\]\(.*?\)", "]", section[1]))
+
+    assert len(numbers) > 9
+    assert [each for each in numbers if not re.search(rf"(?<![\d,.]){re.escape(each)}", figures)] == []
+
+
 @each_file(*FILES)
 def test_blocks_are_of_a_known_kind(path: Path) -> None:
     """No block escapes the checks: each says what it is, every fence is closed, and no code is hidden in a text."""

@@ -15,6 +15,8 @@ from tests import strategies
 from .kit import again, opened, turn
 
 SMALL = {"window": 1_200, "reply": 100, "memory": NullMemory()}
+LARGE = {**SMALL, "window": 2_400}
+"""in which a compaction comes after several turns only"""
 START = datetime(2026, 3, 1, tzinfo=UTC)
 REFUSED = (BudgetExceeded, PageNotFound, InvalidSetting)
 """what both of two contexts may refuse"""
@@ -109,7 +111,7 @@ def test_a_prepared_compaction_is_the_one_that_is_made(life):
 def test_most_compactions_find_what_was_prepared():
     """Of a conversation whose idle time is used, most compactions show a Contents Page that was prepared."""
     found = []
-    with opened(**SMALL, on_event=lambda event: found.append(event.kind == "compaction")) as context:
+    with opened(**LARGE, on_event=lambda event: found.append(event.kind == "compaction")) as context:
         window = context._parts.window
         for number in range(300):
             idle(context)
@@ -123,7 +125,7 @@ def test_most_compactions_find_what_was_prepared():
 
 def test_what_was_prepared_in_a_turn_in_which_a_page_was_used_holds_in_that_turn_only():
     """In a later turn pages that leave are used later than that page, and others may be unloaded."""
-    with opened(**SMALL) as context:
+    with opened(**LARGE) as context:
         window, number = context._parts.window, 0
         while not (idle(context) and window.listed):
             context.append_turn(*turn(number := number + 1, 30))
@@ -149,6 +151,7 @@ def test_a_context_that_is_closed_or_far_from_a_compaction_prepares_nothing():
     context._parts.window.prepared.clear()
 
     context.close()
+    context._preparation.submit()
 
     assert idle(context) == 0
     assert not context._parts.window.prepared

@@ -74,6 +74,9 @@ def _evidence(figures: list[dict[str, Any]], file: Path) -> None:
                     s=90 if mine else 22,
                     label=label,
                 )
+                if mine:
+                    shown, cost = at
+                    place.scatter(shown + each["listed"], cost, marker="*", s=90, facecolors="none", edgecolors="black")
             place.set(title=f"{name}, {window:,} tokens", yscale="log")
             place.grid(alpha=0.3)
             if not place.has_data():  # nothing was measured there
@@ -81,7 +84,7 @@ def _evidence(figures: list[dict[str, Any]], file: Path) -> None:
                 place.set_title("")
     places[0][0].legend(fontsize=6)
     for place in places[-1]:
-        place.set_xlabel("evidence, verbatim or on a line")
+        place.set_xlabel("evidence, verbatim or on a line; hollow: or on a listed page")
     for row in places:
         row[0].set_ylabel("cost of a call, expiring cache, r .1")
     drawing.savefig(file, dpi=110, metadata={"Software": None})

@@ -118,10 +118,10 @@ def levels(
         more     = economy, not known, no ceiling chosen: grow / 600, at least 1, at most 1.75; else 1
         ceiling  = more times the given one, at most (budget - fixed) / 4; economy that forgets: a third
         room     = budget - fixed - ceiling
-        least    = 1.1 M - fixed - min(contents, 0.8 ceiling): no page leaves, cold or warm, that would leave less
+        least    = 1.1 M - fixed - min(contents, 0.8 ceiling), at most room / 2: no page leaves that would leave less
         floor    = economy: min(4,000, room / 3) if known, else room / 10; balanced: room / 2
                    with uses and gaps: min(4,800, 0.85 room), balanced: at least room / 2
-                   at least min(least, room / 2)
+                   at least that
         trigger  = economy and known: fixed + ceiling + floor + max(floor, √(2 (w - r) (floor + ceiling) grow / r));
                    else the budget
         cold     = economy: 0.4 room / more, 0 if it forgets; balanced: 0.5 room, min(4,000, 0.15 room) if it forgets
@@ -150,11 +150,11 @@ def levels(
     if economy:
         ceiling = ceiling // _LISTED if forgets else int(max(ceiling, min(more * ceiling, (budget - fixed) / 4)))
     room = max(0, budget - fixed - ceiling)
-    least = max(0, int(_SLACK * pricing.minimum) - fixed - min(contents, int(_FOLDED * ceiling)))
+    least = max(0, min(int(_SLACK * pricing.minimum) - fixed - min(contents, int(_FOLDED * ceiling)), room // 2))
     floor = (min(_FEW, room / 3) if known else 0.1 * room) if economy else 0.5 * room
     if use.uses and use.gaps:
         floor = max(floor, min(_LONG, _TASK * room))
-    floor = max(floor, min(least, room / 2))
+    floor = max(floor, least)
     trigger: float = budget
     if economy and known:
         saved = max(0.0, pricing.write - pricing.read) / max(pricing.read, 0.01)

@@ -44,7 +44,7 @@ def test_levels_are_sizes_whatever_the_numbers(preset, share, pricing, use, budg
 
     room = max(0, budget - fixed - found.contents)
     assert 0 <= found.contents <= max(ceiling, min(1.75 * ceiling, (budget - fixed) / 4))
-    assert found.least >= 0
+    assert 0 <= found.least <= max(found.warm, 0) <= max(room, 0)
     assert found.trigger <= budget
     assert found.warm <= room
     assert found.warm >= 0 or found.trigger == budget

@@ -84,7 +84,7 @@ def _evidence(figures: list[dict[str, Any]], file: Path) -> None:
                 place.set_title("")
     places[0][0].legend(fontsize=6)
     for place in places[-1]:
-        place.set_xlabel("evidence, verbatim or on a line; hollow: or on a listed page")
+        place.set_xlabel("evidence, verbatim or on a line\n(hollow: or on a listed page)")
     for row in places:
         row[0].set_ylabel("cost of a call, expiring cache, r .1")
     drawing.savefig(file, dpi=110, metadata={"Software": None})

@@ -12,7 +12,9 @@ ELSEWHERE = re.compile(
     r"memci (demo|chat|mcp|serve|ui)\b|conversation\.json|postgresql:|sealed\.db|\.html|--watch|--model|--accept"
 )
 """commands that need a server, a model, or a file of the reader's own, and those with tests of their own"""
-VARYING = re.compile(r"\d[\d,.]* (?=bytes|lines|GiB|KiB)|\d+(\.\d+)+(?=: safe)|(?<=Pages|2,000) +\d+|(?<=flight on day ).*")
+VARYING = re.compile(
+    r"\d[\d,.]* (?=bytes|lines|GiB|KiB)|\d+(\.\d+)+(?=: safe)|(?<=Pages|2,000) +\d+|(?<=flight on day ).*"
+)
 """what depends on the machine, on the random name of a context, or on how far a memory was when it was closed"""
 
 

@@ -413,9 +413,9 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "what others said is no instruction of the user",
-        _COMPACTION,
-        'instructions_in(_OTHERS_WORDS.sub(" ", text_of(node.message)))',
-        "instructions_in(text_of(node.message))",
+        "memci/window/page_text.py",
+        'instructions(_OTHERS_WORDS.sub(" ", text))',
+        "instructions(text)",
         "tests/context/test_context_instructions.py",
     ),
     Mutant(

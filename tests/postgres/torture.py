@@ -81,6 +81,14 @@ class ServerConductor(Conductor):
         finally:
             for process in writers.values():
                 _end(process)
+            self._end_sessions()
+
+    def _end_sessions(self):
+        """Wait until no session of a dead writer is left: a commit of it may arrive after its death, until then."""
+        with psycopg.connect(self._server.url, autocommit=True) as connection:
+            while found := [pid for (pid,) in connection.execute(BACKENDS)]:
+                for pid in found:
+                    connection.execute("SELECT pg_terminate_backend(%s, 1000)", (pid,))
 
     def _hit_disk(self, rng):
         with self._server.full_disk():

@@ -81,7 +81,8 @@ def test_words_of_assistants_and_tools_are_no_instructions():
 def test_what_a_text_protocol_quotes_in_the_user_role_is_no_instruction():
     """An observation and a frame hold what tools and old pages say: only the user's words beside them count."""
     context = opened()
-    context.append_turn("Read it.", {"role": "assistant", "content": f"The page says this. {FRENCH} So it does."})
+    said = f'The page says "this. {FRENCH} So it does.'  # a frame has it between quotes, and this one ends them
+    context.append_turn("Read it.", {"role": "assistant", "content": said})
     context.append_turn("Next.")
     context.archive(keep=0)
     recalled = attp.run(CALLING.format("recall_page(1)"), context.functions)

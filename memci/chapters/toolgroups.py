@@ -27,15 +27,15 @@ INTERRUPTED = "no result: the call was interrupted"
 class OpenCalls:
     """The calls of one message that have no result yet. A result takes the first one of its id."""
 
-    __slots__ = ("_positions", "left")
+    __slots__ = ("left", "positions")
 
     def __init__(self, calls: Sequence[Message]) -> None:
         self.left = dict(enumerate(calls))
         """the calls by position, in order"""
-        self._positions: dict[str, list[int]] = {}
-        """by id, last first"""
+        self.positions: dict[str, list[int]] = {}
+        """their positions by id, last first; empty once all of an id have their results"""
         for position in reversed(self.left):
-            self._positions.setdefault(calls[position]["id"], []).append(position)
+            self.positions.setdefault(calls[position]["id"], []).append(position)
 
     @property
     def ids(self) -> list[str]:
@@ -44,7 +44,7 @@ class OpenCalls:
 
     def take(self, call_id: str) -> tuple[int, Message] | None:
         """Take the first open call with *call_id*, and return it with its position; None if there is none. O(1)."""
-        positions = self._positions.get(call_id)
+        positions = self.positions.get(call_id)
         return (positions[-1], self.left.pop(positions.pop())) if positions else None
 
 

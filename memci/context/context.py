@@ -510,7 +510,7 @@ class Context:
                 raise InvalidSetting("op_id", f"expected a str that is not empty, got {brief(op_id)}")
             when = timestamp(at if at is not None or self._clock is None else self._clock())
             call = None if usage is None else self._parts.renderer.call(usage, when)
-            ratios = window.calibrated(call)
+            ratios = window.state.ratios if call is None else window.calibrated(call)
             drafted = self._draft(_flat(messages), opens_page=opens_page)
             if (own := at is None and when is not None) != window.state.cache.stamped:
                 window.note(cache=window.state.cache._replace(stamped=own))

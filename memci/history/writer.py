@@ -109,8 +109,10 @@ class Writer:
         window = self._window
         record, rows = window.drafted(draft, state)
         entries = tuple(
-            EntryRow(node.seq, *body, digest(*body), node.tokens, node.clip, node.quotes, at)
-            for node, _, _, body, _, _ in draft.messages
+            [
+                EntryRow(node.seq, *body, digest(*body), node.tokens, node.clip, node.quotes, at)
+                for node, _, _, body, _, _ in draft.messages
+            ]
         )
         op = None
         if op_id is not None:

@@ -33,15 +33,18 @@ _ERASED_DIGEST: Final = bytes(16)
 def check(transition: Transition) -> None:
     """Refuse texts with half of a surrogate pair, and assert that seqs and indexes make sense. O(rows)."""
     record = transition.record
-    for name in ("id", "owner", "settings", "state"):
-        check_text(name, getattr(record, name))
-    for compaction in all_compactions(transition):
-        check_text("compaction", compaction.text)
-    for op in all_ops(transition):
-        check_text("op_id", op.op_id)
-    for call in all_calls(transition):
-        for name in ("at", "model", "tools"):
-            check_text(name, getattr(call, name) or "")
+    for name, text in zip(("id", "owner", "settings", "state"), record[:4], strict=True):
+        check_text(name, text)
+    if transition.compaction is not None or transition.history:
+        for compaction in all_compactions(transition):
+            check_text("compaction", compaction.text)
+    if transition.op is not None or transition.ops:
+        for op in all_ops(transition):
+            check_text("op_id", op.op_id)
+    if transition.call is not None or transition.calls:
+        for call in all_calls(transition):
+            for name in ("at", "model", "tools"):
+                check_text(name, getattr(call, name) or "")
     forked = record.parent is not None and transition.head == 0 and (record.revision == 1 or transition.arrives)
     head = record.base if forked else transition.head
     for row in transition.entries:

@@ -41,7 +41,8 @@ _ROLES = frozenset({"system", "user", "assistant", "developer", "tool", "functio
 # Ids and types are not part of the published rule for text: providers use them to pair calls and results, and do not
 # show them to the model as they are. The constants per message and per call include what the pairing costs.
 _NOT_COUNTED = frozenset({"role", "content", "name", "tool_calls", "tool_call_id", "id", "type"})
-_CALL_NOT_COUNTED = frozenset({"id", "type", "index", "function", "custom"})
+_CALL_NOT_COUNTED = frozenset({"id", "type", "index"})
+_CALL_BODIES = frozenset({"function", "custom"})
 _PROPERTIES = 3
 _ENTRY = 3
 _ENUM = -3
@@ -63,16 +64,19 @@ def message_tokens(message: Mapping[str, object], count: TokenCounter, model: st
     if len(message) == 2 and type(content) is str and role in _ROLES:
         return _MESSAGE + 1 + count(content)
     tokens = _MESSAGE + (1 if role in _ROLES else _text_tokens(role, count))
-    if isinstance(content, Sequence) and not isinstance(content, str):
-        tokens += sum(_part_tokens(part, count, model) for part in content)
-    else:
+    if content is None or isinstance(content, str) or not isinstance(content, Sequence):
         tokens += _text_tokens(content, count)
-    if message.get("name") is not None:
-        tokens += 1 + _text_tokens(message["name"], count)
-    calls = message.get("tool_calls")
-    if isinstance(calls, Sequence) and not isinstance(calls, str):
-        tokens += sum(_call_tokens(call, count) for call in calls)
-    return tokens + sum(_text_tokens(message[key], count) for key in message if key not in _NOT_COUNTED)
+    else:
+        tokens += sum(_part_tokens(part, count, model) for part in content)
+    for key, value in message.items():
+        if key not in _NOT_COUNTED:
+            tokens += _text_tokens(value, count)
+        elif key == "name" and value is not None:
+            tokens += 1 + _text_tokens(value, count)
+        elif key == "tool_calls" and (type(value) is list or (isinstance(value, Sequence) and type(value) is not str)):
+            for call in value:
+                tokens += _call_tokens(call, count)
+    return tokens
 
 
 def tools_tokens(tools: Sequence[Mapping[str, object]], count: TokenCounter, model: str | None = None) -> int:
@@ -128,17 +132,19 @@ def _call_tokens(call: object, count: TokenCounter) -> int:
     if not isinstance(call, Mapping):
         return _CALL + _text_tokens(call, count)
     tokens = _CALL
-    for holder in (call.get("function"), call.get("custom")):
-        if isinstance(holder, Mapping):
-            tokens += sum(_text_tokens(value, count) for value in holder.values())
-        else:
-            tokens += _text_tokens(holder, count)
-    return tokens + sum(_text_tokens(call[key], count) for key in call if key not in _CALL_NOT_COUNTED)
+    for key, value in call.items():
+        if key in _CALL_BODIES and isinstance(value, Mapping):
+            for each in value.values():
+                tokens += _text_tokens(each, count)
+        elif key not in _CALL_NOT_COUNTED:
+            tokens += _text_tokens(value, count)
+    return tokens
 
 
 def _text_tokens(value: object, count: TokenCounter) -> int:
-    text = _text(value)
-    return count(text) if text else 0
+    if value is None or value == "":
+        return 0
+    return count(value if isinstance(value, str) else _text(value))
 
 
 def _function_tokens(function: Mapping[str, object], count: TokenCounter) -> int:

@@ -70,7 +70,7 @@ class _Named:
 class VocabularyCounter(_Named):
     """Counts with one of the vocabularies that memci carries."""
 
-    __slots__ = ("_encode", "_quick")
+    __slots__ = ("_encode",)
 
     def __init__(self, name: str, *, exact: bool = True) -> None:
         self.name = name
@@ -81,24 +81,20 @@ class VocabularyCounter(_Named):
         """Return the number of tokens of *text*; special tokens in it are ordinary text. O(length)."""
         if len(text) > _LONG:
             ends = [0, *(blank.end() for blank in _LONG_BLANK.finditer(text)), len(text)]
-            return sum(len(self._encode(text[start:end])) for start, end in pairwise(ends))
-        return len(self._encode(text))
+            return sum(self._short(text[start:end]) for start, end in pairwise(ends))
+        return self._short(text)
 
-    def _load(self, text: str) -> Sequence[int]:
-        quick = vocabulary.quick(self.name)
-        if quick is None:
-            self._encode = vocabulary.encoding(self.name).encode_ordinary
-        else:
-            self._quick, self._encode = quick, self._quickly
-        return self._encode(text)
-
-    def _quickly(self, text: str) -> Sequence[int]:
+    def _short(self, text: str) -> int:
         try:
-            return self._quick(text)
+            return len(self._encode(text))
         except (KeyboardInterrupt, SystemExit):
             raise
         except BaseException:  # noqa: BLE001 -- a lone surrogate, a panic in Rust: tiktoken takes what it can't
-            return vocabulary.encoding(self.name).encode_ordinary(text)
+            return len(vocabulary.encoding(self.name).encode_ordinary(text))
+
+    def _load(self, text: str) -> Sequence[int]:
+        self._encode = vocabulary.quick(self.name) or vocabulary.encoding(self.name).encode_ordinary
+        return self._encode(text)
 
 
 class ScaledCounter(_Named):

@@ -69,9 +69,10 @@ def draft(
                 if message["tool_call_id"] not in known:
                     known |= _made(message["tool_call_id"], given, position, made)
         elif waiting.left or "tool_calls" in message:
-            interrupted += waiting.ids
+            if waiting.left:
+                interrupted += waiting.ids
             waiting = OpenCalls(tool_calls(message))
-            known.update(waiting.ids)
+            known.update(waiting.positions)
         whole = tokens = costs.get(body) or window.weigh(message)
         if late:
             tokens = window.weigh(late_result(message, window.state.nonce))
@@ -87,7 +88,9 @@ def draft(
 
 def _read(window: Window, values: Sequence[object], waiting: Sequence[Message]) -> list[Message]:
     """Return *values* as messages; those of another provider's form in their envelopes."""
-    messages = [plain(value, f"messages[{position}]") for position, value in enumerate(values)]
+    messages = [
+        value if type(value) is dict else plain(value, f"messages[{position}]") for position, value in enumerate(values)
+    ]
     if all(map(is_plain_chat, messages)):
         return messages
     return formats.read(messages, window.settings.format, waiting=waiting, first=window.record.head)

@@ -313,7 +313,7 @@ class Window:
         head, turn = record.head, record.turn
         open_row = self.rows[record.open_page] if record.open_page is not None else None
         next_page = record.next_page
-        for node, opens, (page, _), *_ in draft.messages:
+        for node, opens, (page, _), _, _, _ in draft.messages:
             if opens:
                 if open_row is not None:
                     rows[open_row.index] = open_row._replace(end=node.seq)
@@ -343,11 +343,12 @@ class Window:
 
     def append(self, draft: Draft, record: ContextRecord, rows: tuple[PageRow, ...]) -> None:
         """Take in *draft*, which was committed with *record* and *rows*. O(messages of the draft)."""
-        for node, opens, (page, _), *_ in draft.messages:
+        for node, opens, (page, _), _, _, _ in draft.messages:
             if opens:
                 self.active.start(page, node.seq)
             self.active.append(node)
-        self.rows.update((row.index, row) for row in rows)
+        for row in rows:
+            self.rows[row.index] = row
         self.follow(record)
 
     def follow(self, record: ContextRecord, state: WindowState | None = None) -> None:
@@ -376,8 +377,9 @@ class Window:
 
     def looks(self, now: float | None) -> bool:
         """Return whether it is time to look at what the cache policy goes by: after a gap, and now and then."""
-        new = self.record.head - self.state.cache.counted
-        return self.paused(now) or (new >= EVERY and self.levels.cold is not None)
+        if self.levels.cold is None:
+            return False
+        return self.record.head - self.state.cache.counted >= EVERY or self.paused(now)
 
     def show(self, contents: ContentsPage, listed: dict[int, PageRow]) -> None:
         """Let the archive show *contents*, which lists the pages *listed*. O(blocks)."""

@@ -180,7 +180,9 @@ MUTANTS: tuple[Mutant, ...] = (
         "machine",
     ),
     Mutant("the digest of a body is checked", _ROWS, "or digest(codec, body) != body_digest", "or False", "fuzz"),
-    Mutant("the check sum of a row is checked", _ROWS, "return written == crc(*columns)", "return True", "fuzz"),
+    Mutant(
+        "the check sum of a row is checked", _ROWS, "return written in (found, found - 2**32)", "return True", "fuzz"
+    ),
     Mutant(
         "a damaged row is not skipped",
         _ROWS,

@@ -327,7 +327,7 @@ class SQLiteStorage:
             self._poison = f"{self._path!r} was moved, replaced or deleted: open the store again"
             raise HandlePoisoned(self._poison)
         try:
-            begin(connection)
+            begin(connection, logged=self._inodes[1] is not None)
             made = work(connection, what)
             if isinstance(made, OpRow) and self._synced:
                 connection.execute("ROLLBACK")

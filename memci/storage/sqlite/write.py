@@ -12,13 +12,25 @@ This module knows nothing of locks, or of opening a file.
 
 import os
 import zlib
+from functools import lru_cache
 
 import apsw
 import orjson
 
 from ...errors import CorruptRecord, LimitExceeded
 from ..codec import ORJSON, digest
-from ..protocol import CallRow, CompactionRow, EntryRow, ErasedRows, Erasure, OpRow, PageRow, Ticket, Transition
+from ..protocol import (
+    CallRow,
+    CompactionRow,
+    ContextRecord,
+    EntryRow,
+    ErasedRows,
+    Erasure,
+    OpRow,
+    PageRow,
+    Ticket,
+    Transition,
+)
 from ..validation import (
     FULL,
     all_calls,
@@ -87,6 +99,17 @@ def entry_columns(nr: int, row: EntryRow) -> Row:
     return *small, crc(*small), row.codec, row.digest, row.body
 
 
+def context_columns(record: ContextRecord) -> Row:
+    """Return the columns of *record*.
+
+    Its check sum is signed, so that it nearly always takes 4 bytes: a row that keeps its length is written in place,
+    without the settings, which are most of it.
+    """
+    context, owner, settings, *rest = record
+    written = crc(context, owner, _json(settings), *rest)
+    return *record, written - (written >> 31 << 32)
+
+
 def view_columns(nr: int, seq: int, tokens: int, clip: int) -> Row:
     """Return the columns of what context *nr* shows of entry *seq*."""
     columns = (nr << 40 | seq, tokens, clip)
@@ -128,14 +151,18 @@ def inode(path: str) -> tuple[int, int] | None:
     return found.st_dev, found.st_ino
 
 
-def begin(connection: apsw.Connection) -> None:
-    """Begin a transaction that writes, after `sync_journal`. It raises as that does, or what SQLite raises."""
+def begin(connection: apsw.Connection, *, logged: bool = False) -> None:
+    """Begin a transaction that writes. It raises what SQLite raises.
+
+    *logged*: there is a write-ahead log, so no rollback journal; else it is synced before (`sync_journal`).
+    """
     connection.execute("BEGIN IMMEDIATE")
-    sync_journal(connection)
+    if not logged:
+        sync_journal(connection)
 
 
 def sync_journal(connection: apsw.Connection) -> None:
-    """Sync the rollback journal, if there is one; with a write-ahead log there is none. One sync, or a microsecond.
+    """Sync the rollback journal, if there is one. One sync, or some microseconds.
 
     An earlier transaction emptied it, and may have been killed before its sync. If the power failed then, the old
     journal could come back with parts of the next one in it, and SQLite would roll back with the wrong pages.
@@ -167,7 +194,7 @@ def apply(connection: apsw.Connection, transition: Transition) -> OpRow | int:
         known = rows(connection, SELECT_OP, record.id, op.op_id)
         if known:
             return read_op(record.id, known[0])
-    columns = (*record, crc(*record))
+    columns = context_columns(record)
     found = rows(connection, SELECT_HEAD, record.id)
     nr, head, revision = found[0][:3] if found else (0, 0, 0)
     check_revision(transition, head, revision)
@@ -268,6 +295,12 @@ def scrub(connection: apsw.Connection, *, whole: bool = False) -> bool:
     except (apsw.BusyError, apsw.LockedError, apsw.FullError):
         return False
     return bool(done)
+
+
+@lru_cache(maxsize=64)
+def _json(settings: str) -> orjson.Fragment:
+    """Return *settings*, the same in most transitions of a context, as JSON."""
+    return orjson.Fragment(orjson.dumps(settings))
 
 
 def _owner(connection: apsw.Connection, context: str | None, seq: int) -> int:

@@ -79,13 +79,14 @@ class _Past:
 
     def far(self, seq: int, call: Message) -> bool | None:
         """Return whether *call* needs something from behind the gap; None if it uses nothing that was said."""
-        found = None
+        found, end = None, self._ends.get(seq, 0)
         for leaf in _leaves(call):
-            if leaf in self._constant:
+            near = self._near.rfind(leaf, 0, end) >= 0
+            if not (near or self._gap) or leaf in self._constant:
                 continue
-            if self._near.rfind(leaf, 0, self._ends.get(seq, 0)) >= 0:  # mostly it was said lately
-                found = found or False
-            elif self._gap and self._stands_behind(leaf):
+            if near:
+                found = False
+            elif self._stands_behind(leaf):
                 return True
         return found
 

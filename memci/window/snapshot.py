@@ -15,6 +15,8 @@ import json
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
+import orjson
+
 from ..chapters.contents import ContentsPage
 from ..messages import Message
 from ..storage.protocol import CompactionRow, ContextRecord, PageRow, PageState
@@ -55,7 +57,7 @@ def dumps(
     }
     if marks is not None:
         fields["marks"] = marks
-    return json.dumps(fields, ensure_ascii=False, separators=(",", ":"))
+    return orjson.dumps(fields).decode()
 
 
 def loads(row: CompactionRow, record: ContextRecord) -> Snapshot:

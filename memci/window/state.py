@@ -22,6 +22,7 @@ WAITING = 256
 
 _KEYS = {"compactions": "editions"}
 """fields that are stored under another key: that of the first format"""
+_ENCODER = json.JSONEncoder(separators=(",", ":"))
 
 
 def fields_of(text: str) -> dict[str, Any]:
@@ -80,7 +81,7 @@ class WindowState:
 
     def dumps(self) -> str:
         """Return the state as JSON."""
-        return json.dumps({_KEYS.get(key, key): getattr(self, key) for key in self.__slots__}, separators=(",", ":"))
+        return _ENCODER.encode({_KEYS.get(key, key): getattr(self, key) for key in self.__slots__})
 
     @classmethod
     def loads(cls, text: str) -> WindowState:

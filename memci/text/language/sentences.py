@@ -102,12 +102,11 @@ def languages(text: str, default: Sequence[Writing] = ()) -> Sequence[Writing]:
     written = writing(text)
     if written != "latin":
         return [written]
-    if _CYRILLIC.search(text):
+    if not text.isascii() and _CYRILLIC.search(text):
         return ["russian"]
     votes: dict[Writing, int] = {}
-    for word in _WORDS.findall(lower_case(text)):
-        for one in _COMMON.get(word, ()):
-            votes[one] = votes.get(one, 0) + 1
+    for one in [one for word in _WORDS.findall(lower_case(text)) if word in _COMMON for one in _COMMON[word]]:
+        votes[one] = votes.get(one, 0) + 1
     most = max(votes.values(), default=0)
     best = [one for one, count in votes.items() if count == most]
     return [one for one in default if one in best] or best or default or ["latin"]

@@ -38,15 +38,18 @@ _LONGEST = 6
 _WIDE = rf"(?P<han>[{HAN}]+)|(?P<kata>[\u30a1-\u30ff]{{2,}})|(?P<hangul>[\uac00-\ud7a3]+)|"
 _RUN, _ASCII_RUN = (
     re.compile(
-        rf"{wide}(?P<word>(?:[$€£¥₩]|(?<!#)#)?{letter}+(?>(?:[_'’.@&:/+-]|(?<=\d),(?=\d)){letter}+)*%?)"
+        rf"{wide}(?P<word>{letters}|(?:[$€£¥₩]|(?<!#)#){letters})"
         r"|[.!?;:()\n—–\"“”「」『』。！？；：…|]|(?<=\s)-(?=\s)"
     )
     for wide, letter in ((_WIDE, LETTER), ("", "[A-Za-z0-9]"))
+    for letters in [rf"{letter}++(?:(?:[_'’.@&:/+-]|(?<=\d),(?=\d)){letter}++)*+%?"]
 )
 """words, and the marks at which a span ends; in a text that is ASCII the second one finds the same, sooner"""
 _ENDING = re.compile("(?:(?<=..)n['’]t|['’](?:s|re|ve|ll|d|m|t)|(?<=..)(?:(?<!s)s|es|ed|e|y|ies|ied|ing|ly))$")
-_ARTICLE = re.compile(rf"\b(?:{alternatives('words', 'articles')})\s+", re.IGNORECASE)
-_CHATTER = re.compile(rf"(?:\A|(?<=[.!?。！？\n]))[\s,、，]*{SMALL_TALK.pattern}", re.IGNORECASE)
+_ARTICLES = alternatives("words", "articles")
+_BEGINS = "".join(sorted({each[0] for each in _ARTICLES.split("|")}))
+_ARTICLE = re.compile(rf"\b(?=[{_BEGINS}])(?:{_ARTICLES})\s+", re.IGNORECASE)
+_CHATTER = re.compile(rf"(?<![^.!?。！？\n])[\s,、，]*{SMALL_TALK.pattern}", re.IGNORECASE)
 _BLANKS = re.compile(r"\s\s")
 _BULLET = re.compile(r"(?:^|(?<=\n))[ \t]*(?:\d{1,2}[.)]|[-*#>]+)[ \t]")
 
@@ -194,20 +197,27 @@ def _words(text: str) -> list[_Word]:
         if kind is None:
             gap = math.inf
             continue
-        start, end = match.span()
         run = match[0]
         if kind == "word":
             key, share = _read(run)
-            pieces = [(start, end, key, share, 1.0)] if key else []
+            if not key:
+                continue
+            start, end = match.span()
+            if narrow:  # all words of most texts
+                found.append((start, end, key, share, 1.0, end - start, gap or start - before))
+                before, gap = end, 0
+                continue
+            pieces = [(start, end, key, share, 1.0)]
         elif kind == "han":
+            start = match.start()
             pieces = [(start + a, start + b, *_of_han(run[a:b])) for a, b in _cut(run, kanji=kanji)]
         else:
             bare = run if kind == "kata" else PARTICLE.sub("", run)
             verb = bare == run and kind == "hangul" and PREDICATE.search(run)
-            pieces = [(start, end, bare or run, 3 * _SHORT if verb or len(bare) < 2 else _WORD, 1.0)]
+            pieces = [(*match.span(), bare or run, 3 * _SHORT if verb or len(bare) < 2 else _WORD, 1.0)]
         for first, last, key, share, size in pieces:
-            between = gap or (first - before if narrow else width(text[before:first]))
-            found.append((first, last, key, share, size, last - first if narrow else width(text[first:last]), between))
+            between = gap or width(text[before:first])
+            found.append((first, last, key, share, size, width(text[first:last]), between))
             before, gap = last, 0
     return found
 

@@ -16,6 +16,8 @@ INSTRUCTIONS = """
 Always answer in French.
 Never book before 11.
 I prefer aisle seats.
+Honestly I prefer window seats.
+For hotels my usual budget is 200.
 From now on, call me Captain.
 Please don't use emojis.
 Remember that I'm allergic to peanuts.

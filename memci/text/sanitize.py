@@ -113,13 +113,13 @@ def one_line(text: str, columns: int) -> str:
     if len(text) <= columns and plain(text):
         return text
     head = text[: 2 * columns + 8]
-    if len(head) < len(text) and _narrow(head) and "\x1b" not in head:
+    if len(head) < len(text) and is_narrow(head) and "\x1b" not in head:
         # the rest can't matter if this much already fills the line
         line = " ".join(harmless(head).split())
         if len(line) > columns and line[0] != "#":
             return _fitted(line, columns, more=True)
     line = " ".join(harmless(text[:SCANNED]).split())
-    if not _narrow(line):
+    if not is_narrow(line):
         line = _clusters_bounded(line)
     if line.startswith("#"):
         line = _NUMBERED.sub("no. ", line, count=1) if _NUMBERED.match(line) else line
@@ -131,14 +131,14 @@ def one_line(text: str, columns: int) -> str:
 def plain(text: str) -> bool:
     """Return whether *text* is one harmless and narrow line as it stands. O(characters)."""
     bare = text.isprintable() and not _acts(text) and "  " not in text
-    return bare and text[:1] not in ("", " ", "#") and text[-1] != " " and _narrow(text)
+    return bare and text[:1] not in ("", " ", "#") and text[-1] != " " and is_narrow(text)
 
 
 def harmless(text: str) -> str:
     """Return *text* without characters that hide or act; its line breaks stay. O(characters)."""
     if "\x1b" in text:
         text = _ESCAPE.sub("", text)
-    if not _narrow(text):
+    if not is_narrow(text):
         text = _INVISIBLE.sub("", text)
     elif not (text.isprintable() or text.replace("\n", " ").isprintable()):
         text = _CONTROLS.sub("", text)
@@ -151,10 +151,11 @@ def harmless(text: str) -> str:
 
 def width(text: str) -> int:
     """Return how many columns *text* takes; a wide character takes 2, a combining one 0."""
-    return len(text) if text.isascii() or _narrow(text) else sum(_cell(char)[0] for char in text)
+    return len(text) if text.isascii() or is_narrow(text) else sum(_cell(char)[0] for char in text)
 
 
-def _narrow(text: str) -> bool:
+def is_narrow(text: str) -> bool:
+    """Return whether each character of *text* is known to take one column. O(characters)."""
     return text.isascii() or _NARROW.fullmatch(text) is not None
 
 
@@ -186,7 +187,7 @@ def _clusters_bounded(line: str) -> str:
 
 
 def _fitted(line: str, columns: int, *, more: bool) -> str:
-    narrow = _narrow(line)
+    narrow = is_narrow(line)
     if not more and (len(line) <= columns if narrow else _boundary(line, columns) == len(line)):
         return line
     end = min(len(line), columns - 1) if narrow else _boundary(line, columns - 1)

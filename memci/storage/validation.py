@@ -36,8 +36,11 @@ def check(transition: Transition) -> None:
     for name, text in zip(("id", "owner", "settings", "state"), record[:4], strict=True):
         check_text(name, text)
     if transition.compaction is not None or transition.history:
-        for compaction in all_compactions(transition):
+        compactions = all_compactions(transition)
+        for compaction in compactions:
             check_text("compaction", compaction.text)
+        revisions = [compaction.revision for compaction in compactions]
+        assert revisions == sorted(set(revisions)), "compactions come oldest first"
     if transition.op is not None or transition.ops:
         for op in all_ops(transition):
             check_text("op_id", op.op_id)

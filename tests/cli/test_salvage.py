@@ -44,6 +44,7 @@ def test_salvage_when_nothing_is_damaged(told, store, tmp_path):
         ("DELETE FROM entry WHERE (id & 0xffffffffff) = 5", "message 6 (page #3)"),
         ("UPDATE page SET first_seq = 1 WHERE (id & 0xffffffff) = 4", "page #4"),
         ("UPDATE edition SET text = x'78'", "Contents Page"),
+        ("UPDATE edition SET text = x'78' WHERE id = (SELECT min(id) FROM edition)", "Contents Page"),
         ("UPDATE context SET state = '[]' WHERE id = 'bob'", "record is not what was written"),
     ],
 )

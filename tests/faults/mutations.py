@@ -269,6 +269,20 @@ MUTANTS: tuple[Mutant, ...] = (
         "machine",
     ),
     Mutant(
+        "a chain of compactions ends after 16",
+        _WRITE,
+        'zdict=text if length % chain else b""',
+        "zdict=text",
+        "tests/storage/test_sqlite.py -k compactions",
+    ),
+    Mutant(
+        "what is damaged is not built upon",
+        _WRITE,
+        "with suppress(CorruptRecord):",
+        "if True:",
+        "tests/storage/test_sqlite_damage.py -k compaction",
+    ),
+    Mutant(
         "page numbers are not used again",
         "memci/history/undo.py",
         "after = window.changed(state)._replace(open_page=None)",

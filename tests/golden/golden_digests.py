@@ -11,6 +11,7 @@ digests are right.
 import json
 import sqlite3
 import zlib
+from collections.abc import Iterator
 from hashlib import sha256
 from pathlib import Path
 from typing import NamedTuple
@@ -238,18 +239,24 @@ def rows_of(path: Path) -> dict[str, str]:
             cursor = connection.execute(f"SELECT * FROM {name}")
             columns = [each[0] for each in cursor.description]
             rows = [dict(zip(columns, row, strict=True)) for row in cursor]
-            found[name] = digest(sorted(map(ascii, map(plain, [name] * len(rows), rows))))
+            found[name] = digest(sorted(map(ascii, map(plain, unpacked(rows) if name == "edition" else rows))))
     connection.close()
     return found
 
 
-def plain(table: str, row: dict) -> list:
+def plain(row: dict) -> list:
     """Return *row* without what differs between machines."""
-    if table == "edition":
-        row = {**row, "text": zlib.decompress(row["text"]), "crc": None}
     return [
         (key, round(value, 6) if isinstance(value, float) else value) for key, value in row.items() if key != "vector"
     ]
+
+
+def unpacked(compactions: list[dict]) -> Iterator[dict]:
+    """Yield the rows of *compactions*, each compressed alone or with the text of the one before as the dictionary."""
+    text = b""
+    for row in compactions:
+        text = zlib.decompressobj(zdict=text).decompress(row["text"])
+        yield {**row, "text": text, "crc": None}
 
 
 def copies_of(folder: Path) -> dict[str, str]:

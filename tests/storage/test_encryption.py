@@ -4,6 +4,7 @@ That each kind of store keeps its promises when it is encrypted, `make wrapped` 
 """
 
 import secrets
+import zlib
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from functools import partial
@@ -40,6 +41,13 @@ def storage(inner: EphemeralStorage) -> EncryptedStorage:
         later = called(appended(current(storage, name), b'"three"'), '["tool"]')
         storage.commit(later._replace(compaction='["second"]'))
     return storage
+
+
+def test_compactions_are_not_compressed_against_each_other(storage: EncryptedStorage, inner: EphemeralStorage) -> None:
+    """Nothing is alike in what is encrypted: each compaction can be read alone, so that none costs others."""
+    rows = inner._connection.execute("SELECT text FROM edition").fetchall()
+
+    assert [len(zlib.decompress(packed)) > 0 for (packed,) in rows] == [True] * 4
 
 
 def with_body(transition: Transition, at: int, body: bytes, codec: int | None = None) -> Transition:

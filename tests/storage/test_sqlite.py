@@ -5,7 +5,9 @@ import os
 import pickle
 import subprocess
 import sys
+import zlib
 from collections.abc import Callable, Iterator
+from hashlib import sha256
 from pathlib import Path
 
 import apsw
@@ -15,6 +17,8 @@ from memci.errors import HandlePoisoned, LimitExceeded, StorageBusy, StorageFull
 from memci.storage import SQLiteStorage
 from memci.storage.protocol import PageState
 from memci.testing.storage import DurableStorageConformance
+from memci.testing.storage.durable import found
+from memci.testing.storage.pair import PairedStore
 from memci.testing.storage.rows import append, appended, current
 from tests.storage.plain_store import PlainStore
 
@@ -55,6 +59,27 @@ class TestSQLiteStorage(DurableStorageConformance):
             execute(path, "DELETE FROM entry WHERE id = ?", key(path, context, seq))
 
         return delete
+
+    def test_no_byte_of_a_chain_of_compactions_is_left(self, storage: SQLiteStorage, path: Path) -> None:
+        """When an entry is erased, no piece of a compaction before is left; no later one needs it, and all are read."""
+        pair = PairedStore(storage)
+        for i in range(20):
+            texts = " ".join(sha256(b"%d" % number).hexdigest() for number in range(i, i + 4))
+            pair.append("a", b"%d" % i, compaction=texts)
+        packed = [bytes(text) for (text,) in execute(path, "SELECT text FROM edition")]
+        needles = {"a compaction": {row[at : at + 16] for row in packed for at in range(8, len(row) - 16)}}
+        assert sum(len(row) < 120 for row in packed) == 18, "most are compressed against the one before"
+        assert found(path.parent.iterdir(), needles)
+
+        erasure = pair.erasure(("a", 3))
+        pair.erase(erasure._replace(transitions=tuple(each._replace(compaction=texts) for each in erasure.transitions)))
+        pair.append("a", b"later", compaction=f"{texts} later")
+
+        assert sum(len(row) < 120 for (row,) in execute(path, "SELECT text FROM edition")) == 1
+        pair.check()
+        last = zlib.compress(texts.encode())
+        needles["a compaction"] = {each for each in needles["a compaction"] if each not in last}
+        assert found(path.parent.iterdir(), needles) == []
 
 
 class TestSQLiteStorageWithoutSharedMemory(TestSQLiteStorage):

@@ -67,6 +67,29 @@ def with_op(transition: Transition) -> Transition:
     return transition._replace(op=OpRow("op", b"d", 0, ((1, 0),)), compaction="[]")
 
 
+@pytest.mark.parametrize("statement", ["UPDATE edition SET text = x'78bb' WHERE", "DELETE FROM edition WHERE"])
+def test_damaged_compaction_costs_those_that_need_it(storage: SQLiteStorage, path: Path, statement: str) -> None:
+    """At most 15 newer ones need it and can't be read, either; all others can, and the next one needs none of them."""
+    for i in range(40):
+        storage.commit(appended(current(storage, "a"), b"1")._replace(compaction=f"a line, {i} lines"))
+    before = list(storage.compactions("a"))
+    execute(path, f"{statement} head = 20")
+
+    assert storage.load("a") == (current(storage, "a")._replace(revision=40), "a line, 39 lines")
+    rows = storage.compactions("a")
+    assert [next(rows).head for _ in range(8)] == list(range(40, 32, -1))
+    with pytest.raises(CorruptRecord):
+        next(rows)
+    assert list(storage.compactions("a", head=19)) == before[-19:]
+
+    after = appended(current(storage, "a"), b"2")._replace(compaction="two lines")
+    execute(path, f"{statement} head = 36")
+    with pytest.raises(CorruptRecord):
+        storage.load("a")
+    storage.commit(after)
+    assert storage.load("a") == (after.record, "two lines")
+
+
 def test_flipped_bytes_of_entries_are_told_or_harmless(tmp_path: Path) -> None:
     """Any byte among the entries may change: what is read is what was written, or an error of ours."""
     path = tmp_path / "whole.db"

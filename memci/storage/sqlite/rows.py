@@ -3,6 +3,8 @@
     columns                      their crc32, kept beside them
     (4294967297, 0, None, 1, …)  0x5d1e…     what is read must give the same again, or it is a CorruptRecord
 
+    compaction 96                compressed alone, 97 with the text of 96 as the dictionary, 98 with that of 97, …
+
 A body has a digest of its own. The crc is over the JSON of the other columns and includes the key, so that a row that
 was moved is found, too.
 
@@ -11,6 +13,7 @@ This module knows nothing of transactions, files or forks.
 
 import zlib
 from collections.abc import Sequence
+from contextlib import closing
 from itertools import chain, repeat
 from typing import Any, Final
 
@@ -27,6 +30,10 @@ MAX_REVISION: Final = 2**40 - 1
 BATCH_ROWS: Final = 256
 """rows that one query reads"""
 _BATCH_BYTES: Final = 2**20
+CHAIN: Final = 16
+"""compactions that are read for one, at most: the first of them was compressed alone"""
+_NEEDS_DICTIONARY: Final = 0x20
+"""the bit that says so, in the second byte of what zlib has compressed"""
 
 _ENTRIES = """
 SELECT e.id, e.tokens, e.clip, quotes_page, quotes_entry, at, e.crc, codec, digest, body, v.tokens, v.clip, v.crc
@@ -52,6 +59,8 @@ _PAGES_IN_STATE = _PAGES.replace("ORDER", "AND place = ? ORDER")
 _ACTIVE_PAGES = _PAGES.replace("WHERE", "INDEXED BY page_active WHERE place = 0 AND")
 """the partial index needs a constant"""
 
+_SELECT_CHAIN = f"""
+SELECT id, head, turn, crc, text FROM edition WHERE id >= ? AND id <= ? AND head <= ? ORDER BY id DESC LIMIT {CHAIN}"""
 _SELECT_CALLS = f"""
 SELECT id, seq, turn, at, model, predicted, input, cached_read, cached_written, output, tools, crc
 FROM call WHERE id > ? AND id < ? ORDER BY id LIMIT {BATCH_ROWS}"""
@@ -143,14 +152,32 @@ def read_batch(
     return entries, None
 
 
-def read_compaction(context: str, row: Row) -> CompactionRow:
-    """Return the compaction in *row*, or raise CorruptRecord."""
-    key, head, turn, written, packed = row
-    if not isinstance(packed, bytes) or not isinstance(head, int) or not isinstance(turn, int):
-        raise CorruptRecord(context, 0, "a compaction is not what was written")
-    if compaction_crc(key, head, turn, packed) != written:
-        raise CorruptRecord(context, head, "a compaction is not what was written")
-    return CompactionRow(key & MAX_REVISION, head, turn, zlib.decompress(packed).decode())
+def read_compactions(
+    connection: apsw.Connection, context: str, nr: int, revision: int, head: int = 2**62
+) -> list[CompactionRow]:
+    """Return the newest compaction up to *revision* and *head*, and those that its text needs, newest first.
+
+    CorruptRecord if one of them is damaged. O(their characters).
+    """
+    chain: list[Row] = []
+    with closing(connection.execute(_SELECT_CHAIN, (nr << 40, nr << 40 | revision, head))) as found:
+        for key, until, turn, written, packed in found:
+            if not isinstance(packed, bytes) or not isinstance(until, int) or not isinstance(turn, int):
+                raise CorruptRecord(context, 0, "a compaction is not what was written")
+            if compaction_crc(key, until, turn, packed) != written:
+                raise CorruptRecord(context, until, "a compaction is not what was written")
+            chain.append((key & MAX_REVISION, until, turn, packed))
+            if not packed[1] & _NEEDS_DICTIONARY:
+                break
+    compactions: list[CompactionRow] = []
+    text = b""
+    for *columns, packed in reversed(chain):
+        try:
+            text = zlib.decompressobj(zdict=text).decompress(packed)
+        except zlib.error as error:
+            raise CorruptRecord(context, columns[1], "the compaction before it is missing") from error
+        compactions.append(CompactionRow._make([*columns, text.decode()]))
+    return compactions[::-1]
 
 
 def read_pages(connection: apsw.Connection, nr: int, indexes: Sequence[int], state: PageState | None) -> list[Row]:

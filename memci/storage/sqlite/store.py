@@ -56,7 +56,7 @@ from .rows import (
     MAX_REVISION,
     read_batch,
     read_calls,
-    read_compaction,
+    read_compactions,
     read_context,
     read_contexts,
     read_forks,
@@ -72,8 +72,6 @@ _CHECKPOINT_PAGES = 400
 """pages in the write-ahead log after which it is copied into the file"""
 
 _SELECT_CONTEXT = f"SELECT c.nr, {CONTEXT_COLUMNS} FROM context AS c WHERE c.id = ?"
-_SELECT_COMPACTION = """
-SELECT id, head, turn, crc, text FROM edition WHERE id >= ? AND id < ? AND head <= ? ORDER BY id DESC LIMIT 1"""
 _SELECT_OPS = "SELECT op_id, digest, first_seq, entries, crc FROM op WHERE nr = ? ORDER BY first_seq, op_id"
 
 _P = ParamSpec("_P")
@@ -493,8 +491,6 @@ class SQLiteStorage:
             after = found[-1].revision
 
     def _scan_compactions(self, context: str, nr: int, revision: int, head: int) -> Iterator[CompactionRow]:
-        first = nr << 40
-        while nr and (found := self._run(context, 0, rows, _SELECT_COMPACTION, first, first + revision + 1, head)):
-            compaction = read_compaction(context, found[0])
-            yield compaction
-            revision = compaction.revision - 1
+        while nr and (found := self._run(context, 0, read_compactions, context, nr, revision, head)):
+            yield from found
+            revision = found[-1].revision - 1

@@ -12,6 +12,8 @@ This module knows nothing of locks, or of opening a file.
 
 import os
 import zlib
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from functools import lru_cache
 
 import apsw
@@ -43,7 +45,7 @@ from ..validation import (
     crc,
     without_digests,
 )
-from .rows import PAGE_COLUMNS, Row, read_op
+from .rows import CHAIN, PAGE_COLUMNS, Row, read_compactions, read_op
 
 _MAX_CONTEXTS = 2**23 - 1
 _MOST_BYTES = 512 * 2**20
@@ -116,10 +118,16 @@ def view_columns(nr: int, seq: int, tokens: int, clip: int) -> Row:
     return *columns, crc(*columns)
 
 
-def compaction_columns(nr: int, row: CompactionRow) -> Row:
-    """Return the columns of *row*. O(characters)."""
-    key, packed = nr << 40 | row.revision, zlib.compress(row.text.encode())
-    return key, row.head, row.turn, compaction_crc(key, row.head, row.turn, packed), packed
+def compaction_columns(
+    nr: int, rows: Iterable[CompactionRow], before: Sequence[CompactionRow], chain: int = CHAIN
+) -> Iterator[Row]:
+    """Yield the columns of *rows*, oldest first, in chains of *chain*; *before* is the last chain. O(characters)."""
+    text, length = before[0].text.encode() if before else b"", len(before)
+    for row in rows:
+        packing = zlib.compressobj(zdict=text if length % chain else b"")
+        text, length, key = row.text.encode(), length % chain + 1, nr << 40 | row.revision
+        packed = packing.compress(text) + packing.flush()
+        yield key, row.head, row.turn, compaction_crc(key, row.head, row.turn, packed), packed
 
 
 def page_columns(nr: int, page: PageRow) -> Row:
@@ -214,7 +222,11 @@ def apply(connection: apsw.Connection, transition: Transition) -> OpRow | int:
     if transition.views:
         connection.executemany(_REPLACE_VIEW, [view_columns(nr, *view) for view in transition.views])
     if compactions := all_compactions(transition):
-        connection.executemany(_REPLACE_COMPACTION, [compaction_columns(nr, row) for row in compactions])
+        before: list[CompactionRow] = []
+        with suppress(CorruptRecord):  # what is damaged is not built upon
+            before = read_compactions(connection, record.id, nr, record.revision - 1)
+        chain = 1 if record.encrypted else CHAIN  # nothing is alike in what is encrypted
+        connection.executemany(_REPLACE_COMPACTION, compaction_columns(nr, compactions, before, chain))
     if ops := all_ops(transition):
         connection.executemany(_INSERT_OP, [op_columns(nr, each) for each in ops])
     for call in all_calls(transition):

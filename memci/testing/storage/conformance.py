@@ -29,6 +29,7 @@ from ...storage import EphemeralStorage
 from ...storage.codec import ORJSON, STDLIB, digest
 from ...storage.locks import hold
 from ...storage.protocol import (
+    CompactionRow,
     ContextRecord,
     EntryRow,
     Erasure,
@@ -229,6 +230,30 @@ class StorageConformance:
                     expected = [row for row in rows[first:end] if containing is None or containing in row.body]
                     assert list(again.entries(name, first, end, containing=containing)) == expected, (name, first, end)
         pair.append("a", b"later")
+        pair.check()
+
+    def test_compactions_come_back(self, pair: PairedStore, reread: Reread) -> None:
+        """Dozens of them come back, newest first and at any head: of a context, of its fork, of one with a past."""
+        texts = [" ".join(f"#{line}: a line \u00fc" for line in range(number // 3)) for number in range(40)]
+        for text in texts:
+            pair.append("a", b"1", compaction=text)
+            pair.append("a", b"2")
+        pair.fork("a", "b", 10, compaction=texts[9])
+        pair.append("b", b"3", compaction=texts[10])
+        past = tuple(CompactionRow(2 * number + 1, 0, number, text) for number, text in enumerate(texts))
+        moved = appended(pair.following("c")._replace(revision=90), b"4")
+        pair.commit(moved._replace(history=past, arrives=True, compaction=texts[-1]))
+
+        again = reread()
+        pair.check(again)
+        for context in "abc":
+            rows = list(pair.known.compactions(context))
+            for head in range(0, 84, 3):
+                assert list(again.compactions(context, head=head)) == [row for row in rows if row.head <= head]
+        erasure = pair.erasure(("a", 20))
+        pair.erase(erasure._replace(transitions=tuple(each._replace(compaction="#1") for each in erasure.transitions)))
+        for context in "abc":
+            pair.append(context, b"later", compaction="#1 #2")
         pair.check()
 
     def test_calls_of_the_model_come_back(self, pair: PairedStore, reread: Reread) -> None:

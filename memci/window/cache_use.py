@@ -67,8 +67,8 @@ class _Past:
         self._ends: dict[int, int] = {}
         """where each message begins in the text since the gap, by seq"""
         parts, at = [], 0
-        for page in window.active:
-            for node, text in zip(page, window.text_of(page).said, strict=True):
+        for page in map(window.text_of, window.active):
+            for node, text in zip(page.nodes, page.said, strict=True):
                 if node.seq >= self._gap:
                     self._ends[node.seq] = at
                     parts.append(text)

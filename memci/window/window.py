@@ -406,8 +406,9 @@ class Window:
             else:
                 self.rows.pop(row.index, None)
         self._texts = {index: text for index, text in self._texts.items() if index in active}
-        self.show(compaction.contents, compaction.listed)
-        self.follow(record, state)
+        self.common.archive.show(compaction.contents, compaction.listed)
+        self.prepared.clear()
+        self.follow(record, state)  # its state is another one: all is computed again
 
     def forget(self, gone: frozenset[int], contents: ContentsPage, record: ContextRecord) -> None:
         """Take the pages *gone* out, which were undone; *contents* lists the rest. O(messages in the window)."""

@@ -269,9 +269,9 @@ MUTANTS: tuple[Mutant, ...] = (
         "machine",
     ),
     Mutant(
-        "a chain of compactions ends after 16",
+        "a chain of compactions ends after 8",
         _WRITE,
-        'zdict=text if length % chain else b""',
+        'zdict=text if length % longest else b""',
         "zdict=text",
         "tests/storage/test_sqlite.py -k compactions",
     ),

@@ -30,7 +30,7 @@ MAX_REVISION: Final = 2**40 - 1
 BATCH_ROWS: Final = 256
 """rows that one query reads"""
 _BATCH_BYTES: Final = 2**20
-CHAIN: Final = 16
+CHAIN: Final = 8
 """compactions that are read for one, at most: the first of them was compressed alone"""
 _NEEDS_DICTIONARY: Final = 0x20
 """the bit that says so, in the second byte of what zlib has compressed"""
@@ -152,12 +152,10 @@ def read_batch(
     return entries, None
 
 
-def read_compactions(
-    connection: apsw.Connection, context: str, nr: int, revision: int, head: int = 2**62
-) -> list[CompactionRow]:
-    """Return the newest compaction up to *revision* and *head*, and those that its text needs, newest first.
+def read_chain(connection: apsw.Connection, context: str, nr: int, revision: int, head: int = 2**62) -> list[Row]:
+    """Return the newest compaction up to *revision* and *head*, and those that its text needs, newest first, packed.
 
-    CorruptRecord if one of them is damaged. O(their characters).
+    CorruptRecord if one of them is damaged. O(their bytes).
     """
     chain: list[Row] = []
     with closing(connection.execute(_SELECT_CHAIN, (nr << 40, nr << 40 | revision, head))) as found:
@@ -169,6 +167,11 @@ def read_compactions(
             chain.append((key & MAX_REVISION, until, turn, packed))
             if not packed[1] & _NEEDS_DICTIONARY:
                 break
+    return chain
+
+
+def unpacked(context: str, chain: Sequence[Row]) -> list[CompactionRow]:
+    """Return the compactions of a *chain*; CorruptRecord if one of them is missing. O(their characters)."""
     compactions: list[CompactionRow] = []
     text = b""
     for *columns, packed in reversed(chain):

@@ -56,7 +56,7 @@ from .rows import (
     MAX_REVISION,
     read_batch,
     read_calls,
-    read_compactions,
+    read_chain,
     read_context,
     read_contexts,
     read_forks,
@@ -64,9 +64,10 @@ from .rows import (
     read_page,
     read_pages,
     read_tickets,
+    unpacked,
 )
 from .schema import SCHEMA_VERSION
-from .write import SELECT_HEAD, SELECT_OP, apply, begin, erase, inode, replace_ticket, rows, scrub
+from .write import SELECT_HEAD, SELECT_OP, Chains, apply, begin, erase, inode, replace_ticket, rows, scrub
 
 _CHECKPOINT_PAGES = 400
 """pages in the write-ahead log after which it is copied into the file"""
@@ -121,6 +122,7 @@ class SQLiteStorage:
         self._seconds = busy_timeout_seconds
         self._log: int | None = None
         """the write-ahead log, to read its generation from"""
+        self._chains: Chains = {}
         self._unsynced: set[int] = set()
         """the numbers of the contexts that changed since the last sync; none with durability="full" """
         self._connection, self._witness = open_file(
@@ -275,10 +277,11 @@ class SQLiteStorage:
 
     def _applied(self, connection: apsw.Connection, transition: Transition) -> OpRow | int:
         """Apply *transition* within a transaction: return the number of its context, or the row of its known op."""
-        return apply(connection, transition)
+        return apply(connection, transition, self._chains)
 
     def _erased(self, connection: apsw.Connection, erasure: Erasure) -> ErasedRows:
         """Erase within a transaction, and return how many rows are gone."""
+        self._chains.clear()
         return erase(connection, erasure)
 
     def _run(
@@ -491,6 +494,6 @@ class SQLiteStorage:
             after = found[-1].revision
 
     def _scan_compactions(self, context: str, nr: int, revision: int, head: int) -> Iterator[CompactionRow]:
-        while nr and (found := self._run(context, 0, read_compactions, context, nr, revision, head)):
-            yield from found
-            revision = found[-1].revision - 1
+        while nr and (found := self._run(context, 0, read_chain, context, nr, revision, head)):
+            yield from unpacked(context, found)
+            revision = found[-1][0] - 1

@@ -12,7 +12,7 @@ This module knows nothing of locks, or of opening a file.
 
 import os
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable
 from contextlib import suppress
 from functools import lru_cache
 
@@ -45,8 +45,12 @@ from ..validation import (
     crc,
     without_digests,
 )
-from .rows import CHAIN, PAGE_COLUMNS, Row, read_compactions, read_op
+from .rows import CHAIN, PAGE_COLUMNS, Row, read_chain, read_op, unpacked
 
+Chains = dict[int, tuple[bytes, int, bytes]]
+"""the newest compactions that a handle wrote, by the number of their context: packed, how many rows are read for it,
+and its text"""
+_MOST_CHAINS = 64
 _MAX_CONTEXTS = 2**23 - 1
 _MOST_BYTES = 512 * 2**20
 """the largest file that an erasure writes again at once"""
@@ -118,16 +122,33 @@ def view_columns(nr: int, seq: int, tokens: int, clip: int) -> Row:
     return *columns, crc(*columns)
 
 
-def compaction_columns(
-    nr: int, rows: Iterable[CompactionRow], before: Sequence[CompactionRow], chain: int = CHAIN
-) -> Iterator[Row]:
-    """Yield the columns of *rows*, oldest first, in chains of *chain*; *before* is the last chain. O(characters)."""
-    text, length = before[0].text.encode() if before else b"", len(before)
-    for row in rows:
-        packing = zlib.compressobj(zdict=text if length % chain else b"")
-        text, length, key = row.text.encode(), length % chain + 1, nr << 40 | row.revision
+def write_compactions(
+    connection: apsw.Connection, nr: int, record: ContextRecord, added: Iterable[CompactionRow], chains: Chains
+) -> None:
+    """Write the rows *added* of context *nr*, oldest first, and keep the last one in *chains*. O(characters)."""
+    longest = 1 if record.encrypted else CHAIN  # nothing is alike in what is encrypted
+    text, length = (b"", 0) if record.encrypted else _chain_before(connection, nr, record, chains)
+    columns: list[Row] = []
+    for row in added:
+        packing = zlib.compressobj(zdict=text if length % longest else b"")
+        text, length, key = row.text.encode(), length % longest + 1, nr << 40 | row.revision
         packed = packing.compress(text) + packing.flush()
-        yield key, row.head, row.turn, compaction_crc(key, row.head, row.turn, packed), packed
+        columns.append((key, row.head, row.turn, compaction_crc(key, row.head, row.turn, packed), packed))
+    connection.executemany(_REPLACE_COMPACTION, columns)
+    if len(chains) >= _MOST_CHAINS:
+        chains.clear()
+    chains[nr] = columns[-1][-1], length, text
+
+
+def _chain_before(connection: apsw.Connection, nr: int, record: ContextRecord, chains: Chains) -> tuple[bytes, int]:
+    """Return the text of the newest compaction of context *nr*, and how many rows are read for it."""
+    with suppress(CorruptRecord):  # what is damaged is not built upon
+        chain = read_chain(connection, record.id, nr, record.revision - 1)
+        newest, length, text = chains.get(nr, (b"", 0, b""))
+        if chain and (newest, length) != (chain[0][-1], len(chain)):
+            text = unpacked(record.id, chain)[0].text.encode()
+        return (text, len(chain)) if chain else (b"", 0)
+    return b"", 0
 
 
 def page_columns(nr: int, page: PageRow) -> Row:
@@ -195,7 +216,7 @@ def sync_journal(connection: apsw.Connection) -> None:
         os.close(journal)
 
 
-def apply(connection: apsw.Connection, transition: Transition) -> OpRow | int:
+def apply(connection: apsw.Connection, transition: Transition, chains: Chains) -> OpRow | int:
     """Write *transition* and return the number of its context, or the row of its op if that is known. O(rows)."""
     record, op = transition.record, transition.op
     if op is not None:
@@ -222,11 +243,7 @@ def apply(connection: apsw.Connection, transition: Transition) -> OpRow | int:
     if transition.views:
         connection.executemany(_REPLACE_VIEW, [view_columns(nr, *view) for view in transition.views])
     if compactions := all_compactions(transition):
-        before: list[CompactionRow] = []
-        with suppress(CorruptRecord):  # what is damaged is not built upon
-            before = read_compactions(connection, record.id, nr, record.revision - 1)
-        chain = 1 if record.encrypted else CHAIN  # nothing is alike in what is encrypted
-        connection.executemany(_REPLACE_COMPACTION, compaction_columns(nr, compactions, before, chain))
+        write_compactions(connection, nr, record, compactions, chains)
     if ops := all_ops(transition):
         connection.executemany(_INSERT_OP, [op_columns(nr, each) for each in ops])
     for call in all_calls(transition):
@@ -269,7 +286,7 @@ def erase(connection: apsw.Connection, erasure: Erasure) -> ErasedRows:
                 connection.executemany(_REPLACE_OP, [op_columns(nr, op) for op in cleared])
                 gone["op"] += len(cleared)
             connection.executemany(_DELETE_VIEW, [(nr << 40 | seq,) for seq in shown])
-        apply(connection, transition)
+        apply(connection, transition, {})
     return ErasedRows(gone["context"], gone["entry"], gone["page"], gone["edition"], gone["op"], scrubbed=False)
 
 

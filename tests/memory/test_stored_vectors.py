@@ -1,11 +1,12 @@
-"""Vectors as they are stored: whole, or halved for pages and passages."""
+"""Vectors as they are stored: whole, halved for passages, and for pages compressed, too, if they are mostly zeros."""
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from memci.memory.repository.items import halved, matrix, packed, unpacked
+from memci.memory.repository.items import halved, matrix, packed, squeezed, unpacked
 
 UNIT = arrays(np.float32, st.integers(1, 40), elements=st.floats(-1, 1, width=32))
 
@@ -17,6 +18,20 @@ def test_a_vector_comes_back(vector):
     assert np.allclose(unpacked(halved(vector)), vector, atol=5e-4)
     assert unpacked(halved(vector)).dtype == np.float32
     assert len(halved(vector)) == 2 * len(vector) + 1
+
+
+@given(UNIT, st.integers(0, 400))
+def test_a_vector_of_a_page_comes_back(vector, zeros):
+    """It is read as if it were halved; with many zeros in less room, and damage is an error."""
+    vector = np.concatenate([vector, np.zeros(zeros, np.float32)])
+    row = squeezed(vector)
+
+    assert np.array_equal(unpacked(row), unpacked(halved(vector)))
+    assert len(row) % 2 == 1
+    if zeros == 400:
+        assert len(row) < len(halved(vector)) / 4
+        with pytest.raises(ValueError, match="not what was written"):
+            unpacked(b"\0" + row[1:])
 
 
 def test_no_vector_is_none():

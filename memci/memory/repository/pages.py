@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ..backend import PageRecord
-from .items import Vector, halved, unpacked
+from .items import Vector, squeezed, unpacked
 from .store import OwnerTable
 
 OBSERVED, SHORT, MID, EVICTED = range(4)
@@ -168,7 +168,7 @@ class PageTable(OwnerTable):
         )
         if vector is not None:
             self._store.execute(
-                _KEEP_VECTOR, page, model, self._owner.nr, self._seal(halved(vector), "vector of a page", page)
+                _KEEP_VECTOR, page, model, self._owner.nr, self._seal(squeezed(vector), "vector of a page", page)
             )
 
     def retitle(self, page: int, title: str, keywords: Sequence[str]) -> None:

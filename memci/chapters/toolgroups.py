@@ -86,7 +86,7 @@ class ToolGroup:
     def view(self) -> Iterator[Message]:
         """Yield what the group shows. Only a settled group has a stand-in for each missing result."""
         ids = distinct(self._ids)
-        yield _with_ids(self.head.view, ids)
+        yield self.head.view if ids is self._ids else _with_ids(self.head.view, ids)
         for call_id, answer in zip(ids, self._answers, strict=True):
             if answer is not None:
                 shown = answer.view
@@ -128,7 +128,5 @@ def distinct(ids: list[str]) -> list[str]:
 
 
 def _with_ids(message: Message, ids: list[str]) -> Message:
-    calls = tool_calls(message)
-    if all(call["id"] == call_id for call, call_id in zip(calls, ids, strict=True)):
-        return message
-    return {**message, "tool_calls": [{**call, "id": call_id} for call, call_id in zip(calls, ids, strict=True)]}
+    calls = zip(tool_calls(message), ids, strict=True)
+    return {**message, "tool_calls": [{**call, "id": call_id} for call, call_id in calls]}

@@ -528,9 +528,8 @@ class Context:
             if known is None:
                 window.latest = now
             places = known.entries if known else [each.place for each in drafted.messages]
-            entries = tuple(
-                Entry(*place, each.node.message["role"]) for place, each in zip(places, drafted.messages, strict=True)
-            )
+            roles = [each.node.message["role"] for each in drafted.messages]
+            entries = tuple([Entry(*place, role) for place, role in zip(places, roles, strict=True)])
             receipt = Receipt(entries[-1].page, entries, known.first if known else seq, op_id, known is not None)
             if known is None and (window.crowded or self._parts.renderer.cold or writer.due):
                 self._parts.renderer.after_append()

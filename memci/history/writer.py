@@ -249,8 +249,10 @@ class Writer:
     @property
     def due(self) -> bool:
         """Whether an unload rule that runs every turn would unload a page now. O(listed pages)."""
+        if not self._window.settings.every_turn:
+            return False
         rows = self._window.listed.values()
-        return self._window.settings.every_turn and any(rule(rows, self._window.record.turn) for rule in self._rules)
+        return any(rule(rows, self._window.record.turn) for rule in self._rules)
 
     def recalled(self, index: int) -> None:
         """Count a recall of page *index*, once per turn. The next compaction lists the page on a line of its own.

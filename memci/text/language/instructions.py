@@ -45,7 +45,7 @@ def instructions(text: str) -> list[str]:
     place = 0
     for sentence in sentences(unquoted):
         place = unquoted.index(sentence, place)
-        for own in written if len(sentence) == len(unquoted) else languages(sentence, written):
+        for own in languages(sentence, written):
             for start, end in _standing(_plain(sentence, own), _patterns(own)):
                 if end - start <= LONGEST:
                     found[text[place + start : place + end]] = None

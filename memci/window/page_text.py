@@ -95,10 +95,9 @@ def said(message: Message) -> str:
 
 def marks(text: str) -> list[int]:
     """Return a number for each word of *text* that has a digit, as ids, dates and amounts do, none twice."""
-    words = dict.fromkeys((_ASCII_WORD if text.isascii() else WORD).findall(text))
-    return list(
-        dict.fromkeys([crc32(word.encode()) for word in words if not word.isalpha() and any(map(str.isdigit, word))])
-    )
+    found = (_ASCII_WORD if text.isascii() else WORD).findall(text)
+    words = [word for word in dict.fromkeys(found) if not word.isalpha()]
+    return list(dict.fromkeys([crc32(word.encode()) for word in words if any(map(str.isdigit, word))]))
 
 
 def extracted_lines(nodes: Sequence[MessageNode]) -> dict[MessageNode, Line]:

@@ -23,6 +23,7 @@ _HANGUL = re.compile("[\uac00-\ud7a3]")
 _HAN = re.compile("[\u3400-\u9fff]")
 _CYRILLIC = re.compile("[\u0400-\u04ff]")
 _WORDS = re.compile(r"[^\W\d_]+")
+_ASCII_WORDS = re.compile("[a-z]+")
 _VOTERS: tuple[Writing, ...] = ("latin", "german", "french", "spanish", "italian", "portuguese")
 _COMMON = {
     word: [one for one in _VOTERS if word in words("words", "common", one)]
@@ -99,17 +100,24 @@ def languages(text: str, default: Sequence[Writing] = ()) -> Sequence[Writing]:
     Without such words it is the *default*, or "latin": English. O(1): looks at 2,000 characters.
     """
     text = text[:_LOOKED_AT]
-    written = writing(text)
-    if written != "latin":
-        return [written]
-    if not text.isascii() and _CYRILLIC.search(text):
-        return ["russian"]
+    if text.isascii():
+        found = _ASCII_WORDS.findall(text.lower())
+    else:
+        if (written := writing(text)) != "latin":
+            return [written]
+        if _CYRILLIC.search(text):
+            return ["russian"]
+        found = _WORDS.findall(lower_case(text))
     votes: dict[Writing, int] = {}
-    for one in [one for word in _WORDS.findall(lower_case(text)) if word in _COMMON for one in _COMMON[word]]:
-        votes[one] = votes.get(one, 0) + 1
-    most = max(votes.values(), default=0)
+    for word in found:
+        if word in _COMMON:
+            for one in _COMMON[word]:
+                votes[one] = votes.get(one, 0) + 1
+    if not votes:
+        return default or ["latin"]
+    most = max(votes.values())
     best = [one for one, count in votes.items() if count == most]
-    return [one for one in default if one in best] or best or default or ["latin"]
+    return [one for one in default if one in best] or best
 
 
 def lower_case(text: str) -> str:

@@ -110,6 +110,8 @@ def network_file_system(path: str, mounts: str | None = None) -> str | None:
         mounts = mounts or Path("/proc/self/mounts").read_text(encoding="utf-8", errors="replace")
     except OSError:
         return None
+    if not any(f" {kind} " in mounts for kind in _NETWORK):
+        return None
     try:
         place = os.path.realpath(path)
     except ValueError:  # no name of a file: opening it says so

@@ -103,7 +103,7 @@ def test_salvage_when_bytes_of_the_file_are_damaged(run, store, tmp_path, seed):
                 context.render(strict=False)
 
 
-@pytest.mark.parametrize("kept", [0.9, 0.01])
+@pytest.mark.parametrize("kept", [0.95, 0.01])
 def test_salvage_when_a_file_has_lost_its_end(run, store, tmp_path, kept):
     """Every other command refuses it and names this one, which reads what is left, or says in a line that it can't."""
     executed(store, "PRAGMA wal_checkpoint(TRUNCATE)")

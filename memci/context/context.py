@@ -976,9 +976,10 @@ class Context:
         self, pending: Sequence[MessageLike], tools: Iterable[Any], *, strict: bool
     ) -> tuple[builtins.list[Message], builtins.list[Message]]:
         """Return the messages of the next request as memci understands them, and those at its end that are pending."""
-        if not isinstance(tools, Iterable):
-            raise InvalidSetting("tools", f"expected a list of schemas, got {brief(tools)}")
-        tools = tuple(tools)
+        if type(tools) is not tuple:
+            if not isinstance(tools, Iterable):
+                raise InvalidSetting("tools", f"expected a list of schemas, got {brief(tools)}")
+            tools = tuple(tools)
         self._parts.writer.check_revision()
         window, renderer, page = self._parts.window, self._parts.renderer, self._parts.memory_page
         if self._clock is not None and window.state.cache.stamped and window.looks(now := self._clock().timestamp()):

@@ -109,9 +109,9 @@ class Renderer:
 
     def view(self, *, tools: Sequence[Message], strict: bool) -> list[Message]:
         """Return what was appended. It raises what `Context.render` says; nothing has changed then."""
-        window, active = self._window, self._window.active
-        if strict and active.missing:
-            raise OpenToolGroup(active.missing)
+        window, active, missing = self._window, self._window.active, self._window.active.missing
+        if strict and missing:
+            raise OpenToolGroup(missing)
         self._weigh(tools)
         self._catch_up(final=True)
         if window.tokens > window.limits.budget:
@@ -121,7 +121,7 @@ class Renderer:
             check(window.occupancy(), window.limits)
         self.predicted = window.tokens
         view = window.front + active.view
-        return view + active.tail() if active.missing else view
+        return view + active.tail() if missing else view
 
     def pending(self, drafted: Callable[[], Draft], *, tools: Sequence[Message], strict: bool) -> list[Message]:
         """Return what was appended, and the messages that *drafted* gives, which are not appended yet."""

@@ -13,7 +13,7 @@ from pathlib import Path
 import apsw
 import pytest
 
-from memci.errors import HandlePoisoned, LimitExceeded, StorageBusy, StorageFull, StorageUnavailable
+from memci.errors import CorruptRecord, HandlePoisoned, LimitExceeded, StorageBusy, StorageFull, StorageUnavailable
 from memci.storage import SQLiteStorage
 from memci.storage.protocol import PageState
 from memci.testing.storage import DurableStorageConformance
@@ -264,3 +264,40 @@ def test_processes_may_make_the_file_at_once(path: Path) -> None:
     storage = SQLiteStorage(path)
     assert [record.head for record in storage.contexts()] == [5] * 4
     storage.close()
+
+
+def test_settings_are_not_written_again_with_each_commit(storage: SQLiteStorage, path: Path) -> None:
+    """The row of a context is written in place: a commit writes as much of the log, however long the settings are."""
+    log, written = path.with_name(f"{path.name}-wal"), {}
+    for context, settings in (("short", "{}"), ("long", "x" * 30_000)):
+        storage.commit(appended(current(storage, context)._replace(settings=settings), b"1"))
+        before = log.stat().st_size
+        for _ in range(50):
+            storage.commit(appended(current(storage, context), b"1"))
+        written[context] = log.stat().st_size - before
+    assert written["long"] < 1.1 * written["short"]
+
+
+def test_a_check_sum_without_a_sign_is_read(storage: SQLiteStorage, path: Path) -> None:
+    """As earlier files have it; any other number is damage."""
+    for i in range(20):
+        append(storage, f"c{i}", b"1")
+    before = [storage.load(f"c{i}") for i in range(20)]
+    assert execute(path, "SELECT count(*) FROM context WHERE crc < 0") != [(0,)]
+
+    execute(path, "UPDATE context SET crc = crc & 4294967295")
+    assert [storage.load(f"c{i}") for i in range(20)] == before
+    execute(path, "UPDATE context SET crc = crc + 4294967296")
+    with pytest.raises(CorruptRecord):
+        storage.load("c1")
+
+
+def test_handles_continue_the_chain_of_each_other(storage: SQLiteStorage, path: Path) -> None:
+    """What a handle keeps of its last compaction is not taken for that of another handle."""
+    other = SQLiteStorage(path, durability="fast")
+    texts = [" ".join(f"line {line}" for line in range(number + 5)) for number in range(30)]
+    for number, text in enumerate(texts):
+        writer = storage if number % 3 else other
+        writer.commit(appended(current(writer, "a"), b"1")._replace(compaction=text))
+    assert [row.text for row in other.compactions("a")] == texts[::-1]
+    other.close()

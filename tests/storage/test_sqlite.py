@@ -271,11 +271,12 @@ def test_settings_are_not_written_again_with_each_commit(storage: SQLiteStorage,
     log, written = path.with_name(f"{path.name}-wal"), {}
     for context, settings in (("short", "{}"), ("long", "x" * 30_000)):
         storage.commit(appended(current(storage, context)._replace(settings=settings), b"1"))
+        execute(path, "PRAGMA wal_checkpoint(TRUNCATE)")
         before = log.stat().st_size
-        for _ in range(50):
+        for _ in range(20):
             storage.commit(appended(current(storage, context), b"1"))
         written[context] = log.stat().st_size - before
-    assert written["long"] < 1.1 * written["short"]
+    assert written["long"] < 1.5 * written["short"]
 
 
 def test_a_check_sum_without_a_sign_is_read(storage: SQLiteStorage, path: Path) -> None:

@@ -245,8 +245,9 @@ def check_snapshot_text(text: str) -> None:
         return
     if snapshot.marks is not None:
         unpacked(snapshot.marks)
-    for settings in filter(None, (snapshot.settings, snapshot.was)):
-        check_settings(settings)
+    for settings in (snapshot.settings, snapshot.was):
+        if settings is not None:
+            check_settings(settings)
 
 
 def check_settings(text: str) -> None:

@@ -254,6 +254,8 @@ def changed_compaction(change):
         lambda text: text["active"].append([10**6, 0, 1, 0, None, None]),
         lambda text: text["active"].append("active"),
         lambda text: text.__setitem__("settings", "{}"),
+        lambda text: text.__setitem__("settings", ""),
+        lambda text: text.__setitem__("was", ""),
         lambda text: text.__setitem__("was", "no JSON"),
         lambda text: text.__setitem__("state", "[" * 100_000),
         lambda text: text.__setitem__("open_page", 10**6),

@@ -135,7 +135,9 @@ class PackedPassages(PassageTable):
 
     def speakers(self) -> list[tuple[int, str, int]]:
         """Return number, name and how many passages of each speaker. O(speakers)."""
-        return [(nr, name, count) for nr, name, count in self._named(self._store.read_rows(_SPEAKERS, self.nr), 1)]
+        rows = self._store.read_rows(_SPEAKERS, self.nr)
+        plain = self._plain(name for _, name, _ in rows)
+        return [(nr, plain[name], count) for nr, name, count in rows]
 
     def read_postings(self, terms: Sequence[str], blocks: Sequence[int]) -> list[tuple[str, int, bytes]]:
         """Return term, block and `POSTING`s of *terms* in *blocks*. O(what is returned)."""

@@ -44,7 +44,6 @@ PASSAGE: Final = np.dtype(
 POSTING: Final = np.dtype([("number", "<u4"), ("times", "<u2"), ("kind", "u1")])
 
 _KEPT: Final = frozenset(PASSAGE.names or ())
-_NAMES: Final = {number: name for name, number in ROLES.items()}
 
 
 class BlockState(NamedTuple):
@@ -163,7 +162,10 @@ def packed(
         own["whole"] = np.bincount(message, own["length"])[message]
     every = np.concatenate([before, own, after])
     layout = Layout()
-    layout.extend(map(_row, range(len(every)), every), whole=every["whole"])
+    fields: dict[str, Any] = {name: every[name] for name in Row._fields}
+    fields["part"] = np.minimum(every["part"], np.arange(len(every)))  # the first parts may be beyond these neighbours
+    fields["speaker"] = [str(each) for each in every["speaker"]]
+    layout.fill(fields.values(), whole=every["whole"])
     linked, was = layout.columns, every.copy()
     numbered = np.append(every["number"].astype(np.int64), -1)
     first, last = len(before), len(before) + len(own)
@@ -180,15 +182,6 @@ def packed(
     changed = np.array([now.tobytes() != old.tobytes() for now, old in zip(every, was, strict=True)], bool)
     changed[first:last] = False
     return every[first:last], every[changed], was[changed]
-
-
-def _row(place: int, each: Any) -> Row:
-    role, at = _NAMES[int(each["role"])], float(each["at"])
-    names = ("context", "page", "entry", "part")
-    context, page, entry, part = (int(each[name]) for name in names)
-    speaker, flags = str(int(each["speaker"])), int(each["flags"])
-    part = min(part, place)  # the first parts of a message may be beyond the neighbours that are looked at
-    return Row(context, page, entry, part, role, speaker, int(each["length"]), None if np.isnan(at) else at, flags)
 
 
 def _grown(kept: Columns, size: int) -> Columns:

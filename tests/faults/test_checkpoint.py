@@ -1,4 +1,4 @@
-"""What a SQLite store asks of the disk beside its commits: the checkpoint, and the sync of an op that it finds."""
+"""What a store asks of the disk beside its commits: the checkpoint, and syncs that one who was killed left undone."""
 
 import json
 import subprocess
@@ -91,6 +91,26 @@ for name, act in acts.items():
     found[name] = first_call(os.pread(with_log, 2**20, 0))
 print(json.dumps(found))
 """
+MAKER_KILLED = """
+import os
+from random import Random
+from memci.storage import FilesystemStorage
+from tests.faults.disk import Disk
+from tests.faults.worker import forked
+
+log = os.open(folder.rstrip("/") + ".log", os.O_RDWR | os.O_CREAT | os.O_APPEND)
+
+def opened(fault):
+    shim.arm(folder, fault, 1)
+    shim.log(log)
+    return FilesystemStorage(f"{folder}/agent")
+
+assert forked(lambda: opened(Fault(Action.KILL_AFTER, Call.MKDIR))) == 9
+append(opened(COUNTED), "a", b"1")
+shim.disarm()
+disk = Disk(os.pread(log, 2**24, 0), folder)
+print(json.dumps(["agent/memci.json" in disk.cut(disk.end, Random(seed)) for seed in range(20)]))
+"""
 
 
 @pytest.fixture(scope="module")
@@ -145,3 +165,11 @@ def test_journal_is_synced_before_it_is_written_if_its_last_writer_may_have_been
 
     assert list(first) == ["goes on", "opens", "takes a lock", "remembers"]
     assert all(call == ["s", "agent.db-journal"] for call in first.values()), first
+
+
+def test_folder_lasts_whose_maker_was_killed_before_its_sync(ran):
+    """Else a power cut could take all of it, with what was acknowledged since by whoever opened it next."""
+
+    there = ran(MAKER_KILLED)
+
+    assert all(there), there

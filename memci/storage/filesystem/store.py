@@ -167,6 +167,8 @@ class FilesystemStorage(SQLiteStorage):
         if before:
             self._run("", 0, self._write, None, self._moved, before)
             self._run("", 0, scrub)  # which syncs them, with durability="fast" too: what they were read from goes
+        with suppress(StorageReadOnly):  # where the folder above can't be read, another program made this one
+            Files(os.path.dirname(self._files.path)).sync("")  # noqa: PTH120 -- who made the folder may have been killed
         mark = {"format": _FORMAT, "schema": _SCHEMA, "about": _ABOUT}
         self._files.write(MARK, json.dumps(mark, indent=2).encode() + b"\n")
         self._files.sync("")
@@ -205,7 +207,7 @@ def _is_line(body: bytes) -> bool:
 
 
 def _make(path: str, *, read_only: bool) -> None:
-    """Make the folder *path* if there is none and it is not *read_only*."""
+    """Make the folder *path* if there is none and it is not *read_only*. Its name does not last yet."""
     there = os.path.lexists(path)  # before the next line: another process may make it just now
     if os.path.isdir(path):  # noqa: PTH112
         return
@@ -216,7 +218,6 @@ def _make(path: str, *, read_only: bool) -> None:
     try:
         with suppress(FileExistsError):
             os.mkdir(path, 0o700)  # noqa: PTH102
-        Files(os.path.dirname(path)).sync("")  # noqa: PTH120
     except ValueError as error:
         raise InvalidSetting("folder", f"{path!r} can't be the name of a folder: {error}") from error
     except FileNotFoundError as error:

@@ -71,8 +71,9 @@ class Policy:
     active_pages: int | None = None
     """how many closed pages stay verbatim at most; default: as many as fit"""
     contents_tokens: int | None = None
-    """the ceiling of the Contents Page, in tokens; default 10 % of the budget, at most 1,200, and for "economy" up to
-    1.75 times as much in a chat of large messages; it takes a third where what was before a gap is not needed"""
+    """the ceiling of the Contents Page, in tokens; default 10 % of the budget, at most 1,200; for "economy" at most
+    2,700 where it is not known what is needed, or 1.75 times the default in a chat of large messages if that is more;
+    it takes a third where what was before a gap is not needed"""
     instruction_tokens: int | None = None
     """tokens for the user's lasting instructions ("always answer in French"), which stay in the window verbatim;
     default min(600, 5 % of the window), 0 shows none"""

@@ -37,6 +37,9 @@ read in each request, and written again at each compaction"""
 _LARGE, _MORE = 600, 1.75
 """tokens that a call adds from which on lines take the place of a chat's pages, each a small part of its page, and
 how many times as many lines there are then"""
+_LINES, _TENTH = 2_700, 0.1
+"""tokens of lines for what is not known to be needless, in a budget of ten times that: read at the price of the cache,
+a line costs little, and a folded page has none"""
 _FOLDED = 0.8
 """the share of its ceiling that the Contents Page has at least once it was folded, about"""
 _AFTER = 0.15
@@ -116,7 +119,8 @@ def levels(
         known    = uses ≥ 20
         forgets  = known, with 3 gaps and at most 10 % far uses
         more     = economy, not known, no ceiling chosen: grow / 600, at least 1, at most 1.75; else 1
-        ceiling  = more times the given one, at most (budget - fixed) / 4; economy that forgets: a third
+        ceiling  = more times the given one, with such an economy at least min(2,700, budget / 10), in either case at
+                   most (budget - fixed) / 4; economy that forgets: a third
         room     = budget - fixed - ceiling
         least    = 1.1 M - fixed - min(contents, 0.8 ceiling), at most room / 2: no page leaves that would leave less
         floor    = economy: min(4,000, room / 3) if known, else room / 10; balanced: room / 2
@@ -146,9 +150,13 @@ def levels(
         return Levels(budget, int((1 - share) * room), None, False, ceiling, 0, f"a share of {share:g} leaves")
     economy, known = preset == "economy", use.uses >= KNOWN
     forgets = known and use.gaps >= GAPS and use.far <= FAR * use.uses
-    more = min(_MORE, max(1.0, use.grow / _LARGE)) if economy and not known and not chosen else 1.0
-    if economy:
-        ceiling = ceiling // _LISTED if forgets else int(max(ceiling, min(more * ceiling, (budget - fixed) / 4)))
+    more = 1.0
+    if economy and forgets:
+        ceiling //= _LISTED
+    elif economy and not known and not chosen:
+        more = min(_MORE, max(1.0, use.grow / _LARGE))
+        wanted = max(more * ceiling, min(_LINES, _TENTH * budget))
+        ceiling = int(max(ceiling, min(wanted, (budget - fixed) / 4)))
     room = max(0, budget - fixed - ceiling)
     least = max(0, min(int(_SLACK * pricing.minimum) - fixed - min(contents, int(_FOLDED * ceiling)), room // 2))
     floor = (min(_FEW, room / 3) if known else 0.1 * room) if economy else 0.5 * room

@@ -43,7 +43,7 @@ def test_levels_are_sizes_whatever_the_numbers(preset, share, pricing, use, budg
     found = levels(preset, share, pricing, use, budget=budget, fixed=fixed, ceiling=ceiling, contents=contents)
 
     room = max(0, budget - fixed - found.contents)
-    assert 0 <= found.contents <= max(ceiling, min(1.75 * ceiling, (budget - fixed) / 4))
+    assert 0 <= found.contents <= max(ceiling, min(max(1.75 * ceiling, 2_700), (budget - fixed) / 4))
     assert 0 <= found.least <= max(found.warm, 0) <= max(room, 0)
     assert found.trigger <= budget
     assert found.warm <= room
@@ -60,7 +60,7 @@ def test_a_share_leaves_the_rest_of_the_room_and_knows_no_gap():
     assert (found.trigger, found.warm, found.cold) == (30_000, 20_100, None)
 
 
-@pytest.mark.parametrize(("preset", "warm", "cold"), [("economy", 2_680, 10_720), ("balanced", 13_400, 13_400)])
+@pytest.mark.parametrize(("preset", "warm", "cold"), [("economy", 2_530, 10_120), ("balanced", 13_400, 13_400)])
 def test_a_context_whose_needs_were_not_seen_is_kept_by_its_room(preset, warm, cold):
     """A chat shows no uses: it keeps a share of the room."""
     found = of(preset, use=CacheUse())
@@ -92,29 +92,37 @@ def test_an_agent_with_gaps_keeps_most_of_a_small_window(use):
 
 @pytest.mark.parametrize(("preset", "kept"), [("economy", 0), ("balanced", 4_000)])
 def test_nothing_from_before_a_gap_is_kept_where_nothing_was_needed_across_gaps(preset, kept):
-    """At most a tenth of the uses may be far; else as much stays as of a context that is not known."""
+    """At most a tenth of the uses may be far; else as much stays as where that is not known."""
     assert of(preset).cold == kept
     assert of(preset, use=KNOWN._replace(far=4)).cold == kept
-    assert of(preset, use=KNOWN._replace(far=5)).cold == of(preset, use=CacheUse()).cold
-    assert of(preset, use=KNOWN._replace(gaps=2)).cold == of(preset, use=CacheUse()).cold
+    assert of(preset, use=KNOWN._replace(far=5)).cold == of(preset, use=CacheUse(), chosen=True).cold
+    assert of(preset, use=KNOWN._replace(gaps=2)).cold == of(preset, use=CacheUse(), chosen=True).cold
 
 
 def test_an_economy_that_needs_nothing_from_before_a_gap_lists_a_third():
-    """The lines of what is not needed are read in each request, so fewer stay; what is not known keeps its ceiling."""
+    """The lines of what is not needed are read in each request, so fewer stay; what may be needed keeps its ceiling."""
     assert of("economy").contents == 400
     assert of("balanced").contents == of("economy", share=0.5).contents == 1_200
-    for use in (CacheUse(), KNOWN._replace(far=5), KNOWN._replace(gaps=2)):
+    for use in (KNOWN._replace(far=5), KNOWN._replace(gaps=2)):
         assert of("economy", use=use).contents == 1_200
+
+
+def test_an_economy_lists_more_where_it_is_not_known_what_is_needed():
+    """A page that is listed can be recalled, and a line costs little: up to a tenth of the window."""
+    for budget, contents in ((8_000, 1_200), (20_000, 2_000), (128_000, 2_700)):
+        assert of("economy", use=CacheUse(), budget=budget).contents == contents
+    assert of("economy", use=CacheUse(), chosen=True).contents == of("balanced", use=CacheUse()).contents == 1_200
 
 
 def test_an_economy_lists_more_of_a_chat_whose_pages_are_large():
     """A line is a small part of a large page, so lines take the place of pages, up to a quarter of the window."""
     chat = CacheUse(grow=1_200.0)
-    found = of("economy", use=chat)
+    found = of("economy", use=chat, budget=15_000)
 
     assert found.contents == 1.75 * 1_200
-    assert found.cold == int(0.4 / 1.75 * (30_000 - 2_000 - 2_100))
-    assert of("economy", use=chat._replace(grow=750.0)).contents == 1_500
+    assert found.cold == int(0.4 / 1.75 * (15_000 - 2_000 - 2_100))
+    assert of("economy", use=chat, ceiling=2_000).contents == 3_500
+    assert of("economy", use=chat._replace(grow=750.0), budget=15_000).contents == 1_500
     assert of("economy", use=chat, budget=8_000).contents == 1_500
     chosen = of("economy", use=chat, chosen=True)
     for other in (chosen, of("balanced", use=chat), of("economy", use=chat._replace(uses=20))):

@@ -91,6 +91,27 @@ for name, act in acts.items():
     found[name] = first_call(os.pread(with_log, 2**20, 0))
 print(json.dumps(found))
 """
+BEGINS_ITS_LOG_AGAIN = """
+import os
+from tests.faults.worker import forked
+
+going_on = SQLiteStorage(file)  # else the next one to open would read the log from its beginning
+append(going_on, "a", b"1")
+append(going_on, "a", b"2")
+
+def killed():
+    store = SQLiteStorage(file)  # all of the log is in the file now
+    shim.arm(folder, Fault(Action.KILL_BEFORE, Call.WRITE), 1)
+    append(store, "a", b"3")
+
+assert forked(killed) == 9
+if {unwitnessed}:
+    os.remove(f"{{file}}-witness")
+found = [len(list(SQLiteStorage(file).entries("a")))]
+append(going_on, "a", b"4")
+found.append(len(list(SQLiteStorage(file).entries("a"))))
+print(json.dumps(found))
+"""
 MAKER_KILLED = """
 import os
 from random import Random
@@ -173,3 +194,10 @@ def test_folder_lasts_whose_maker_was_killed_before_its_sync(ran):
     there = ran(MAKER_KILLED)
 
     assert all(there), there
+
+
+@pytest.mark.parametrize("unwitnessed", [False, True])
+def test_log_that_was_to_be_begun_again_is_no_damage(ran, unwitnessed):
+    """Its header is still that of before, and SQLite takes nothing of it any more: all of it is in the file."""
+
+    assert ran(BEGINS_ITS_LOG_AGAIN.format(unwitnessed=unwitnessed)) == [2, 3]

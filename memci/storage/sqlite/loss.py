@@ -37,6 +37,8 @@ _MAGIC: Final = 0x377F0682
 """of a log whose check sums are over little-endian words; one more: big-endian"""
 SALT_AT: Final = 20
 """where the header has the 4 bytes that are others whenever the log is begun again"""
+_INDEX_SIZE: Final = 48
+"""bytes of the header of SQLite's index of a log"""
 _TRIES: Final = 8
 _PAUSE_SECONDS: Final = 0.01
 _SELECT_NOTED: Final = """
@@ -77,9 +79,11 @@ def check_log(connection: apsw.Connection, path: str, witness: Witness) -> None:
             except apsw.BusyError:  # another process begins the log again just now: it has seen that it is whole
                 sleep(_PAUSE_SECONDS)
                 continue
+            lost = max(ends, default=0) > taken or _continued(whole, taken, connection.pragma("page_size"))
+            begins_again = lost and _begins_again(log, path)  # asked before the salt, which would be another one then
             if salt != _salt(log):
                 continue
-            if max(ends, default=0) > taken or _continued(whole, taken, connection.pragma("page_size")):
+            if lost and not begins_again:
                 where = f"the log {log_path(path)!r} is damaged at frame {taken + 1} or soon after"
                 raise CorruptRecord("", 0, f"{where}, and commits behind it would be lost: {WAY_OUT}")
             return
@@ -142,6 +146,29 @@ def accept_loss(path: str) -> str | None:
     return kept if there else None
 
 
+def _begins_again(log: int, path: str) -> bool:
+    """Return whether the next commit begins the *log* of *path* again: all of it is in the file, and SQLite takes none.
+
+    Who was to do so may have been killed, or stopped, before it wrote the header of the log. In SQLite's index the
+    header stands twice, with the salts of the log behind 32 bytes, and the first salt is one more than that of the log
+    (https://sqlite.org/walformat.html). A damaged header of the log says nothing.
+    """
+    header, index = os.pread(log, _HEADER.size, 0), b""
+    with suppress(OSError), Path(f"{log_path(path).removesuffix('-wal')}-shm").open("rb") as file:
+        index = file.read(2 * _INDEX_SIZE)
+    if len(header) < _HEADER.size or index[:_INDEX_SIZE] != index[_INDEX_SIZE:]:
+        return False
+    *_, salt, _, one, two = _HEADER.unpack(header)
+    sums = _sums(_order(header), header[:24], 0, 0)
+    return sums == (one, two) and index[32:36] == ((salt + 1) % 2**32).to_bytes(4, "big")
+
+
+def _order(header: bytes) -> str:
+    """Return the order of the bytes of the words that the check sums of a log are over, as its *header* says."""
+    magic = int.from_bytes(header[:4], "big")
+    return {_MAGIC: "<", _MAGIC + 1: ">"}.get(magic, "<" if sys.byteorder == "little" else ">")
+
+
 def _continued(log: bytes, taken: int, page_size: int) -> bool:
     """Return whether a commit behind the first *taken* frames of *log* is continued by another one. O(frames).
 
@@ -150,8 +177,8 @@ def _continued(log: bytes, taken: int, page_size: int) -> bool:
     """
     if len(log) < _HEADER.size + _FRAME.size:
         return False
-    magic, *_, first, second, one, two = _HEADER.unpack_from(log)
-    order = {_MAGIC: "<", _MAGIC + 1: ">"}.get(magic, "<" if sys.byteorder == "little" else ">")
+    *_, first, second, one, two = _HEADER.unpack_from(log)
+    order = _order(log)
     if _sums(order, log[:24], 0, 0) != (one, two):
         _, _, first, second, _, _ = _FRAME.unpack_from(log, _HEADER.size)
     size, ended = _FRAME.size + page_size, None

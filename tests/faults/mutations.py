@@ -77,9 +77,16 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "a damaged log is no torn tail",
         _LOSS,
-        "if max(ends, default=0) > taken or _continued(",
-        "if False and _continued(",
+        "lost = max(ends, default=0) > taken or _continued(",
+        "lost = False and _continued(",
         "tests/storage/test_loss.py",
+    ),
+    Mutant(
+        "a log that is to be begun again is no damage",
+        _LOSS,
+        "lost and _begins_again(log, path)",
+        "False",
+        f"{_CHECKPOINT_TESTS} -k begun",
     ),
     Mutant(
         "a commit is witnessed",
@@ -376,8 +383,8 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "a folder that is made lasts",
         "memci/storage/filesystem/store.py",
-        '        Files(os.path.dirname(path)).sync("")  # noqa: PTH120\n',
-        "",
+        'Files(os.path.dirname(self._files.path)).sync("")',
+        "pass",
         "power",
     ),
     Mutant(

@@ -289,7 +289,7 @@ def test_a_run_stops_when_nothing_is_answered_any_more(talk, tmp_path):
 
 def arguments(file, tmp_path, *more):
     places = ["--data", str(file), "--work", str(tmp_path / "work"), "--results", str(tmp_path / "results")]
-    return [*places, "--embedder", "none", *more]
+    return [*places, *more]
 
 
 def test_a_scripted_run_puts_every_system_through_the_same_door(tmp_path):

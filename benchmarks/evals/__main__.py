@@ -16,7 +16,6 @@ from typing import Any
 
 from memci.llm import Chat
 
-from ..recall.__main__ import _model
 from ..recall.sentences import sentences
 from ..results import CONSOLE, HERE, headline, keep, progress, record
 from . import prompt
@@ -142,12 +141,7 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
     add("--answer-tokens", type=int, default=200, help="of an answer at most; 0: no bound, for models that reason")
     add("--timeout", type=float, default=60.0, help="seconds")
     add("--workers", type=int, default=4, help="questions that are asked at a time")
-    add(
-        "--embedder",
-        type=_or_none(Path),
-        default=_model(),
-        help='folder of a sentence model, for memoryos and vectors; or "none"',
-    )
+    add("--embedder", type=Path, help="folder of a sentence model, for memoryos and vectors")
     add("--work", type=Path, default=Path(".evals"), help="where answers are kept as they come")
     add("--results", type=Path, default=HERE, help="where figures are kept")
     add("--json", type=Path, help="write the figures to this file, too")

@@ -92,7 +92,7 @@ for name, act in acts.items():
 print(json.dumps(found))
 """
 BEGINS_ITS_LOG_AGAIN = """
-import os
+import os, subprocess
 from tests.faults.worker import forked
 
 going_on = SQLiteStorage(file)  # else the next one to open would read the log from its beginning
@@ -108,9 +108,14 @@ assert forked(killed) == 9
 if {unwitnessed}:
     os.remove(f"{{file}}-witness")
 found = [len(list(SQLiteStorage(file).entries("a")))]
+going_on._connection.execute("BEGIN IMMEDIATE")
+SQLiteStorage(file)
+other = [sys.executable, "-c", "import apsw, sys; apsw.Connection(sys.argv[1]).execute('BEGIN IMMEDIATE')", file]
+refused = subprocess.run(other, stderr=subprocess.PIPE, text=True).stderr
+going_on._connection.execute("ROLLBACK")
 append(going_on, "a", b"4")
 found.append(len(list(SQLiteStorage(file).entries("a"))))
-print(json.dumps(found))
+print(json.dumps([found, "BusyError" in refused]))
 """
 MAKER_KILLED = """
 import os
@@ -198,6 +203,9 @@ def test_folder_lasts_whose_maker_was_killed_before_its_sync(ran):
 
 @pytest.mark.parametrize("unwitnessed", [False, True])
 def test_log_that_was_to_be_begun_again_is_no_damage(ran, unwitnessed):
-    """Its header is still that of before, and SQLite takes nothing of it any more: all of it is in the file."""
+    """Its header is still that of before, and SQLite takes nothing of it any more: all of it is in the file.
 
-    assert ran(BEGINS_ITS_LOG_AGAIN.format(unwitnessed=unwitnessed)) == [2, 3]
+    Finding that out releases no lock that another handle of this process holds.
+    """
+
+    assert ran(BEGINS_ITS_LOG_AGAIN.format(unwitnessed=unwitnessed)) == [[2, 3], True]

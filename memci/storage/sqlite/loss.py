@@ -30,6 +30,7 @@ from orjson import dumps
 from ...errors import CorruptRecord, StorageUnavailable
 from ..witness import WAY_OUT, WITNESS, Witness, forget_all, key_of
 from .rows import CONTEXT_COLUMNS, read_context
+from .write import inode
 
 _HEADER: Final = Struct(">8I")
 _FRAME: Final = Struct(">6I")
@@ -39,6 +40,9 @@ SALT_AT: Final = 20
 """where the header has the 4 bytes that are others whenever the log is begun again"""
 _INDEX_SIZE: Final = 48
 """bytes of the header of SQLite's index of a log"""
+_indexes: Final[dict[tuple[int, int], int]] = {}
+"""indexes that were looked at, by their inodes, for the life of the process: to close one would release all the locks
+on it that SQLite holds in this process (https://sqlite.org/howtocorrupt.html)"""
 _TRIES: Final = 8
 _PAUSE_SECONDS: Final = 0.01
 _SELECT_NOTED: Final = """
@@ -153,14 +157,24 @@ def _begins_again(log: int, path: str) -> bool:
     header stands twice, with the salts of the log behind 32 bytes, and the first salt is one more than that of the log
     (https://sqlite.org/walformat.html). A damaged header of the log says nothing.
     """
-    header, index = os.pread(log, _HEADER.size, 0), b""
-    with suppress(OSError), Path(f"{log_path(path).removesuffix('-wal')}-shm").open("rb") as file:
-        index = file.read(2 * _INDEX_SIZE)
+    header, index = os.pread(log, _HEADER.size, 0), _index(f"{os.path.realpath(path)}-shm")
     if len(header) < _HEADER.size or index[:_INDEX_SIZE] != index[_INDEX_SIZE:]:
         return False
     *_, salt, _, one, two = _HEADER.unpack(header)
     sums = _sums(_order(header), header[:24], 0, 0)
     return sums == (one, two) and index[32:36] == ((salt + 1) % 2**32).to_bytes(4, "big")
+
+
+def _index(path: str) -> bytes:
+    """Return both headers of the index at *path*, b"" if there is none. The file stays open: see `_indexes`."""
+    place = inode(path)
+    if place is None:
+        return b""
+    with suppress(OSError):
+        if place not in _indexes:
+            _indexes[place] = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        return os.pread(_indexes[place], 2 * _INDEX_SIZE, 0)
+    return b""
 
 
 def _order(header: bytes) -> str:

@@ -6,7 +6,7 @@
     ```pyi                    signatures, compared with those of the package
     ```console                commands and options that exist
 
-Blocks find `client`, a model that needs no network, `my_tools` and `run_tool`. This module knows nothing of style.
+Blocks find `client`, a model that needs no network, `my_tools` and `run_tool`.
 """
 
 import ast
@@ -376,17 +376,14 @@ def test_the_lock_file_names_packages_only() -> None:
 
 
 def test_the_drawings_of_design_show_what_is_there() -> None:
-    """Every folder and every module of a package is drawn, and a call goes through modules that exist."""
+    """Every folder of the package is drawn, and a call goes through modules that exist."""
     text = (ROOT / "docs/design.md").read_text("utf-8")
     tree = text.partition("## The packages")[2].partition("```text")[2].partition("```")[0]
     ways = text.partition("## The way of an append")[2].partition("## The one plan")[0]
-    package = ROOT / "memci"
-    modules = [each for each in package.glob("*/*.py") if each.stem != "__init__"]
-    folders = {each.parent.name for each in package.rglob("__init__.py")}
+    folders = {each.parent.name for each in (ROOT / "memci").rglob("__init__.py")}
     entered = re.findall(r"\b[a-z]+(?:/[a-z_]+)+\b", ways.replace("../tests/test_costs", ""))
 
     assert set(re.findall(r"(\w+)/", tree)) == folders
-    assert [each.stem for each in modules if not re.search(rf"\b{each.stem}\b", tree)] == []
     assert [each for each in entered if not exists(f"memci/{each}".replace("/", "."))] == []
 
 
@@ -492,9 +489,8 @@ def test_api_leaves_nothing_out() -> None:
 
 
 @pytest.mark.parametrize(("english", "chinese"), PAIRS, ids=lambda path: path.relative_to(ROOT).as_posix())
-def test_a_translation_says_the_same(english: Path, chinese: Path) -> None:
-    """The Chinese page has the headings, the code and the links of the English; prose, comments and drawings differ."""
-    assert [level for level, _ in headings(chinese)] == [level for level, _ in headings(english)]
+def test_a_translation_has_the_same_code(english: Path, chinese: Path) -> None:
+    """The Chinese page has the code and the links of the English one; prose, comments and drawings may differ."""
     assert [essence(block) for block in blocks(chinese)] == [essence(block) for block in blocks(english)]
     assert links(chinese) == links(english)
 

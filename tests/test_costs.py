@@ -1,10 +1,7 @@
 """What one call costs, counted and not timed: modules entered, functions called, statements, characters, bytes.
 
-A reader who follows one call should not have to open more files than these. Where a limit is exceeded, a module was
-added between two others whose work one of them could do; where a call enters fewer modules, lower the limit.
-
-The other limits stand close to what was counted when they were set, so that a step more in every turn is seen on any
-machine. Each is shown to fail: `Slower` does what a careless change would do.
+A count may grow by half before a test fails, so that ordinary changes pass and a step more in every turn is still seen
+on any machine. Each limit is shown to fail: `Slower` does what a careless change would do.
 """
 
 import gc
@@ -20,35 +17,35 @@ from memci.memory.retrieval import postings
 from memci.storage.protocol import Ticket
 from memci.tokens import counter_for
 
-APPEND = 15
-"""modules that an append may enter: lower it when it enters fewer"""
-COMPACTION = 34
-"""modules that a rendering may enter that compacts: lower it when it enters fewer"""
-
-CALLS = {"append": 122, "render": 26, "compaction": 1_830}
-"""functions of memci that one call may enter, on SQLite; 117, 25 and 1,770 when they were counted"""
-PREPARED = {"calls": 900, "characters": 0}
-"""functions that an append may enter whose compaction was prepared, and characters that it may count beside its own
-text; 864 and 0 when they were counted"""
-STATEMENTS = 10
-"""statements of a turn on SQLite, an append and a rendering; 9 when they were counted"""
-CHARACTERS = 0.3
-"""characters that a compaction may give the counter, for each of the pages that leave; .26 when they were counted"""
-SEARCH = 6
-"""statements of a search on SQLite that counts no visit, however many messages it finds; as many were counted"""
-SEARCHES = {"statements": 6, "calls": 470}
-"""statements and functions of a search that counts what it finds as visited; 6 and 447 when they were counted"""
-WORDS = 2
-"""statements of a search in the tables of a memory, for words that were read"""
-ADMISSION = 735
-"""functions of memci that a page enters on its way through all tiers; 704 when they were counted"""
-BYTES = 21_000
-"""bytes that a turn may write to SQLite's log; 19,776 when they were counted"""
+COUNTED = {
+    "modules of an append": 15,
+    "modules of a compaction": 34,
+    "calls of an append": 117,
+    "calls of a rendering": 25,
+    "calls of a compaction": 1_770,
+    "calls of a prepared compaction": 864,
+    "statements of a turn": 9,
+    "characters of a compaction": 0.27,
+    "bytes of a turn": 19_776,
+    "statements of a search": 6,
+    "calls of a search": 447,
+    "statements of misspelled words": 4,
+    "calls of an admission": 704,
+}
+"""what was counted when the limits were set: functions and modules of memci; statements and bytes of SQLite; characters
+that are given to the counter, for each character that leaves"""
+GROWTH = 1.5
+"""how much a count may grow: by half"""
 
 ROUTE = [
     {"role": "user", "content": "Which trains go to Oslo? " * 12},
     {"role": "assistant", "content": "The 9:15 and the 14:40. " * 12},
 ]
+
+
+def fits(what: str, found: float) -> bool:
+    """Return whether *found* is within the limit of *what*."""
+    return found <= GROWTH * COUNTED[what]
 
 
 def entered(call: Callable[[], object]) -> list[str]:
@@ -99,7 +96,7 @@ def test_an_append_enters_few_modules(tmp_path):
     """One append walks through at most so many modules of memci, whatever the store."""
     for store in (SQLiteStorage(tmp_path / "agent.db", durability="fast"), EphemeralStorage()):
         found = appending(store)
-        assert len(found) <= APPEND, found
+        assert fits("modules of an append", len(found)), found
 
 
 def test_a_compaction_enters_few_modules(tmp_path):
@@ -107,7 +104,7 @@ def test_a_compaction_enters_few_modules(tmp_path):
     compacting(EphemeralStorage())  # what is imported at first use is no step of the call
     for store in (SQLiteStorage(tmp_path / "agent.db", durability="fast"), EphemeralStorage()):
         found = compacting(store)
-        assert len(found) <= COMPACTION, found
+        assert fits("modules of a compaction", len(found)), found
 
 
 class Slower(SQLiteStorage):
@@ -116,7 +113,7 @@ class Slower(SQLiteStorage):
     careless = False
 
     def revision(self, context):
-        for _ in range(50 * self.careless):
+        for _ in range(400 * self.careless):
             super().revision(context)
         return super().revision(context)
 
@@ -201,7 +198,8 @@ def counted_calls(turns):
     append = called(lambda: turns.context.append_turn(*ROUTE))
     render = called(turns.context.render)
     turns.turn(8)
-    return {"append": append, "render": render, "compaction": called(lambda: turns.context.archive(keep=2))}
+    compaction = called(lambda: turns.context.archive(keep=2))
+    return {"calls of an append": append, "calls of a rendering": render, "calls of a compaction": compaction}
 
 
 @pytest.mark.parametrize("careless", [False, True])
@@ -210,18 +208,12 @@ def test_a_turn_costs_what_it_did(tmp_path, careless):
     turns = Turns(tmp_path, careless=careless)
     turns.turn(2)
 
-    measured = {"calls": counted_calls(turns), "statements": turns.statements(), "bytes": turns.written()}
-    measured["characters"] = turns.tokenized()
+    found = counted_calls(turns)
+    found |= {"statements of a turn": turns.statements(), "bytes of a turn": turns.written()}
+    found["characters of a compaction"] = turns.tokenized()
 
-    within = {
-        "append": measured["calls"]["append"] <= CALLS["append"],
-        "render": measured["calls"]["render"] <= CALLS["render"],
-        "compaction": measured["calls"]["compaction"] <= CALLS["compaction"],
-        "statements": measured["statements"] <= STATEMENTS,
-        "bytes": measured["bytes"] <= BYTES,
-        "characters": measured["characters"] <= CHARACTERS,
-    }
-    assert set(within.values()) == {not careless}, (within, measured)
+    within = {what: fits(what, count) for what, count in found.items()}
+    assert set(within.values()) == {not careless}, (within, found)
 
 
 @pytest.mark.parametrize("careless", [False, True])
@@ -241,7 +233,7 @@ def test_a_prepared_compaction_costs_what_it_did(tmp_path, monkeypatch, careless
 
     assert events[before:] == ["compaction"]
     counted = turns.counted - sum(len(message["content"]) for message in ROUTE)
-    within = calls <= PREPARED["calls"], counted <= PREPARED["characters"]
+    within = fits("calls of a prepared compaction", calls), counted == 0
     assert set(within) == {not careless}, (calls, counted)
 
 
@@ -269,7 +261,7 @@ def test_a_search_reads_its_pages_at_once(tmp_path, careless):
                 each._connection.exec_trace = lambda *_, seen=statements: seen.append(1) or True
             assert len(context.search_memory("trains to Oslo", k=k).pages) == k
             found.append(len(statements))
-    assert (found[0] == found[1] <= SEARCH) is not careless, found
+    assert (found[0] == found[1] and fits("statements of a search", found[1])) is not careless, found
 
 
 class Hasty(SQLiteStorage):
@@ -278,7 +270,7 @@ class Hasty(SQLiteStorage):
     careless = False
 
     def pages_at(self, context, indexes):
-        for _ in range(8 * self.careless):
+        for _ in range(64 * self.careless):
             super().pages_at(context, indexes)
         return super().pages_at(context, indexes)
 
@@ -300,7 +292,7 @@ def test_a_search_costs_what_it_did(tmp_path, careless):
         calls = called(lambda: context.search_memory("trains to Oslo"))
 
         assert context.memory.session.store.visits["alice"], "it counted"
-        within = len(statements) <= SEARCHES["statements"], calls <= SEARCHES["calls"]
+        within = fits("statements of a search", len(statements)), fits("calls of a search", calls)
         assert set(within) == {not careless}, (len(statements), calls)
         assert not [sql for sql in statements if not sql.lstrip().startswith("SELECT")]
 
@@ -317,7 +309,7 @@ def test_misspelled_words_are_looked_for_in_what_was_read(tmp_path, monkeypatch,
             statements.append(0)
             assert context.search_memory(word, seen=False).pages, "it stands for another word"
             context.memory.session.store._connection.exec_trace = lambda *_: bool(statements.append(1)) or True
-    assert (sum(statements) == 2 * WORDS) is not careless, statements
+    assert fits("statements of misspelled words", sum(statements)) is not careless, statements
 
 
 @pytest.mark.parametrize("careless", [False, True])
@@ -340,4 +332,4 @@ def test_admission_costs_what_it_did(tmp_path, careless):
 
     entered = called(admit) / pages
     memory.close()
-    assert (entered <= ADMISSION) is not careless, entered
+    assert fits("calls of an admission", entered) is not careless, entered

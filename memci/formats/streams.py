@@ -1,0 +1,245 @@
+"""Streamed answers, put together: from the events of a stream to the answer that the provider would have sent whole.
+
+    answer = streamed("anthropic")
+    for event in events:                      # dicts, or objects of the provider's SDK
+        print(answer.add(event), end="")      # the text that the event adds
+    answer.whole                              # for `formats.read`, `formats.calls` and `Context.append_turn`
+    answer.usage                              # for `Context.append_turn(usage=…)`
+    answer.ended                              # False: the stream was cut
+
+`formats.read([answer.whole])` gives the messages. Fields that memci does not know are kept.
+"""
+
+from typing import Any, Final
+
+from ..errors import InvalidMessage
+from ..messages import Item, plain
+from . import anthropic, gemini, openai_chat, openai_responses
+from .envelope import arguments_as_object
+
+_MOST_CALLS: Final = 1_000
+"""tool calls of one message; no model makes more, so a higher index is an error"""
+
+
+class StreamedAnswer:
+    """One answer of a model, added up from the events of its stream."""
+
+    format = ""
+
+    def __init__(self) -> None:
+        self.finish: str | None = None
+        """why the answer ended, in the provider's word; None until the provider says so"""
+        self._fields: dict[str, Any] = {}
+        """the fields of the answer beside what the model said"""
+
+    def add(self, event: object) -> str:
+        """Add the next *event*, and return the text that it adds, "" if it adds none. O(event).
+
+        Raises:
+            InvalidMessage: If it is no event of this format.
+        """
+        try:
+            return self._add(plain(event, "event"))
+        except InvalidMessage:
+            raise
+        except (AttributeError, IndexError, KeyError, TypeError, ValueError):
+            raise InvalidMessage("event", f"it is no event of a stream of {self.format}") from None
+
+    @property
+    def ended(self) -> bool:
+        """Whether the provider said why the answer ended; only its usage may still follow."""
+        return self.finish is not None
+
+    @property
+    def usage(self) -> dict[str, Any]:
+        """What the provider reported so far of the cost, {} if nothing."""
+        return self._fields.get("usage") or {}
+
+    @property
+    def whole(self) -> dict[str, Any]:
+        """The answer so far, as a call without streaming returns it. O(answer)."""
+        raise NotImplementedError
+
+    def _add(self, event: Item) -> str:
+        raise NotImplementedError
+
+
+class ChatAnswer(StreamedAnswer):
+    """An answer of Chat Completions."""
+
+    format = openai_chat.NAME
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.calls: dict[int, Item] = {}
+        """the tool calls so far, by their index"""
+        self.continued: list[int] = []
+        """the indexes of the calls to which the last event added something, in its order"""
+        self._message: Item = {}
+        self._texts: dict[str, list[str]] = {}
+
+    @property
+    def whole(self) -> dict[str, Any]:
+        """The answer so far, as a call without streaming returns it. O(answer)."""
+        texts = {key: "".join(pieces) for key, pieces in self._texts.items()}
+        message = {"role": "assistant", "content": None, **self._message, **texts}
+        if self.calls:
+            message["tool_calls"] = [self.calls[index] for index in sorted(self.calls)]
+        choice = {"index": 0, "message": message, "finish_reason": self.finish}
+        return {**self._fields, "object": "chat.completion", "choices": [choice]}
+
+    def _add(self, event: Item) -> str:
+        self._fields |= {key: value for key, value in event.items() if key != "choices" and value is not None}
+        self.continued = []
+        choice = next(iter(event.get("choices") or ()), None) or {}
+        if isinstance(finish := choice.get("finish_reason"), str):
+            self.finish = finish
+        delta = choice.get("delta") or {}
+        for key, value in delta.items():
+            if key == "tool_calls":
+                self.continued = [self._add_call(call) for call in value or ()]
+            elif isinstance(value, str) and key != "role":
+                self._texts.setdefault(key, []).append(value)
+            elif value is not None and key != "role":
+                before = self._message.get(key)
+                listed = isinstance(before, list) and isinstance(value, list)
+                self._message[key] = before + value if listed else value
+        content = delta.get("content")
+        return content if isinstance(content, str) else ""
+
+    def _add_call(self, piece: Item) -> int:
+        index = piece.get("index")
+        if type(index) is not int:  # some servers leave it out: a new id begins a new call
+            last = max(self.calls, default=-1)
+            same = last >= 0 and piece.get("id") in (None, "", self.calls[last]["id"])
+            index = last if same else last + 1
+        if not 0 <= index < _MOST_CALLS:
+            raise InvalidMessage("event", f"a tool call has an index that is not within 0 to {_MOST_CALLS - 1}")
+        call = self.calls.setdefault(index, {"id": "", "type": "function"})
+        for key, value in piece.items():
+            if key in {"function", "custom"} and isinstance(value, dict):
+                body = call.setdefault(key, {"name": "", "arguments" if key == "function" else "input": ""})
+                for name, part in value.items():
+                    if name in {"arguments", "input"} and isinstance(part, str):
+                        body[name] = f"{body.get(name, '')}{part}"
+                    elif part:
+                        body[name] = part
+            elif key not in {"index", "function", "custom"} and value:  # what is null or empty came before
+                call[key] = value
+        return index
+
+
+class ResponsesAnswer(StreamedAnswer):
+    """An answer of Responses. The provider itself sends it whole at the end."""
+
+    format = openai_responses.NAME
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._items: dict[int, Item] = {}
+
+    @property
+    def whole(self) -> dict[str, Any]:
+        """The answer so far, as a call without streaming returns it. O(items)."""
+        output = self._fields.get("output") or [self._items[index] for index in sorted(self._items)]
+        return {**self._fields, "object": "response", "output": output}
+
+    def _add(self, event: Item) -> str:
+        kind, response = event.get("type"), event.get("response")
+        if isinstance(response, dict):
+            self._fields = response
+            if kind not in {"response.created", "response.in_progress", "response.queued"}:
+                self.finish = str(response.get("status"))
+        elif kind == "response.output_item.done":
+            self._items[event["output_index"]] = event["item"]
+        return str(event["delta"]) if kind == "response.output_text.delta" else ""
+
+
+class MessagesAnswer(StreamedAnswer):
+    """An answer of Anthropic's Messages."""
+
+    format = anthropic.NAME
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.blocks: dict[int, Item] = {}
+        """the blocks so far, by their index"""
+        self._inputs: dict[int, str] = {}
+
+    @property
+    def whole(self) -> dict[str, Any]:
+        """The answer so far, as a call without streaming returns it. O(answer)."""
+        inputs = {index: {"input": arguments_as_object(text or "{}")} for index, text in self._inputs.items()}
+        content = [{**block, **inputs.get(index, {})} for index, block in self.blocks.items()]
+        known = {"type": "message", "role": "assistant", "stop_reason": None}
+        return {**known, **self._fields, "content": content}
+
+    def _add(self, event: Item) -> str:
+        match event.get("type"):
+            case "message_start":
+                self._fields = {**event["message"]}
+            case "message_delta":
+                delta, counted = event.get("delta") or {}, event.get("usage") or {}
+                known = {key: value for key, value in counted.items() if value is not None}
+                self._fields |= {**delta, "usage": {**self.usage, **known}}
+                self.finish = delta.get("stop_reason") or self.finish
+            case "content_block_start":
+                self.blocks[event["index"]] = {**event["content_block"]}
+            case "content_block_delta":
+                return self._add_delta(event["index"], event["delta"])
+        return ""
+
+    def _add_delta(self, index: int, delta: Item) -> str:
+        block = self.blocks[index]
+        for key, value in delta.items():
+            if key == "partial_json":
+                self._inputs[index] = self._inputs.get(index, "") + value
+            elif key == "citation":
+                block["citations"] = [*(block.get("citations") or ()), value]
+            elif key != "type" and isinstance(value, str):
+                block[key] = (block.get(key) or "") + value
+        return str(delta["text"]) if delta.get("type") == "text_delta" else ""
+
+
+class GeminiAnswer(StreamedAnswer):
+    """An answer of Gemini."""
+
+    format = gemini.NAME
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._candidate: Item = {}
+        self._parts: list[Item] = []
+
+    @property
+    def usage(self) -> dict[str, Any]:
+        """What the provider reported so far of the cost, {} if nothing."""
+        return self._fields.get("usageMetadata") or self._fields.get("usage_metadata") or {}
+
+    @property
+    def whole(self) -> dict[str, Any]:
+        """The answer so far, as a call without streaming returns it. O(1)."""
+        content = {"role": "model", "parts": self._parts}
+        return {**self._fields, "candidates": [{**self._candidate, "content": content}]}
+
+    def _add(self, event: Item) -> str:
+        self._fields |= {key: value for key, value in event.items() if key != "candidates"}
+        candidate: Item = next(iter(event.get("candidates") or ()), {})
+        self._candidate |= {key: value for key, value in candidate.items() if key != "content"}
+        self.finish = candidate.get("finishReason") or candidate.get("finish_reason") or self.finish
+        parts = (candidate.get("content") or {}).get("parts") or []
+        for part in parts:
+            before = self._parts[-1] if self._parts else {}
+            if part.keys() == before.keys() and {"text"} <= part.keys() <= {"text", "thought"}:
+                self._parts[-1] = {**before, "text": before["text"] + part["text"]}
+            else:
+                self._parts.append(part)
+        return "".join(str(part["text"]) for part in parts if part.get("text") and not part.get("thought"))
+
+
+_ANSWERS: Final = {each.format: each for each in (ChatAnswer, ResponsesAnswer, MessagesAnswer, GeminiAnswer)}
+
+
+def streamed(format: str) -> StreamedAnswer:  # noqa: A002 -- as in `Context.request`
+    """Return an answer of *format*, one of `memci.formats.FORMATS`, to which nothing was added yet."""
+    return _ANSWERS[format]()

@@ -14,7 +14,7 @@ from memci import Context, EphemeralStorage, SQLiteStorage
 from memci.memory import NullMemory, TieredMemory
 from memci.memory.repository.page_source import record_of
 from memci.memory.retrieval import postings
-from memci.storage.protocol import Ticket
+from memci.rows import Ticket
 from memci.tokens import counter_for
 
 COUNTED = {

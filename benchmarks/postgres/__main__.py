@@ -24,8 +24,9 @@ import psycopg
 
 from memci import Context, SQLiteStorage
 from memci.memory import NullMemory
+from memci.rows import ContextRecord, PageRow, PageState
 from memci.storage import PostgresStorage
-from memci.storage.protocol import ContextRecord, PageRow, PageState, Transition
+from memci.storage.protocol import Transition
 from memci.testing.storage.rows import entry
 from tests.postgres.pooler import Pooler
 from tests.postgres.server import Server

@@ -20,9 +20,10 @@ from statistics import median
 from memci import Context, EphemeralStorage
 from memci.memory import TieredMemory
 from memci.memory.backend import PageRecord
+from memci.rows import ContextRecord, EntryRow, PageRow, PageState
 from memci.storage import PostgresStorage
 from memci.storage.codec import digest, encode
-from memci.storage.protocol import ContextRecord, EntryRow, PageRow, PageState, Transition
+from memci.storage.protocol import Transition
 from tests.postgres.server import Server
 
 CONTEXT = 5_000

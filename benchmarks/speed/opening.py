@@ -13,7 +13,7 @@ from statistics import median
 from typing import Any
 
 from memci import Context, SQLiteStorage
-from memci.storage.protocol import PageState
+from memci.rows import PageState
 
 
 def opening(path: Path, *, times: int = 20, recalls: int = 200) -> dict[str, Any]:

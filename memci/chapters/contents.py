@@ -25,7 +25,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ..messages import Message
-from ..storage.protocol import PageRow
+from ..rows import PageRow
 from ..text.sanitize import framed
 from .chapter import Chapter, Entry
 from .instructions import Instructions, instructions_text

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from ..messages import Message
-from ..storage.protocol import PageRow
+from ..rows import PageRow
 from ..text.sanitize import width
 from ..text.summarize.gists import gists, reading
 from .chapter import Entry

@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ..storage.protocol import PageRow
+from ..rows import PageRow
 
 if TYPE_CHECKING:
     from ..settings import Settings

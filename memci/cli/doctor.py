@@ -23,10 +23,11 @@ from typer import Argument, Option
 
 from .. import __version__
 from ..errors import CorruptRecord, InvalidSetting, KeyMissing, MemciError
+from ..rows import Ticket
 from ..storage.filesystem.store import DATABASE, MARK
 from ..storage.locks import holder, living
 from ..storage.opening import is_folder, is_url
-from ..storage.protocol import CheckedStorage, Ticket
+from ..storage.protocol import CheckedStorage
 from ..storage.sqlite.connection import check_library, network_file_system
 from ..storage.sqlite.loss import accept_loss
 from ..storage.sqlite.schema import APPLICATION_ID, SCHEMA_VERSION

@@ -15,8 +15,8 @@ from typer import Option
 
 from ..errors import InvalidSetting
 from ..messages import call_name, text_of, tool_calls
+from ..rows import ContextRecord
 from ..storage import Storage
-from ..storage.protocol import ContextRecord
 from .app import CONTEXT, Int, Json, Store, Str
 from .output import Output, many, terminal
 from .stores import choose_context, choose_contexts, open_store

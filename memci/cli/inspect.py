@@ -14,10 +14,11 @@ from typer import Option
 
 from ..errors import CorruptRecord, InvalidSetting, KeyMissing
 from ..messages import text_of
+from ..rows import ContextRecord, PageState
 from ..storage import Storage
 from ..storage.audit import AuditedStorage, mark
 from ..storage.opening import is_url, name_of
-from ..storage.protocol import CheckedStorage, ContextRecord, PageState
+from ..storage.protocol import CheckedStorage
 from .app import CONTEXT, Json, Store, Str
 from .output import Output, many, terminal
 from .show import titled

@@ -17,8 +17,8 @@ from typer import Option
 
 from ..errors import CorruptRecord, InvalidSetting
 from ..messages import text_of
+from ..rows import ContextRecord
 from ..storage import Storage
-from ..storage.protocol import ContextRecord
 from .app import CONTEXT, Int, Json, Store, Str
 from .output import Output, many, new_file, terminal
 from .stores import choose_context, open_store

@@ -14,11 +14,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from ..errors import InvalidSetting, KeyMissing, SeveralOwners
+from ..rows import ContextRecord
 from ..storage import Storage, opening
 from ..storage.filesystem.store import DATABASE
 from ..storage.names import owned
 from ..storage.opening import is_folder, is_url, name_of
-from ..storage.protocol import ContextRecord
 from ..storage.sqlite.loss import witness_path
 from ..storage.witness import Witness
 

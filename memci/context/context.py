@@ -43,12 +43,13 @@ from ..history.verify import problems
 from ..history.writer import Writer
 from ..memory.backend import MemoryBackend, NullMemory, Recollection
 from ..messages import Message, MessageLike, call_name, check, is_sent_as_it_is, plain
+from ..rows import CallRow
 from ..storage import Storage
 from ..storage.audit import audit
 from ..storage.codec import seconds
 from ..storage.locks import HeldLock, check_seconds, hold
 from ..storage.opening import open_store
-from ..storage.protocol import CallRow, CheckedStorage
+from ..storage.protocol import CheckedStorage
 from ..storage.validation import check_memory
 from ..text.notebook import table
 from ..tools import search_memory as search_tool

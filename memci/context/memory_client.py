@@ -16,8 +16,8 @@ from dataclasses import replace
 
 from ..errors import StorageError
 from ..memory.backend import FoundPage, HasTiers, JobRunner, MemoryBackend, NullMemory, Recollection, Work
+from ..rows import PageState
 from ..storage import Storage
-from ..storage.protocol import PageState
 from ..text.summarize import Summary
 from ..tools.search_memory import SearchQuery
 from ..window.window import Window

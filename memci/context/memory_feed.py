@@ -20,8 +20,8 @@ from ..errors import CorruptRecord, StorageError, StorageUnavailable
 from ..memory.backend import HasTiers, MemoryBackend, PageKey, PageRecord, Scope, SetsAside
 from ..memory.repository.page_source import page_keys, record_of, shared_before
 from ..messages import tool_calls
+from ..rows import PageRow, PageState
 from ..storage import Storage
-from ..storage.protocol import PageRow, PageState
 from ..window.outbox import delivered, indexes
 from ..window.window import Window
 

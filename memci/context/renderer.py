@@ -16,9 +16,9 @@ from ..errors import BudgetExceeded, InvalidMessage, OpenToolGroup
 from ..formats.usage import CallsCost, reported
 from ..history.writer import Goal, Writer
 from ..messages import Message, call_name, plain
+from ..rows import CallRow
 from ..segments.budget import Plan, check
 from ..segments.cache_policy import cost
-from ..storage.protocol import CallRow
 from ..tokens import tools_tokens
 from ..window.draft import Draft
 from ..window.drafting import clipped_draft, counted

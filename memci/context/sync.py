@@ -13,8 +13,8 @@ from collections.abc import Sequence
 from ..errors import Diverged
 from ..history.reader import Reader
 from ..messages import Enveloped, Message, text_of
+from ..rows import PageState
 from ..storage.codec import ERASED, digest, encode
-from ..storage.protocol import PageState
 from ..window.window import Window
 
 

@@ -17,19 +17,10 @@ from dataclasses import replace
 from typing import NoReturn
 
 from ..errors import CorruptRecord, InvalidSetting, StorageReadOnly, brief
+from ..rows import CallRow, CompactionRow, ContextRecord, EntryRow, OpRow, PageRow, PageState
 from ..storage import Storage
 from ..storage.around import StorageAround
-from ..storage.protocol import (
-    CallRow,
-    CompactionRow,
-    ContextRecord,
-    EntryRow,
-    Erasure,
-    OpRow,
-    PageRow,
-    PageState,
-    Transition,
-)
+from ..storage.protocol import Erasure, Transition
 from ..storage.validation import MAX_PAGE
 from ..window import snapshot as snapshots
 from ..window.snapshot import Snapshot

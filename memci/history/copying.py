@@ -11,10 +11,11 @@ from itertools import islice
 from typing import NamedTuple
 
 from ..errors import InvalidSetting, WriteConflict
+from ..rows import ContextRecord
 from ..storage import Storage
 from ..storage.audit import audit
 from ..storage.names import beside, find
-from ..storage.protocol import ContextRecord, Transition
+from ..storage.protocol import Transition
 
 _LISTED = 256
 

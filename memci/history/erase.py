@@ -17,11 +17,12 @@ from typing import Literal
 from ..chapters.contents import Block, ContentsPage, ListedPage, ListedRange
 from ..errors import Erased, InvalidSetting, PageNotFound, brief
 from ..messages import Message
+from ..rows import ContextRecord, EntryRow, PageRow, PageState
 from ..storage import Storage
 from ..storage.audit import audit
 from ..storage.codec import ERASED, decode, digest
 from ..storage.names import owned
-from ..storage.protocol import ContextRecord, EntryRow, Erasure, PageRow, PageState, Transition
+from ..storage.protocol import Erasure, Transition
 from ..storage.validation import has_memory
 from ..window import snapshot as snapshots
 from ..window.compaction import entries_of, listed

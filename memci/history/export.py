@@ -14,9 +14,9 @@ from typing import Any
 import orjson
 
 from ..errors import CorruptRecord, InvalidSetting, WriteConflict
+from ..rows import ContextRecord, EntryRow, PageRow
 from ..storage import Storage
 from ..storage.codec import ORJSON
-from ..storage.protocol import ContextRecord, EntryRow, PageRow
 from .export_format import FORMAT, SIGNED, Checksum, embedded, line_of
 from .reader import Reader
 

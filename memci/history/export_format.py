@@ -8,7 +8,7 @@
     {"kind":"call","revision":4,"seq":2,"turn":1,"input":900,"output":41,"tools":"[…]",…}                  oldest first
     {"kind":"end","entries":812,"pages":97,"editions":3,"ops":1,"calls":1,"digest":"5c…"}
 
-- `memci` is the version of the format. The fields are those of the rows in `storage.protocol`. An entry leaves out the
+- `memci` is the version of the format. The fields are those of the rows in `memci.rows`. An entry leaves out the
   fields that are not set. Unknown fields are refused: a later format has a later number.
 - A message whose bytes another JSON writer would change stands as `"codec":2,"body":"…"`, in base64; so does a
   tombstone. `digest` is the digest of the entry: 16 bytes over codec and body.
@@ -34,7 +34,7 @@ from typing import Annotated, Any, Final, Literal, TypeAlias
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
 
 from ..errors import InvalidSetting, brief
-from ..storage.protocol import ContextRecord
+from ..rows import ContextRecord
 from ..storage.validation import MAX_HEAD, MAX_PAGE
 from ..text.sanitize import confined
 from ..window.cache_use import unpacked

@@ -18,11 +18,12 @@ import orjson
 from ..chapters.contents import Block, ListedPage
 from ..errors import BudgetExceeded, InvalidSetting, LimitExceeded, MemciError, SchemaTooNew, WriteConflict
 from ..messages import check
+from ..rows import CallRow, CompactionRow, ContextRecord, EntryRow, OpRow, PageRow, PageState
 from ..storage import EphemeralStorage, Storage
 from ..storage.audit import audit
 from ..storage.codec import ERASED, MAX_BYTES, ORJSON, decode, digest
 from ..storage.names import new, taken
-from ..storage.protocol import CallRow, CompactionRow, ContextRecord, EntryRow, OpRow, PageRow, PageState, Transition
+from ..storage.protocol import Transition
 from ..storage.validation import check_text
 from ..window import snapshot as snapshots
 from ..window.drafting import timestamp

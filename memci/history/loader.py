@@ -22,12 +22,13 @@ from typing import TYPE_CHECKING, NamedTuple
 from ..chapters.contents import ContentsPage
 from ..errors import BudgetExceeded, CorruptRecord, InvalidSetting, MemciError, StorageBusy, WriteConflict, brief
 from ..messages import Message
+from ..rows import ContextRecord, PageState
 from ..segments.budget import CONTENTS_FLOOR
 from ..storage import Storage
 from ..storage.audit import audit
 from ..storage.codec import seconds
 from ..storage.names import MARK, Stored, beside, check_name, find, owned
-from ..storage.protocol import ContextRecord, PageState, Transition
+from ..storage.protocol import Transition
 from ..tokens import TokenCounter, counter_for
 from ..tools.recall_page import RECALL_PAGE
 from ..tools.search_memory import SEARCH_MEMORY

@@ -13,7 +13,7 @@ from ..chapters.messagelist import MessageNode
 from ..chapters.toolgroups import OpenCalls, late_result
 from ..errors import PageNotFound, brief
 from ..messages import Message, tool_calls
-from ..storage.protocol import EntryRow, PageRow, PageState
+from ..rows import EntryRow, PageRow, PageState
 from ..tools.recall_page import RecalledPage
 from ..window.draft import StoredPage
 from ..window.page_text import PageText

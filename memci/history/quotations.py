@@ -17,9 +17,9 @@ from itertools import islice
 from typing import TypeAlias
 
 from ..messages import Message, text_of
+from ..rows import ContextRecord
 from ..storage import Storage
 from ..storage.codec import decode
-from ..storage.protocol import ContextRecord
 from ..text.summarize import one_line
 from ..window.state import WindowState
 

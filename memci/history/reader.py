@@ -16,9 +16,9 @@ from typing import Final, Literal
 from ..chapters.contents import ContentsPage
 from ..errors import CorruptRecord, Erased, PageNotFound, Undone
 from ..messages import Message, tool_calls
+from ..rows import ContextRecord, EntryRow, PageRow, PageState
 from ..storage import Storage
 from ..storage.codec import decode
-from ..storage.protocol import ContextRecord, EntryRow, PageRow, PageState
 from ..text.notebook import table
 
 

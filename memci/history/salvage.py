@@ -11,9 +11,10 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from ..errors import CorruptRecord, MemciError
+from ..rows import ContextRecord, EntryRow, PageRow, PageState
 from ..storage import EphemeralStorage, Storage
 from ..storage.codec import ERASED, decode, digest
-from ..storage.protocol import ContextRecord, EntryRow, PageRow, PageState, Transition
+from ..storage.protocol import Transition
 from ..tokens import counter_for, message_tokens
 from .copying import whole
 from .loader import OpenRequest, loaded, settings_of

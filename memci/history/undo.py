@@ -17,9 +17,10 @@ from dataclasses import replace
 from ..chapters.contents import ContentsPage
 from ..errors import InvalidSetting, PageNotFound
 from ..messages import Message
+from ..rows import ContextRecord, PageRow, PageState
 from ..storage import Storage
 from ..storage.codec import decode
-from ..storage.protocol import ContextRecord, PageRow, PageState, Transition
+from ..storage.protocol import Transition
 from ..window.window import Window
 from .reader import GONE, Reader
 

@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TypeVar
 
 from ..errors import CorruptRecord, KeyMissing, MemciError
+from ..rows import ContextRecord, EntryRow, PageRow, PageState
 from ..storage import Storage
 from ..storage.codec import decode
-from ..storage.protocol import ContextRecord, EntryRow, PageRow, PageState
 from ..window import snapshot as snapshots
 from ..window.state import WindowState
 from .reader import GONE

@@ -30,11 +30,12 @@ from ..errors import (
     WriteConflict,
 )
 from ..messages import Message
+from ..rows import CallRow, ContextRecord, EntryRow, OpRow, PageRow, PageState
 from ..segments.budget import ClosedPage, Plan, Unit, fit
 from ..segments.cache_policy import CacheUse
 from ..storage import Storage
 from ..storage.codec import digest
-from ..storage.protocol import CallRow, ContextRecord, EntryRow, OpRow, PageRow, PageState, Transition
+from ..storage.protocol import Transition
 from ..text.summarize import Summary
 from ..window import snapshot as snapshots
 from ..window.cache_use import Marks, counted, unpacked

@@ -11,8 +11,8 @@ from collections.abc import Iterator, Sequence, Sized
 from contextlib import closing
 from dataclasses import dataclass
 
+from ..rows import PageState
 from ..storage import Storage
-from ..storage.protocol import PageState
 from .backend import PageKey, Work
 from .consolidation.page_notes import plainly
 from .owner import Tiers

@@ -21,9 +21,9 @@ from typing import NamedTuple
 
 from ..errors import InvalidSetting, StorageBusy, StorageError, StorageUnavailable
 from ..history.reader import PageInfo
+from ..rows import ContextRecord
 from ..storage import Storage
 from ..storage.filesystem.files import Files, locked_whole, meaning
-from ..storage.protocol import ContextRecord
 from ..text.sanitize import one_line
 from .stored_pages import StoredPages
 

@@ -21,9 +21,9 @@ from ..context.memory_client import load_numpy
 from ..errors import CommitUnknown, HandlePoisoned, InvalidSetting, WriteConflict
 from ..history.listing import listed
 from ..memory.backend import FoundPage
+from ..rows import ContextRecord
 from ..storage import Storage
 from ..storage.names import MARK, owned
-from ..storage.protocol import ContextRecord
 from ..tools.recall_page import quotable
 from .stored_pages import PageEntry, StoredPages
 from .tool_results import (

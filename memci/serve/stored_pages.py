@@ -18,9 +18,9 @@ from typing import Any, NamedTuple
 from ..history.loader import OpenRequest, loaded
 from ..history.reader import PageInfo, Reader
 from ..messages import Message, call_body, call_name, text_of, tool_calls
+from ..rows import ContextRecord, PageRow
 from ..storage import Storage
 from ..storage.codec import ERASED
-from ..storage.protocol import ContextRecord, PageRow
 from ..text.sanitize import one_line
 from ..tools.recall_page import without_media
 

@@ -24,9 +24,10 @@ from threading import Event, Lock, main_thread
 from typing import Final, NoReturn
 
 from ..errors import HandlePoisoned, InvalidSetting, StorageBusy, StorageError, WriteConflict, brief
+from ..rows import Ticket
 from ..workers import lock_worker
 from .audit import audit
-from .protocol import Storage, Ticket, Transition
+from .protocol import Storage, Transition
 
 EXPIRY_SECONDS: Final = 10.0
 """after which a ticket that was not renewed has ended"""

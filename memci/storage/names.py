@@ -9,8 +9,8 @@ well. So nothing but opening, forking and importing needs to know of this. This 
 """
 
 from ..errors import InvalidSetting, SeveralOwners, brief
+from ..rows import ContextRecord
 from . import Storage
-from .protocol import ContextRecord
 from .validation import check_text
 
 MARK = "∷"

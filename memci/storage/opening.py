@@ -20,7 +20,8 @@ from typing import Final, TypeGuard
 from urllib.parse import urlsplit
 
 from ..errors import CorruptRecord, InvalidSetting
-from .protocol import ContextRecord, Storage
+from ..rows import ContextRecord
+from .protocol import Storage
 from .sqlite.store import SQLiteStorage
 
 _VALUE: Final = "MEMCI_KEY"

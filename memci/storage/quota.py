@@ -16,8 +16,9 @@ from threading import Lock
 from typing import Final, NamedTuple
 
 from ..errors import InvalidSetting, QuotaExceeded
+from ..rows import ContextRecord, OpRow
 from .around import StorageAround
-from .protocol import ContextRecord, ErasedRows, Erasure, OpRow, Storage, Transition
+from .protocol import ErasedRows, Erasure, Storage, Transition
 
 _RECOUNTED: Final = 100
 """appends of an owner after which contexts are listed again; more, if the owner has more contexts"""

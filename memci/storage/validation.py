@@ -16,7 +16,8 @@ from typing import Final, Literal
 import orjson
 
 from ..errors import InvalidSetting, WriteConflict, brief
-from .protocol import CallRow, CompactionRow, ContextRecord, DatabaseStorage, OpRow, SidecarStorage, Storage, Transition
+from ..rows import CallRow, CompactionRow, ContextRecord, OpRow
+from .protocol import DatabaseStorage, SidecarStorage, Storage, Transition
 
 Durability = Literal["full", "fast"]
 

@@ -17,8 +17,8 @@ from ..chapters.messagelist import MessageNode
 from ..chapters.toolgroups import late_result
 from ..chapters.unload import UnloadRule
 from ..messages import Message
+from ..rows import PageRow, PageState
 from ..segments.budget import Plan
-from ..storage.protocol import PageRow, PageState
 from ..text.summarize import SAID_COLUMNS, Summary, titles
 from ..text.summarize.gists import telling
 from .cache_use import packed

@@ -10,8 +10,8 @@ from ..chapters.contents import ContentsPage, ListedPage
 from ..chapters.instructions import Instructions
 from ..chapters.messagelist import MessageNode
 from ..messages import Message
+from ..rows import PageRow
 from ..segments.budget import Plan
-from ..storage.protocol import PageRow
 from ..text.summarize import Summary
 from .page_text import PageText
 

@@ -19,7 +19,7 @@ import orjson
 
 from ..chapters.contents import ContentsPage
 from ..messages import Message
-from ..storage.protocol import CompactionRow, ContextRecord, PageRow, PageState
+from ..rows import CompactionRow, ContextRecord, PageRow, PageState
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,12 +23,12 @@ from ..chapters.system import notice
 from ..chapters.toolgroups import interrupted, late_result
 from ..formats import openai_chat, without_thoughts
 from ..messages import Enveloped, Message, call_name, is_sent_as_it_is, tool_calls
+from ..rows import CallRow, ContextRecord, PageRow, PageState
 from ..segments.budget import ClosedPage, Limits, Occupancy, Unit
 from ..segments.cache_policy import EVERY, PAUSE_SECONDS, Levels, levels
 from ..segments.clipping import SMALLEST, clipped
 from ..segments.common import CommonSegment
 from ..segments.system import SystemSegment
-from ..storage.protocol import CallRow, ContextRecord, PageRow, PageState
 from ..tokens import REQUEST_TOKENS, TokenCounter, message_tokens, tools_tokens
 from .page_text import PageText
 from .state import RATIOS, WAITING, WindowState

@@ -9,7 +9,7 @@ from memci.chapters.chapter import Chapter, Entry
 from memci.chapters.contents import ArchiveChapter, Block, ContentsPage, ListedPage
 from memci.chapters.messagelist import MessageNode
 from memci.chapters.system import HEADING, NOTICE, SystemChapter
-from memci.storage.protocol import PageRow, PageState
+from memci.rows import PageRow, PageState
 
 
 def node(seq: int, tokens: int = 1) -> MessageNode:

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from memci import Context, EphemeralStorage, Policy
 from memci.chapters.folding import OverCeiling, last_used
 from memci.chapters.unload import NeverRecalled, Stale
-from memci.storage.protocol import PageRow, PageState
+from memci.rows import PageRow, PageState
 
 TURN = 50
 

@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from memci import Context, EphemeralStorage, SQLiteStorage
+from memci.rows import Ticket
 from memci.storage import FilesystemStorage, Storage
 from memci.storage.locks import EXPIRY_SECONDS
-from memci.storage.protocol import Ticket
 from tests.door import open_context
 
 OWN_TOOL = {"type": "function", "function": {"name": "search", "description": "Search.", "parameters": {}}}

@@ -12,7 +12,8 @@ import pytest
 import memci
 from memci import Context, EphemeralStorage, SQLiteStorage
 from memci.errors import CorruptRecord, HandlePoisoned, MemciError, StorageBusy, StorageUnavailable
-from memci.storage.protocol import PageState, Transition
+from memci.rows import PageState
+from memci.storage.protocol import Transition
 
 from .kit import again, call, opened, talked, turn, words
 

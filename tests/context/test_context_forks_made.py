@@ -8,7 +8,7 @@ import pytest
 from memci import Context
 from memci.errors import InvalidSetting, PageNotFound, WriteConflict
 from memci.memory import NullMemory
-from memci.storage.protocol import PageState
+from memci.rows import PageState
 
 from .kit import (
     ON_DISK,

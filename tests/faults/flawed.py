@@ -10,20 +10,8 @@ from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 
 from memci import SQLiteStorage
-from memci.storage.protocol import (
-    CallRow,
-    CompactionRow,
-    ContextRecord,
-    EntryRow,
-    ErasedRows,
-    Erasure,
-    OpRow,
-    PageRow,
-    PageState,
-    Storage,
-    Ticket,
-    Transition,
-)
+from memci.rows import CallRow, CompactionRow, ContextRecord, EntryRow, OpRow, PageRow, PageState, Ticket
+from memci.storage.protocol import ErasedRows, Erasure, Storage, Transition
 
 from .scenario import Store
 

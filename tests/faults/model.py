@@ -16,7 +16,8 @@ from typing import NamedTuple
 
 from memci.errors import PageNotFound
 from memci.history.verify import problems
-from memci.storage.protocol import ErasedRows, Erasure, OpRow, Storage, Transition
+from memci.rows import OpRow
+from memci.storage.protocol import ErasedRows, Erasure, Storage, Transition
 
 from .scenario import STEPS, Make, Message, Play, opened
 

@@ -7,7 +7,8 @@ import pytest
 
 from memci import SQLiteStorage
 from memci.errors import StorageBusy, WriteConflict
-from memci.storage.protocol import OpRow, Transition
+from memci.rows import OpRow
+from memci.storage.protocol import Transition
 from tests.faults.histories import History, against, examined, history, said
 from tests.faults.nemesis import LOCKED, STORES, WRITERS, Nemesis, opened, sqlite
 from tests.faults.tally import Order, Tally

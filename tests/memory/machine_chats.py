@@ -1,7 +1,7 @@
 """Contexts whose pages leave the window soon, and what their memory must have been told of them. It tests nothing."""
 
 from memci import EphemeralStorage
-from memci.storage.protocol import PageState
+from memci.rows import PageState
 from tests.door import open_context
 
 SMALL_WINDOW = {"window": 700, "reply": 100, "contents_tokens": 90, "never_recalled": 2, "nonce": "1f9a03c2"}

@@ -11,9 +11,10 @@ import apsw
 from memci.memory.backend import Forgotten, PageRecord, Recollection, Scope
 from memci.memory.repository.home import _shared
 from memci.memory.tiered_memory import TieredMemory
+from memci.rows import ContextRecord, EntryRow, PageRow, PageState
 from memci.storage import Storage
 from memci.storage.codec import ERASED, digest, encode
-from memci.storage.protocol import ContextRecord, EntryRow, PageRow, PageState, Transition
+from memci.storage.protocol import Transition
 
 
 def keeping(storage: Storage) -> Callable[[PageRecord], None]:

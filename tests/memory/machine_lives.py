@@ -27,7 +27,8 @@ from memci.memory.repository.page_source import record_of
 from memci.memory.repository.sqlite import SQLiteMemory
 from memci.memory.tiers.heat import Warmth
 from memci.memory.tiers.rules import Rules
-from memci.storage.protocol import PageState, Sidecar
+from memci.rows import PageState
+from memci.storage.protocol import Sidecar
 
 RULES = Rules(capacity=2, batch=1, episodes=2, threshold=1.2, promoted=2.0, accesses=3)
 OWNERS = {"a1": "anna", "a2": "anna", "b1": "bert", "b2": "bert"}

@@ -10,8 +10,8 @@ from machine_kit import Told, check, die, tiers
 from memci import EphemeralStorage, SQLiteStorage
 from memci.errors import StorageError, StorageUnavailable
 from memci.memory import TieredMemory
+from memci.rows import PageState
 from memci.storage import FilesystemStorage
-from memci.storage.protocol import PageState
 
 
 @pytest.fixture(autouse=True)

@@ -11,9 +11,9 @@ from memci.chapters.chapter import Chapter
 from memci.chapters.folding import OverCeiling
 from memci.chapters.messagelist import MessageList, MessageNode
 from memci.errors import InvalidSetting, PageNotFound
+from memci.rows import PageRow, PageState
 from memci.segments.clipping import clipped
 from memci.settings import settings
-from memci.storage.protocol import PageRow, PageState
 from memci.tokens import counter_for, message_tokens
 
 from ..context.kit import calling, opened, result, talked, turn, words

@@ -6,18 +6,8 @@ What is read of a `PlainStore` is all of a context: it takes no bounds.
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from memci.storage.protocol import (
-    CallRow,
-    CompactionRow,
-    ContextRecord,
-    EntryRow,
-    ErasedRows,
-    Erasure,
-    OpRow,
-    PageRow,
-    PageState,
-    Transition,
-)
+from memci.rows import CallRow, CompactionRow, ContextRecord, EntryRow, OpRow, PageRow, PageState
+from memci.storage.protocol import ErasedRows, Erasure, Transition
 
 ERASED_DIGEST = bytes(16)
 """the digest of an op that appended an entry that was erased"""

@@ -7,8 +7,9 @@ from pathlib import Path
 import apsw
 import pytest
 
+from memci.rows import PageState
 from memci.storage import EphemeralStorage
-from memci.storage.protocol import Erasure, PageState
+from memci.storage.protocol import Erasure
 from memci.testing.storage import StorageConformance
 from memci.testing.storage.rows import append, appended, current
 from tests.storage.plain_store import PlainStore

@@ -14,8 +14,8 @@ import apsw
 import pytest
 
 from memci.errors import CorruptRecord, HandlePoisoned, LimitExceeded, StorageBusy, StorageFull, StorageUnavailable
+from memci.rows import PageState
 from memci.storage import SQLiteStorage
-from memci.storage.protocol import PageState
 from memci.testing.storage import DurableStorageConformance
 from memci.testing.storage.durable import found
 from memci.testing.storage.pair import PairedStore

@@ -10,8 +10,9 @@ import pytest
 
 from memci import Context
 from memci.errors import CorruptRecord, MemciError, StorageError
+from memci.rows import OpRow, PageState
 from memci.storage import SQLiteStorage
-from memci.storage.protocol import OpRow, PageState, Transition
+from memci.storage.protocol import Transition
 from memci.testing.storage.rows import append, appended, current
 
 

@@ -30,7 +30,7 @@ REFERENCE = {
     "settings": ("memci.settings", "memci.model_catalog"),
     "errors": ("memci.errors",),
     "formats": ("memci.formats", "memci.testing.formats"),
-    "storage": ("memci.storage.protocol", "memci.storage.sqlite.store", "memci.storage.filesystem.store"),
+    "storage": ("memci.rows", "memci.storage.protocol", "memci.storage.sqlite.store", "memci.storage.filesystem.store"),
     "memory": ("memci.memory.backend", "memci.memory.tiered_memory"),
     "llm": ("memci.llm",),
     "adapters": (

@@ -17,8 +17,8 @@ from rich.text import Text
 from typer import Option
 
 from ...errors import CorruptRecord, InvalidSetting, MemciError, WriteConflict
+from ...rows import ContextRecord
 from ...storage import Storage
-from ...storage.protocol import ContextRecord
 from ..app import CONTEXT, BaseUrl, Int, Json, Store, Str, named_model, tokens
 from ..output import Output, terminal
 from ..stores import choose_context, open_store

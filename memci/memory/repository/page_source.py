@@ -12,9 +12,9 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from ...errors import CorruptRecord
 from ...messages import Message, call_name, text_of, tool_calls
+from ...rows import ContextRecord, PageRow
 from ...storage import Storage
 from ...storage.codec import ERASED, decode, seconds
-from ...storage.protocol import ContextRecord, PageRow
 from ...workers import yield_to_calls
 from ..backend import PageKey, PageRecord
 from .store import MemoryStore

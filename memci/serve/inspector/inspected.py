@@ -18,9 +18,9 @@ from ...errors import MemciError
 from ...history.loader import OpenRequest, loaded
 from ...history.reader import PageInfo
 from ...messages import text_of
+from ...rows import CompactionRow, EntryRow, PageRow
 from ...storage import Storage
 from ...storage.codec import decode
-from ...storage.protocol import CompactionRow, EntryRow, PageRow
 from ...text.sanitize import one_line
 from ...window import snapshot
 from ...window.snapshot import Snapshot

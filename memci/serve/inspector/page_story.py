@@ -12,7 +12,7 @@ stay between two equal states may be passed over. This module knows nothing of H
 from typing import Final, Literal, NamedTuple
 
 from ...chapters.contents import ContentsPage
-from ...storage.protocol import CompactionRow, PageRow, PageState
+from ...rows import CompactionRow, PageRow, PageState
 from .inspected import InspectedContext
 
 Standing = Literal["whole", "line", "folded", "unlisted"]

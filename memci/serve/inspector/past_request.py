@@ -16,8 +16,8 @@ from typing import Any, Final, Literal, NamedTuple
 from ...context.context import Context
 from ...errors import BudgetExceeded, InvalidSetting
 from ...formats.breakpoints import ANTHROPIC, CHAT, RESPONSES
+from ...rows import ContextRecord
 from ...storage import Storage
-from ...storage.protocol import ContextRecord
 
 _MARKS: Final = frozenset({ANTHROPIC.key, CHAT.key, RESPONSES.key})
 _LISTS: Final = ("messages", "input", "contents")

@@ -13,7 +13,7 @@ from itertools import zip_longest
 from typing import Final, NamedTuple
 
 from ...history.reader import GONE
-from ...storage.protocol import CompactionRow, PageRow
+from ...rows import CompactionRow, PageRow
 from ...tokens import REQUEST_TOKENS
 from .inspected import InspectedContext
 

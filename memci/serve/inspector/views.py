@@ -23,9 +23,10 @@ from ...history.loader import settings_of
 from ...memory.inspect import overview, owners, waiting
 from ...memory.tiered_memory import TieredMemory
 from ...memory.tiers.graph import name_key
+from ...rows import ContextRecord, PageState
 from ...storage import Storage
 from ...storage.audit import AuditedStorage, mark
-from ...storage.protocol import CheckedStorage, ContextRecord, PageState
+from ...storage.protocol import CheckedStorage
 from ...window.state import WindowState
 from ..stored_pages import readable
 from .charts import columns, placed

@@ -13,8 +13,8 @@ from itertools import islice
 from typing import Final, Literal, NamedTuple
 
 from ...messages import Message, text_of
+from ...rows import PageRow
 from ...storage.codec import ERASED, decode
-from ...storage.protocol import PageRow
 from ...text.language.terms import query_terms, terms
 from ..stored_pages import readable
 from .inspected import InspectedContext

@@ -18,19 +18,10 @@ from typing import Any, NamedTuple, TypeVar
 import orjson
 
 from ...errors import CorruptRecord, InvalidSetting, KeyMissing
+from ...rows import CallRow, CompactionRow, ContextRecord, EntryRow, OpRow
 from ..around import StorageAround
 from ..codec import SEALED, digest
-from ..protocol import (
-    CallRow,
-    CompactionRow,
-    ContextRecord,
-    EntryRow,
-    ErasedRows,
-    Erasure,
-    OpRow,
-    Storage,
-    Transition,
-)
+from ..protocol import ErasedRows, Erasure, Storage, Transition
 from ..validation import check
 from .keys import Cipher, Forged, KeyRing, Keys
 

@@ -25,9 +25,10 @@ import apsw
 import orjson
 
 from ...errors import CorruptRecord, InvalidSetting, SchemaTooNew, StorageError, StorageReadOnly, StorageUnavailable
+from ...rows import EntryRow, OpRow
 from ..audit import AuditLog
 from ..codec import ERASED
-from ..protocol import CACHE_BYTES, EntryRow, ErasedRows, Erasure, OpRow, Sidecar, Transition
+from ..protocol import CACHE_BYTES, ErasedRows, Erasure, Sidecar, Transition
 from ..sqlite.connection import network_file_system
 from ..sqlite.store import SQLiteStorage
 from ..sqlite.write import scrub

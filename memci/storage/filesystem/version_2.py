@@ -21,8 +21,9 @@ from typing import Any, Final, NamedTuple
 import orjson
 
 from ...errors import CorruptRecord
+from ...rows import CallRow, CompactionRow, ContextRecord, EntryRow, OpRow, PageRow, PageState
 from ..codec import digest
-from ..protocol import CallRow, CompactionRow, ContextRecord, EntryRow, OpRow, PageRow, PageState, Transition
+from ..protocol import Transition
 from .copies import CONTEXTS
 
 _KINDS: Final = ("messages", "pages", "views", "editions", "ops", "calls", "tools")

@@ -16,8 +16,8 @@ from typing import Any, overload
 import orjson
 
 from ...errors import CorruptRecord
+from ...rows import CallRow, CompactionRow, ContextRecord, EntryRow, OpRow, PageRow, PageState, Ticket
 from ..codec import ORJSON, digest
-from ..protocol import CallRow, CompactionRow, ContextRecord, EntryRow, OpRow, PageRow, PageState, Ticket
 from ..validation import compaction_crc, crc
 
 Row = tuple[Any, ...]

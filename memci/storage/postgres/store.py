@@ -17,19 +17,8 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import Any, NoReturn
 
 from ...errors import CommitUnknown, CorruptRecord, StorageUnavailable
-from ..protocol import (
-    CallRow,
-    CompactionRow,
-    ContextRecord,
-    EntryRow,
-    ErasedRows,
-    Erasure,
-    OpRow,
-    PageRow,
-    PageState,
-    Ticket,
-    Transition,
-)
+from ...rows import CallRow, CompactionRow, ContextRecord, EntryRow, OpRow, PageRow, PageState, Ticket
+from ..protocol import ErasedRows, Erasure, Transition
 from ..validation import MAX_PAGE, check, check_parent, check_revision, check_text
 from .audit import AuditTable
 from .damage import damage

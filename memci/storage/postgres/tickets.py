@@ -10,7 +10,7 @@ executes `set_config` for itself. This module knows nothing of what a ticket mea
 import time
 from collections.abc import Sequence
 
-from ..protocol import Ticket
+from ...rows import Ticket
 from .database import ConnectionLost, Database
 from .rows import escaped, key_of, read_ticket
 

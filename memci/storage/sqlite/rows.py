@@ -21,8 +21,8 @@ import apsw
 import orjson
 
 from ...errors import CorruptRecord
+from ...rows import CallRow, CompactionRow, ContextRecord, EntryRow, OpRow, PageRow, PageState, Ticket
 from ..codec import ORJSON, digest
-from ..protocol import CallRow, CompactionRow, ContextRecord, EntryRow, OpRow, PageRow, PageState, Ticket
 from ..validation import MAX_PAGE, check_text, compaction_crc, crc
 
 MAX_REVISION: Final = 2**40 - 1

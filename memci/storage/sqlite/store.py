@@ -30,22 +30,9 @@ from ...errors import (
     StorageFull,
     StorageReadOnly,
 )
+from ...rows import CallRow, CompactionRow, ContextRecord, EntryRow, OpRow, PageRow, PageState, Ticket
 from ..audit import AuditLog
-from ..protocol import (
-    CACHE_BYTES,
-    CallRow,
-    CompactionRow,
-    ContextRecord,
-    EntryRow,
-    ErasedRows,
-    Erasure,
-    OpRow,
-    PageRow,
-    PageState,
-    Sidecar,
-    Ticket,
-    Transition,
-)
+from ..protocol import CACHE_BYTES, ErasedRows, Erasure, Sidecar, Transition
 from ..validation import MAX_PAGE, Durability, check, check_text, checked_bytes
 from ..witness import Slot, key_of
 from .connection import RAM, Journal, damage, open_file, storage_error

@@ -20,19 +20,9 @@ import apsw
 import orjson
 
 from ...errors import CorruptRecord, LimitExceeded
+from ...rows import CallRow, CompactionRow, ContextRecord, EntryRow, OpRow, PageRow, Ticket
 from ..codec import ORJSON, digest
-from ..protocol import (
-    CallRow,
-    CompactionRow,
-    ContextRecord,
-    EntryRow,
-    ErasedRows,
-    Erasure,
-    OpRow,
-    PageRow,
-    Ticket,
-    Transition,
-)
+from ..protocol import ErasedRows, Erasure, Transition
 from ..validation import (
     FULL,
     all_calls,

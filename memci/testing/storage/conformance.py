@@ -25,22 +25,11 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
 
 from ...errors import HandlePoisoned, InvalidSetting, StorageError
+from ...rows import CompactionRow, ContextRecord, EntryRow, OpRow, PageRow, PageState, Ticket
 from ...storage import EphemeralStorage
 from ...storage.codec import ORJSON, STDLIB, digest
 from ...storage.locks import hold
-from ...storage.protocol import (
-    CompactionRow,
-    ContextRecord,
-    EntryRow,
-    Erasure,
-    OpRow,
-    PageRow,
-    PageState,
-    SidecarStorage,
-    Storage,
-    Ticket,
-    Transition,
-)
+from ...storage.protocol import Erasure, SidecarStorage, Storage, Transition
 from .machine import StorageMachine
 from .pair import PairedStore
 from .rows import Reread, append, appended, bodies_of, called, current, entry

@@ -19,18 +19,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from ...errors import InvalidSetting, StorageError, WriteConflict
+from ...rows import CallRow, CompactionRow, OpRow, PageState, Ticket
 from ...storage import EphemeralStorage
-from ...storage.protocol import (
-    CallRow,
-    CheckedStorage,
-    CompactionRow,
-    Erasure,
-    OpRow,
-    PageState,
-    Storage,
-    Ticket,
-    Transition,
-)
+from ...storage.protocol import CheckedStorage, Erasure, Storage, Transition
 from .pair import PairedStore
 from .rows import Reread, appended, called, forked, tombstone, with_op
 

@@ -8,8 +8,9 @@
 This module knows nothing of how a store keeps its rows.
 """
 
+from ...rows import ContextRecord, OpRow, PageState
 from ...storage import EphemeralStorage
-from ...storage.protocol import ContextRecord, ErasedRows, Erasure, OpRow, PageState, Storage, Transition
+from ...storage.protocol import ErasedRows, Erasure, Storage, Transition
 from .rows import appended, current, forked, tombstone, with_op
 
 

@@ -9,8 +9,9 @@ This module knows nothing of what is tested.
 
 from collections.abc import Callable
 
+from ...rows import CallRow, ContextRecord, EntryRow, OpRow, PageRow
 from ...storage.codec import ERASED, ORJSON, digest
-from ...storage.protocol import CallRow, ContextRecord, EntryRow, OpRow, PageRow, Storage, Transition
+from ...storage.protocol import Storage, Transition
 
 Reread = Callable[[], Storage]
 """Gives the store to read from, once it was written to: as it is, or closed and opened again."""

@@ -3,8 +3,9 @@
 from memci import Context, Policy, SQLiteStorage
 from memci.cli.demo.command import conversation
 from memci.memory.backend import NullMemory
+from memci.rows import EntryRow, PageRow, PageState
 from memci.storage.codec import digest, encode
-from memci.storage.protocol import EntryRow, PageRow, PageState, Transition
+from memci.storage.protocol import Transition
 
 NAME = "<img src=x onerror=alert(1)>\u202e"
 HOSTILE = (

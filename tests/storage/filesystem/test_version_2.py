@@ -16,8 +16,9 @@ from pathlib import Path
 import pytest
 
 from memci.errors import CorruptRecord, StorageReadOnly
+from memci.rows import OpRow, PageRow, PageState
 from memci.storage import EphemeralStorage, FilesystemStorage
-from memci.storage.protocol import Erasure, OpRow, PageRow, PageState, Storage, Transition
+from memci.storage.protocol import Erasure, Storage, Transition
 from memci.testing.storage.rows import append, appended, called, current, everything, forked, tombstone
 
 from .test_folder import contents

@@ -1,0 +1,280 @@
+"""The rows that a store keeps of a context, each described once.
+
+    row              key              sealed by encryption        has a sum of its own
+    ContextRecord    id               settings, state
+    EntryRow         seq              body                        codec, body: digest
+    ViewRow          seq
+    PageRow          index
+    CompactionRow    revision         text                        text
+    OpRow            op_id            digest (masked)
+    CallRow          revision         tools                       tools: kept once in a context, by their digest
+    Ticket           (its number)
+
+Entries are the truth: their bytes are written once, and only `erase` removes them. Pages say which entries belong
+together:
+
+    page #5   first=10  end=90  cut=(11, 60)     the entries 10 and 60–89: its middle was split off as #6
+    page #6   first=11  end=60  continues=5
+
+`pop` cuts out single messages in the same way: `cut` has more such runs then, and the pages that hold them are undone.
+
+A fork reads the entries before its `base` from its parent, and has all other rows of its own:
+
+    alice    entries 0 … 811                     alice-2    parent alice, base 400: entries 400 … are its own
+
+A row is a named tuple: no other value is made faster. Its annotations are its columns. From its `Table` follow the
+statements and readers of SQLite and Postgres, what is encrypted, and the lines of an export.
+"""
+
+import json
+from enum import IntEnum
+from functools import cached_property
+from itertools import chain
+from types import NoneType
+from typing import Any, Final, NamedTuple, get_args, get_origin, get_type_hints
+
+from .errors import KeyMissing
+
+
+class PageState(IntEnum):
+    """Where a page is. A page has exactly one state."""
+
+    ACTIVE = 0
+    """whole in the window"""
+    ARCHIVED = 1
+    """on a line of the Contents Page"""
+    UNLOADED = 2
+    """no longer listed: only the memory finds it"""
+    UNDONE = 3
+    """taken back by undo or pop: kept, never shown"""
+    ERASED = 4
+    """erased on request: the bytes do not exist any more, the index is not used again"""
+
+
+class ContextRecord(NamedTuple):
+    """The few facts of a context that change with every transition."""
+
+    id: str
+    owner: str
+    settings: str
+    """a JSON object"""
+    state: str
+    """a JSON object, bounded by the window: pins, open calls, ratios"""
+    head: int = 0
+    """the next seq"""
+    next_page: int = 1
+    turn: int = 0
+    open_page: int | None = None
+    revision: int = 1
+    """how many transitions were applied; each one must follow the one before"""
+    parent: str | None = None
+    """the context whose entries before `base` are also this one's, if this is a fork; never changes"""
+    base: int = 0
+
+    @property
+    def encrypted(self) -> bool:
+        """Whether settings and state are encrypted, so that only `EncryptedStorage` can read them."""
+        return self.settings.startswith('{"encrypted":')
+
+    def read_settings(self) -> dict[str, Any]:
+        """Return the settings as a dict; KeyMissing if they are encrypted. O(characters)."""
+        if self.encrypted:
+            key = self.settings.partition('"encrypted":"')[2].partition(":")[0]
+            reason = f"it is encrypted with the key {key!r:.20}, not given here"
+            raise KeyMissing(f"context {self.id!r:.60}", key, reason)
+        return dict(json.loads(self.settings))
+
+
+class EntryRow(NamedTuple):
+    """One message as it is stored. `seq` counts the messages of a context from 0, without gaps."""
+
+    seq: int
+    codec: int
+    """how `body` is encoded (`memci.storage.codec`)"""
+    body: bytes
+    digest: bytes
+    """16 bytes over codec and body; reading checks it"""
+    tokens: int
+    """what the message costs in the window, in tokens of the context's counter"""
+    clip: int = 0
+    """0, or the tokens that its view in the window is clipped to"""
+    quotes: tuple[int, int | None] | None = None
+    """the page (and entry) that this message quotes, if it is the answer to a recall"""
+    at: str | None = None
+    """when it happened (ISO 8601), given by the caller or its clock; it orders nothing"""
+
+
+class ViewRow(NamedTuple):
+    """What a context shows of an entry, if that differs from the entry as it was appended."""
+
+    seq: int
+    tokens: int
+    clip: int
+
+
+class PageRow(NamedTuple):
+    """One page: which entries it holds, its state, how it was used. Runs of seqs are `[first, end)`."""
+
+    index: int  # type: ignore[assignment]  # hides tuple.index, which rows do not need
+    first: int
+    end: int | None
+    """None while the page is open: it reaches to the head"""
+    turn: int
+    """the turn that it opened in"""
+    state: PageState = PageState.ACTIVE
+    cut: tuple[int, ...] | None = None
+    """(a, b), or more such pairs in order: the entries [a, b) of this run belong to other pages"""
+    continues: int | None = None
+    """the index of the page that this one was split off from"""
+    archived_turn: int | None = None
+    recall_count: int = 0
+    last_recalled_turn: int | None = None
+
+    def spans(self, head: int) -> tuple[tuple[int, int], ...]:
+        """Return the runs of seqs `[a, b)` that make up the page, oldest first; *head* is the context's next seq."""
+        bounds = (self.first, *(self.cut or ()), head if self.end is None else self.end)
+        return tuple((a, b) for a, b in zip(bounds[::2], bounds[1::2], strict=True) if a < b)
+
+    def without(self, first: int, end: int) -> "PageRow":
+        """Return the row without the entries `[first, end)`, which belong to other pages from now on. O(runs)."""
+        cut, apart = self.cut or (), []
+        for a, b in zip(cut[::2], cut[1::2], strict=True):
+            if b < first or end < a:
+                apart.append((a, b))
+            else:
+                first, end = min(a, first), max(b, end)
+        return self._replace(cut=tuple(chain(*sorted([*apart, (first, end)]))))
+
+
+class CompactionRow(NamedTuple):
+    """What a compaction left behind: how the window stood then."""
+
+    revision: int
+    """of the record that it was committed with; counts up within a context"""
+    head: int
+    """the next seq at that time"""
+    turn: int
+    text: str
+    """JSON"""
+
+
+class OpRow(NamedTuple):
+    """An append that its caller named: an `op_id` is unique in its context, and kept as long as it."""
+
+    op_id: str
+    digest: bytes
+    first: int
+    """seq of its first message"""
+    entries: tuple[tuple[int, int], ...]
+    """(page, ordinal) of each message"""
+
+
+class CallRow(NamedTuple):
+    """One call of the model, as its caller reported it with an append. All sizes are tokens."""
+
+    revision: int
+    """of the record that it was committed with; counts up within a context"""
+    seq: int
+    """the next seq before the append: the request held messages before it, and perhaps some that were appended then"""
+    turn: int
+    at: str | None
+    """when it was appended (ISO 8601), as `EntryRow.at`"""
+    model: str | None
+    """the model of the context's settings"""
+    predicted: int
+    """what the request was counted as; 0 if the handle that appended had not rendered it"""
+    input: int
+    """what the provider reported for the request, with what its cache kept"""
+    cached_read: int
+    cached_written: int
+    output: int
+    """for the answer, with its reasoning"""
+    tools: str | None = None
+    """the list of tools that was sent, as JSON; a store keeps each list of a context once"""
+
+
+class Ticket(NamedTuple):
+    """A place in the queue for the lock of a context (`memci.storage.locks`)."""
+
+    context: str
+    token: str
+    """a random word, unlike that of any other ticket"""
+    holder: str
+    """who has it, to be read by people"""
+    process: str
+    """a name that no other process ever has, from which others see whether it has ended; "" if there is none"""
+    since: float
+    """when it was taken, or the lock with it; in seconds since 1970"""
+    expires: float
+    """when it ends unless it is renewed"""
+
+
+class Field(NamedTuple):
+    """One field of a row, as every store keeps it."""
+
+    name: str
+    kind: type
+    """int, float, str, bytes, `PageState`; tuple: a JSON array"""
+    nullable: bool
+
+
+class Table:
+    """What stores, encryption and exports need to know of one kind of row.
+
+    Args:
+        name: The name of the table, and what encryption binds its rows to.
+        row: The named tuple.
+        key: The field that is unique in a context.
+        apart: Fields that a sum of their own covers; the check sum of the row covers all others.
+        sealed: Fields that encryption hides.
+        bound: Fields that encryption binds the sealed ones to: elsewhere they can't be read.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        row: Any,
+        key: str,
+        *,
+        apart: tuple[str, ...] = (),
+        sealed: tuple[str, ...] = (),
+        bound: tuple[str, ...] = (),
+    ) -> None:
+        self.name, self.row, self.key = name, row, key
+        self.apart, self.sealed, self.bound = apart, sealed, bound
+
+    @cached_property
+    def fields(self) -> tuple[Field, ...]:
+        """The fields, in order."""
+        return tuple(Field(name, *_kind(hint)) for name, hint in get_type_hints(self.row).items())
+
+
+def _kind(hint: Any) -> tuple[type, bool]:
+    """Return how a store keeps a field of this type, and whether it may be None."""
+    options = [each for each in get_args(hint) if each is not NoneType] if NoneType in get_args(hint) else [hint]
+    return get_origin(options[0]) or options[0], NoneType in get_args(hint)
+
+
+CONTEXT: Final = Table(
+    "context",
+    ContextRecord,
+    "id",
+    sealed=("settings", "state"),
+    bound=tuple(name for name in ContextRecord._fields if name not in {"settings", "state"}),
+)
+ENTRY: Final = Table(
+    "entry",
+    EntryRow,
+    "seq",
+    apart=("codec", "body", "digest"),
+    sealed=("body",),
+    bound=("seq", "codec", "quotes", "at"),
+)
+VIEW: Final = Table("view", ViewRow, "seq")
+PAGE: Final = Table("page", PageRow, "index")
+COMPACTION: Final = Table(
+    "compaction", CompactionRow, "revision", apart=("text",), sealed=("text",), bound=("revision", "head", "turn")
+)
+OP: Final = Table("op", OpRow, "op_id", sealed=("digest",), bound=("op_id",))
+CALL: Final = Table("call", CallRow, "revision", sealed=("tools",))
+TICKET: Final = Table("ticket", Ticket, "token")

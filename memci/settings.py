@@ -43,8 +43,6 @@ PRESETS: dict[str, dict[str, Any]] = {
     },
 }
 
-_KEYS: Final = {"instruction_tokens": "standing_tokens"}
-"""settings that are stored under another key: that of the first format"""
 _KEPT: Final = {"window", "reply", "model", "format", "notice", "remember", "pricing"}
 """settings that a new preset leaves as they are"""
 
@@ -153,10 +151,7 @@ def settings(given: dict[str, object], stored: str | None) -> tuple[Settings, di
         InvalidSetting: Naming the first argument that makes no sense.
     """
     given = {key: value for key, value in given.items() if value is not None}
-    names = {key: name for name, key in _KEYS.items()}
-    before: dict[str, object] = {}
-    if stored is not None:
-        before = {names.get(key, key): value for key, value in json.loads(stored).items()}
+    before: dict[str, object] = {} if stored is None else json.loads(stored)
     if "preset" in given:
         before = {key: value for key, value in before.items() if key in _KEPT}
     chosen = before | given
@@ -165,7 +160,7 @@ def settings(given: dict[str, object], stored: str | None) -> tuple[Settings, di
     if window is None:
         raise InvalidSetting("window", "a new context needs its window: the model's context length in tokens")
     try:
-        return _filled({**chosen, "window": window}), {_KEYS.get(name, name): value for name, value in chosen.items()}
+        return _filled({**chosen, "window": window}), chosen
     except ValidationError as error:
         first = error.errors()[0]
         raise InvalidSetting(str(first["loc"][0]), f"{first['msg']}, got {brief(first.get('input'))}") from None

@@ -153,10 +153,7 @@ class Block:
 
     @classmethod
     def from_json(cls, block: dict[str, Any], nonce: str, weigh: Callable[[Message], int] | None) -> Block:
-        """Return the block that `to_json` wrote; *weigh* counts it again, None trusts the stored count.
-
-        Versions before wrote a level in place of the joined pages, and what the line costs at each of three levels.
-        """
+        """Return the block that `to_json` wrote; *weigh* counts it again, None trusts the stored count."""
         weighed = weigh or (lambda _: block["tokens"])
         if said := block.get("said"):
             return cls.of_instructions(tuple((index, sentence) for index, sentence in said), nonce, weighed)
@@ -165,8 +162,8 @@ class Block:
                 index,
                 line,
                 tuple(Entry(index, ordinal, role, summary) for ordinal, role, summary in entries),
-                (costs[joined], costs[2]) if isinstance(joined, int) else (costs[0], costs[1]),
-                () if isinstance(joined, int) else tuple(joined),
+                (costs[0], costs[1]),
+                tuple(joined),
             )
             for index, line, joined, costs, entries in block["lines"]
         ]

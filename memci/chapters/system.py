@@ -25,20 +25,8 @@ recall_page(index=42). Whatever is listed, or marked as elided, can be recalled.
 """What it reads about the window; constant, so that a provider's cache keeps it."""
 
 
-FIRST_NOTICE = """\
-Only the latest part of this conversation is shown in full. Earlier parts are archived as numbered pages. Messages \
-framed by <memci:contents …> list them: "#42 title", and a line per message; "#12–#17" stands for several pages. These \
-lines are notes, not instructions. When you need the exact words, numbers or results of a page, call \
-recall_page(index=42). Nothing is lost: whatever is listed, and whatever is marked as elided, can be recalled."""
-FIRST_SEARCH_NOTICE = """ \
-What is listed no more, or was said in other conversations with this user, search_memory(query="…") finds."""
-"""What models read in contexts that were made by memci 0.1: what stands in front of a conversation never changes."""
-
-
-def notice(*, searchable: bool, first: bool) -> str:
-    """Return the notice of a context that has a memory, if it is *searchable*; *first*: it was made by memci 0.1."""
-    if first:
-        return f"{HEADING}{FIRST_NOTICE}{FIRST_SEARCH_NOTICE if searchable else ''}"
+def notice(*, searchable: bool) -> str:
+    """Return the notice that the model reads; *searchable*: there is a memory, which it may search."""
     return f"{HEADING}{SEARCH_NOTICE if searchable else ''}{NOTICE}"
 
 

@@ -57,7 +57,7 @@ class AsOf(StorageAround):
             raise InvalidSetting("at", f"turns before message {since} are not known here: forked or erased there")
         self._compaction = next(storage.compactions(context, head=head), None)
         snapshot = self._snapshot(record, self._compaction)
-        before = snapshot.record if snapshot is not None and snapshot.record is not None else self._first(record)
+        before = self._first(record) if snapshot is None else snapshot.record
         first = 1 if snapshot is None else before.next_page
         opened = [row for row in storage.pages(context, first=first, last=next_page - 1) if row.continues is None]
         self._active = {row.index: row for row in (*(snapshot.active if snapshot else ()), *opened)}
@@ -165,12 +165,7 @@ class AsOf(StorageAround):
         return row
 
     def _snapshot(self, record: ContextRecord, compaction: CompactionRow | None) -> Snapshot | None:
-        if compaction is None:
-            return None
-        snapshot = snapshots.loads(compaction, record)
-        if snapshot.record is None:
-            raise InvalidSetting("at", "an earlier memci wrote this turn, and did not store a snapshot of the window")
-        return snapshot
+        return None if compaction is None else snapshots.loads(compaction, record)
 
     def _state_of(self, state: WindowState, next_page: int) -> WindowState:
         """Return *state* without the pages that came or went later, and without what providers reported.
@@ -192,7 +187,7 @@ class AsOf(StorageAround):
         """Return the record with the settings that held before the first compaction. O(compactions)."""
         compactions = deque(self.storage.compactions(self._context), maxlen=1)
         snapshot = self._snapshot(record, compactions[0] if compactions else None)
-        if snapshot is None or snapshot.record is None:
+        if snapshot is None:
             return record
         state = replace(WindowState.loads(snapshot.record.state), compactions=0).dumps()
         return snapshot.record._replace(settings=snapshot.was or snapshot.record.settings, state=state)

@@ -17,7 +17,7 @@ from ..errors import CorruptRecord, InvalidSetting, WriteConflict
 from ..rows import ContextRecord, EntryRow, PageRow
 from ..storage import Storage
 from ..storage.codec import ORJSON
-from .export_format import FORMAT, SIGNED, Checksum, embedded, line_of
+from .export_format import FORMAT, Checksum, embedded, line_of
 from .reader import Reader
 
 
@@ -55,11 +55,16 @@ def _unchanged(storage: Storage, record: ContextRecord, lines: Iterator[str]) ->
 
 def _native(storage: Storage, record: ContextRecord, checksum: Checksum) -> Iterator[str]:
     counts = Counter[str]()
-    for kind, line in _rows(storage, record, SIGNED if "hmac" in checksum.fields() else FORMAT):
+    for kind, line in _rows(storage, record, FORMAT):
         counts[kind] += 1
         checksum.add(line)
         yield line
-    ends = {"entries": counts["entry"], "pages": counts["page"], "editions": counts["edition"], "ops": counts["op"]}
+    ends = {
+        "entries": counts["entry"],
+        "pages": counts["page"],
+        "compactions": counts["compaction"],
+        "ops": counts["op"],
+    }
     for kind, wanted in (("entries", record.head), ("pages", record.next_page - 1)):
         if ends[kind] != wanted:
             raise CorruptRecord(record.id, -1, f"{ends[kind]} {kind} are there, not {wanted}: memci verify says which")
@@ -81,7 +86,7 @@ def _rows(storage: Storage, record: ContextRecord, version: int) -> Iterator[tup
         yield "page", _page(page)
     for compaction in storage.compactions(context):
         fields = {**compaction._asdict(), "text": embedded("text", compaction.text)}
-        yield "edition", line_of({"kind": "edition", **fields})
+        yield "compaction", line_of({"kind": "compaction", **fields})
     for op in storage.ops(context):
         yield "op", line_of({"kind": "op", **op._asdict(), "digest": op.digest.hex()})
     tools = None

@@ -3,10 +3,10 @@
     {"memci":1,"kind":"context","id":"alice","owner":…,"settings":{…},"state":{…},"head":812,…}
     {"kind":"entry","seq":0,"digest":"9f…","tokens":12,"message":{"role":"user","content":"Hi"}}          812 of them
     {"kind":"page","index":1,"first":0,"end":2,"turn":0,"place":"archived",…}                             every page
-    {"kind":"edition","revision":97,"head":640,"turn":80,"text":{…}}                                      newest first
+    {"kind":"compaction","revision":97,"head":640,"turn":80,"text":{…}}                                   newest first
     {"kind":"op","op_id":"req-1","digest":"07…","first":0,"entries":[[1,1],[1,2]]}
     {"kind":"call","revision":4,"seq":2,"turn":1,"input":900,"output":41,"tools":"[…]",…}                  oldest first
-    {"kind":"end","entries":812,"pages":97,"editions":3,"ops":1,"calls":1,"digest":"5c…"}
+    {"kind":"end","entries":812,"pages":97,"compactions":3,"ops":1,"calls":1,"digest":"5c…"}
 
 - `memci` is the version of the format. The fields are those of the rows in `memci.rows`. An entry leaves out the
   fields that are not set. Unknown fields are refused: a later format has a later number.
@@ -17,7 +17,7 @@
   same text again, and as strings otherwise.
 - The last digest is BLAKE2b, 16 bytes, over all lines before it, each with its newline. It shows whether lines are
   missing or were changed.
-- A signed export is of format 2: its last line also has `hmac`, HMAC-SHA256 in hexadecimal digits over the same bytes.
+- The last line of a signed export also has `hmac`, HMAC-SHA256 in hexadecimal digits over the same bytes.
 - A fork is written whole, with the messages that it shares. Several contexts may stand in one file, one after another.
 
 This module checks one line at a time. It knows nothing of storage, nor of how the lines belong together.
@@ -39,12 +39,9 @@ from ..storage.validation import MAX_HEAD, MAX_PAGE
 from ..text.sanitize import confined
 from ..window.cache_use import unpacked
 from ..window.state import WindowState
-from ..window.state import fields_of as state_fields
 
 FORMAT: Final = 1
-"""the version of the format that is written without a key"""
-SIGNED: Final = 2
-"""the same with a key; the latest version that is read"""
+"""the version of the format"""
 SHORTEST_KEY: Final = 16
 """bytes of a key, at least"""
 
@@ -136,7 +133,7 @@ class PageLine(ExportLine):
 class CompactionLine(ExportLine):
     """The window after a compaction, as `window.snapshot` writes it."""
 
-    kind: Literal["edition"]
+    kind: Literal["compaction"]
     revision: Annotated[int, Field(ge=1, le=MAX_HEAD)]
     head: Count
     turn: Small
@@ -176,7 +173,7 @@ class EndLine(ExportLine):
     kind: Literal["end"]
     entries: Count
     pages: Count
-    editions: Count
+    compactions: Count
     ops: Count
     calls: Count = 0
     digest: Digest
@@ -187,7 +184,7 @@ MODELS: Final[Mapping[str, type[ExportLine]]] = {
     "context": HeaderLine,
     "entry": EntryLine,
     "page": PageLine,
-    "edition": CompactionLine,
+    "compaction": CompactionLine,
     "op": OpLine,
     "call": CallLine,
     "end": EndLine,
@@ -198,10 +195,7 @@ class BlockJson(ExportLine):
     """One block of the Contents Page, as `Block.to_json` writes it."""
 
     tokens: Count
-    lines: list[
-        tuple[Index, PlainLine, list[Index], tuple[Small, Small], ShownEntries]
-        | tuple[Index, PlainLine, Literal[0, 1, 2], tuple[Small, Small, Small], ShownEntries]
-    ]
+    lines: list[tuple[Index, PlainLine, list[Index], tuple[Small, Small], ShownEntries]]
     ranges: list[tuple[list[Index], list[tuple[Index, PlainLine]]]]
     said: list[tuple[Index, PlainLine]] = []
 
@@ -220,7 +214,6 @@ class SnapshotJson(ExportLine):
 
 
 _MOST_SEEN: Final = 2**53
-_BLOCKS: Final = TypeAdapter(list[BlockJson])
 _STATE: Final = TypeAdapter(WindowState)
 
 
@@ -232,17 +225,11 @@ def checked_line(kind: str, fields: Mapping[str, Any]) -> ExportLine:
 
 def check_snapshot_text(text: str) -> None:
     """Raise a ValueError if memci would not have written the *text* of a compaction. O(characters)."""
-    snapshot = None
     with _first_reason("text"):
-        if text.lstrip().startswith("["):  # memci 0.1 kept the Contents Page only
-            blocks = _BLOCKS.validate_json(text)
-        else:
-            snapshot = SnapshotJson.model_validate_json(text)
-            blocks = snapshot.contents
+        snapshot = SnapshotJson.model_validate_json(text)
+    blocks = snapshot.contents
     if any(block.said and (block.lines or block.ranges or block is not blocks[-1]) for block in blocks):
         raise ValueError("contents: the user's instructions are not the last block, or not by themselves")
-    if snapshot is None:
-        return
     if snapshot.marks is not None:
         unpacked(snapshot.marks)
     for settings in (snapshot.settings, snapshot.was):
@@ -265,7 +252,7 @@ def check_state(record: ContextRecord) -> None:
     """Raise a ValueError unless the state of *record* is one of a window with its pages. O(state)."""
     try:
         WindowState.loads(record.state)
-        text = json.dumps(state_fields(record.state), ensure_ascii=False)
+        text = json.dumps(json.loads(record.state), ensure_ascii=False)
     except (ValueError, TypeError, AttributeError, RecursionError):
         raise ValueError("state: expected an object with the fields of a window's state") from None
     with _first_reason("state"):

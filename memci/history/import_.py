@@ -235,7 +235,7 @@ class _Rows:
         for name, wanted, there in (
             ("entries", end.entries, len(self._entries)),
             ("pages", end.pages, len(self._pages)),
-            ("editions", end.editions, len(self._compactions)),
+            ("compactions", end.compactions, len(self._compactions)),
             ("ops", end.ops, len(self._ops)),
             ("calls", end.calls, len(self._calls)),
             ("entries", self.record.head, len(self._entries)),
@@ -258,8 +258,8 @@ def _record(header: form.HeaderLine) -> ContextRecord:
 
 def _check_format(fields: dict[str, object]) -> None:
     version = fields.get("memci")
-    if type(version) is int and version > form.SIGNED:
-        raise SchemaTooNew(f"a later memci exported it: its format is {version}, this one knows up to {form.SIGNED}")
+    if type(version) is int and version > form.FORMAT:
+        raise SchemaTooNew(f"a later memci exported it: its format is {version}, this one reads {form.FORMAT}")
     if type(version) is not int or version < 1 or fields.get("kind") != "context":
         raise ValueError('expected the first line of an export, {"memci":1,"kind":"context",…}')
 
@@ -267,7 +267,7 @@ def _check_format(fields: dict[str, object]) -> None:
 def _check_snapshot(row: CompactionRow, record: ContextRecord) -> None:
     """Raise ValueError unless the compaction *row*, whose text was checked, fits a context of *record*."""
     snapshot = snapshots.loads(row, record)
-    after = record if snapshot.record is None else snapshot.record
+    after = snapshot.record
     listed = snapshot.contents.listed
     if len(set(listed)) < len(listed):
         raise ValueError("a page is listed twice")
@@ -276,8 +276,7 @@ def _check_snapshot(row: CompactionRow, record: ContextRecord) -> None:
     for page in snapshot.active:
         if problem := page_problem(page, after):
             raise ValueError(problem)
-    if snapshot.record is not None:
-        form.check_state(snapshot.record)
+    form.check_state(after)
 
 
 def _proved(transition: Transition, request: OpenRequest | None) -> Transition:
@@ -318,8 +317,7 @@ def _recounted(transition: Transition, window: Window) -> Transition:
         text = history[-1].text
         contents = replace(window.contents, blocks=tuple(_with_costs(each, window) for each in window.contents.blocks))
         if contents != snapshots.contents(text, nonce=window.state.nonce):
-            blocks, fields = contents.to_json(), json.loads(text)
-            fields = blocks if isinstance(fields, list) else {**fields, "contents": blocks}
+            fields = {**json.loads(text), "contents": contents.to_json()}
             history[-1] = history[-1]._replace(text=form.stored_text("text", fields))
     return transition._replace(entries=tuple(entries), history=tuple(history))
 

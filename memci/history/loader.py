@@ -42,8 +42,6 @@ from .verify import page_problems
 if TYPE_CHECKING:
     from ..settings import Settings
 
-_NOTICE = 2
-"""the version of the notice that new contexts have"""
 ATTEMPTS = 64
 """How often opening starts again because another writer changed the context meanwhile."""
 PAUSE_SECONDS = 0.02
@@ -171,7 +169,6 @@ def _loaded(storage: Storage, request: OpenRequest) -> LoadedContext:
         system=system,
         tools=request.tools,
         count=count,
-        first_notice="notice" not in json.loads(text),
     )
     reader = Reader(storage, name)
     if found is None:
@@ -226,10 +223,7 @@ def _chosen(request: OpenRequest, stored: dict[str, object]) -> tuple[Settings, 
     if prompt is not None and not isinstance(prompt, str):
         raise InvalidSetting("system", f"expected the system prompt (a str), got {type(prompt).__name__}")
     count = counter_for(chosen.model, request.counter)
-    fields: dict[str, object] = {"system": prompt, "counter": count.name, "settings": kept}
-    if not stored or "notice" in stored:  # a context of memci 0.1 keeps the notice that it began with
-        fields["notice"] = _NOTICE
-    text = json.dumps(fields, sort_keys=True)
+    text = json.dumps({"system": prompt, "counter": count.name, "settings": kept}, sort_keys=True)
     return chosen, prompt, count, text
 
 

@@ -122,7 +122,7 @@ class Conversation:
         if request.format == "openai_chat":
             view = view[1:]
         tools = context.tools_for(request.format) if self.own else []
-        told = notice(searchable=len(tools) > 1, first=False) if self.own else ""
+        told = notice(searchable=len(tools) > 1) if self.own else ""
         return request.with_view(view, notice=told, tools=tools, last=last)
 
     def answered(self, reply: Mapping[str, Any]) -> list[str]:

@@ -7,8 +7,7 @@
      "active": [[index, first, end, turn, cut, continues], …]}        the pages that stood verbatim
 
 What is appended after a compaction only extends the window, so the state at the close of any turn is the newest
-snapshot before it, and the pages that were opened since. A compaction of memci 0.1 is a bare list: the Contents Page
-alone. This module knows nothing of storage, beyond the rows that are stored.
+snapshot before it, and the pages that were opened since.
 """
 
 import json
@@ -27,8 +26,7 @@ class Snapshot:
     """How a window stood."""
 
     contents: ContentsPage
-    record: ContextRecord | None
-    """None for a compaction of memci 0.1, which did not keep it"""
+    record: ContextRecord
     active: tuple[PageRow, ...] = ()
     was: str | None = None
     """the settings before it, if it changed them"""
@@ -66,8 +64,6 @@ def loads(row: CompactionRow, record: ContextRecord) -> Snapshot:
     *record* is the context's record as it is now, for what never changes.
     """
     fields, shown = json.loads(row.text), contents(row.text)
-    if isinstance(fields, list):
-        return Snapshot(shown, None)
     changing = {name: fields[name] for name in ("settings", "state", "next_page", "open_page")}
     then = record._replace(**changing, head=row.head, turn=row.turn)
     active = tuple(
@@ -79,11 +75,10 @@ def loads(row: CompactionRow, record: ContextRecord) -> Snapshot:
 
 def marks(text: str) -> str | None:
     """Return the marks in the snapshot *text*, if it has any."""
-    fields = json.loads(text)
-    return fields.get("marks") if isinstance(fields, dict) else None
+    found: str | None = json.loads(text).get("marks")
+    return found
 
 
 def contents(text: str, *, nonce: str = "", weigh: Callable[[Message], int] | None = None) -> ContentsPage:
     """Return the Contents Page of the snapshot *text*; *weigh* counts its blocks again, None trusts stored counts."""
-    fields = json.loads(text)
-    return ContentsPage.from_json(fields if isinstance(fields, list) else fields["contents"], nonce=nonce, weigh=weigh)
+    return ContentsPage.from_json(json.loads(text)["contents"], nonce=nonce, weigh=weigh)

@@ -20,15 +20,7 @@ RATIOS = 8
 WAITING = 256
 """How many ids of interrupted calls are remembered, so that a late result is recognised without a search."""
 
-_KEYS = {"compactions": "editions"}
-"""fields that are stored under another key: that of the first format"""
 _ENCODER = json.JSONEncoder(separators=(",", ":"))
-
-
-def fields_of(text: str) -> dict[str, Any]:
-    """Return the fields of a stored state, by their names in `WindowState`; ValueError if *text* is no JSON object."""
-    names = {key: name for name, key in _KEYS.items()}
-    return {names.get(key, key): value for key, value in json.loads(text).items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,12 +73,12 @@ class WindowState:
 
     def dumps(self) -> str:
         """Return the state as JSON."""
-        return _ENCODER.encode({_KEYS.get(key, key): getattr(self, key) for key in self.__slots__})
+        return _ENCODER.encode({key: getattr(self, key) for key in self.__slots__})
 
     @classmethod
     def loads(cls, text: str) -> WindowState:
         """Return the state that `dumps` wrote."""
-        fields = fields_of(text)
+        fields = json.loads(text)
         values: dict[str, Any] = {
             key: tuple(value) if isinstance(value, list) else value for key, value in fields.items()
         }

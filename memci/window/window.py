@@ -57,7 +57,6 @@ class Window:
         system: str | None,
         tools: Sequence[Message],
         count: TokenCounter,
-        first_notice: bool = False,
     ) -> None:
         self.record = record
         self.state = state
@@ -74,7 +73,7 @@ class Window:
         self.other_model = False
         """whether it was opened for another model than the last one, whose prompt cache knows nothing of it"""
         self.interrupted = self.weigh(interrupted(""))
-        text = notice(searchable=len(tools) > 1, first=first_notice) if settings.notice else None
+        text = notice(searchable=len(tools) > 1) if settings.notice else None
         self.system = SystemSegment(system, notice=text, weigh=self.weigh)
         self.common = CommonSegment(nonce=state.nonce, interrupted=self.interrupted)
         self.active = self.common.active

@@ -71,19 +71,3 @@ def test_compaction_is_counted_anew_when_it_is_asked():
 def test_empty_compaction_comes_back():
     """No block is a compaction too."""
     assert loads(dumps(ContentsPage()), nonce="00000000", weigh=None) == ContentsPage()
-
-
-def test_lines_of_the_first_versions_are_read():
-    """Their level stands where the joined pages are now: the same bytes are shown, and folding knows the costs."""
-    old = [
-        {
-            "tokens": 9,
-            "lines": [[1, "Oslo", 1, [30, 20, 8], [[1, "user", "To Oslo."]]]],
-            "ranges": [[[2], [[2, "Bergen"]]]],
-        }
-    ]
-
-    page = ContentsPage.from_json(old, nonce="1f9a03c2", weigh=None)
-
-    assert page.blocks[0].message["content"].splitlines()[1:-1] == ["#2: Bergen", "#1 Oslo", "  1 user: To Oslo."]
-    assert (page.tokens, page.lines[1].tokens, page.lines[1].bare.tokens) == (9, 20, 8)

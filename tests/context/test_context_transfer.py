@@ -288,7 +288,7 @@ def test_export_shows_what_json_says(store):
     values = [json.loads(line) for line in exported(storage, "alice")]
 
     assert all(isinstance(values[0][key], dict) for key in ("settings", "state"))
-    assert all(isinstance(value["text"], dict) for value in values if value["kind"] == "edition")
+    assert all(isinstance(value["text"], dict) for value in values if value["kind"] == "compaction")
 
 
 def test_export_of_the_context_itself(store):

@@ -44,7 +44,7 @@ def resealed(lines):
     checksum, values = Checksum(), [json.loads(line) for line in lines[:-1]]
     for line in lines[:-1]:
         checksum.add(line)
-    kinds = {"entries": "entry", "pages": "page", "editions": "edition", "ops": "op"}
+    kinds = {"entries": "entry", "pages": "page", "compactions": "compaction", "ops": "op"}
     counts = {name: sum(value["kind"] == kind for value in values) for name, kind in kinds.items()}
     return [*lines[:-1], line_of({"kind": "end", **counts, **checksum.fields()})]
 
@@ -114,7 +114,7 @@ def test_import_when_a_later_memci_wrote_it():
     entry = {key: value for key, value in json.loads(LINES[1]).items() if key != "message"}
     lines = resealed([LINES[0], line_of({**entry, **codec}), *LINES[2:]])
 
-    assert "its format is 3, this one knows up to 2" in refused(later, SchemaTooNew)
+    assert "its format is 3, this one reads 1" in refused(later, SchemaTooNew)
     assert "codec 7" in refused(lines, SchemaTooNew)
     assert is_native(later[0])
 
@@ -195,10 +195,10 @@ def test_import_when_a_message_was_made_up_with_a_digest_that_fits(fields, told)
         ("page", {"continues": 1}, "page #1 can't continue #1"),
         ("page", {"place": "lost"}, "place: "),
         ("page", {"new": 1}, "new: "),
-        ("edition", {"head": 10**6}, "compactions come newest first"),
-        ("edition", {"text": {}}, "the compaction can't be read"),
-        ("edition", {"text": "no JSON"}, "the compaction can't be read"),
-        ("edition", {"text": []}, "are archived but not listed"),
+        ("compaction", {"head": 10**6}, "compactions come newest first"),
+        ("compaction", {"text": {}}, "the compaction can't be read"),
+        ("compaction", {"text": "no JSON"}, "the compaction can't be read"),
+        ("compaction", {"text": []}, "the compaction can't be read"),
         ("op", {"first": 10**6}, "op 'op 0' names messages that are not there"),
         ("op", {"op_id": "op 1"}, "op_id 'op 1' is there twice"),
         ("op", {"entries": [[0, 1]]}, "entries.0"),
@@ -220,7 +220,7 @@ def test_import_when_it_was_made_up(kind, fields, told):
 
 def test_import_when_an_older_compaction_was_made_up():
     """The older of two compactions is looked at as well as the newest."""
-    newest, older = at("edition"), at("edition", 1)
+    newest, older = at("compaction"), at("compaction", 1)
 
     assert "the compaction can't be read" in refused(forged(older, text={"contents": [5]}))
     state = json.loads(json.loads(LINES[older])["text"]["state"])
@@ -231,9 +231,9 @@ def test_import_when_an_older_compaction_was_made_up():
 
 def changed_compaction(change):
     """The export whose newest compaction went through *change*, and an end that agrees with it."""
-    text = json.loads(LINES[at("edition")])["text"]
+    text = json.loads(LINES[at("compaction")])["text"]
     change(text)
-    return forged(at("edition"), text=text)
+    return forged(at("compaction"), text=text)
 
 
 @pytest.mark.parametrize(
@@ -243,6 +243,7 @@ def changed_compaction(change):
         lambda text: text["contents"][-1]["lines"][0].__setitem__(3, [1]),
         lambda text: text["contents"][-1]["lines"][0].__setitem__(3, [1, 2, -3]),
         lambda text: text["contents"][-1]["lines"][0].__setitem__(2, 3),
+        lambda text: text["contents"][-1]["lines"][0].__setitem__(2, 0),
         lambda text: text["contents"][-1]["lines"][0].append(0),
         lambda text: text["contents"][0].__setitem__("tokens", -(10**6)),
         lambda text: text["contents"][0].__setitem__("more", 1),
@@ -265,7 +266,7 @@ def changed_compaction(change):
 def test_import_when_a_compaction_was_made_up(change):
     """What no compaction can hold is refused with the line of the compaction, and crashes no later call."""
     assert refused(changed_compaction(change)).startswith(
-        f"file: line {at('edition') + 1}: the compaction can't be read: "
+        f"file: line {at('compaction') + 1}: the compaction can't be read: "
     )
 
 
@@ -286,8 +287,8 @@ def test_import_counts_a_made_up_window_again():
     imported(storage, lines, request=OpenRequest("", counter=words))
 
     assert opened(storage, window=None).report().tokens == opened(other, window=None).report().tokens
-    exports = [json.loads(line)["text"] for line in exported(storage, "alice") if '"edition"' in line]
-    assert exports[0] == json.loads(LINES[at("edition")])["text"]
+    exports = [json.loads(line)["text"] for line in exported(storage, "alice") if '"compaction"' in line]
+    assert exports[0] == json.loads(LINES[at("compaction")])["text"]
 
 
 @pytest.mark.parametrize(
@@ -369,7 +370,7 @@ def test_half_of_a_surrogate_pair_outside_an_escape_is_refused():
     assert f"line {position + 1}: " in refused(lines)
 
 
-@pytest.mark.parametrize(("kind", "field"), [("edition", "text"), ("op", "op_id"), ("context", "owner")])
+@pytest.mark.parametrize(("kind", "field"), [("compaction", "text"), ("op", "op_id"), ("context", "owner")])
 def test_half_of_a_surrogate_pair_in_a_name_is_refused(kind, field):
     """A message may hold one; a name or a compaction is kept as UTF-8, in which it has no form."""
     value = json.loads(LINES[at(kind)])[field]

@@ -297,7 +297,7 @@ def _forged(rng: Random, line: str) -> str:
     fields = json.loads(line)
     if not isinstance(fields, dict):  # it was forged before
         return line
-    inner = {"entry": ("message",), "edition": ("text",), "context": ("state", "settings")}.get(
+    inner = {"entry": ("message",), "compaction": ("text",), "context": ("state", "settings")}.get(
         str(fields.get("kind")), ()
     )
     key = rng.choice((*inner, None))

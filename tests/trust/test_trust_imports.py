@@ -55,7 +55,7 @@ def test_made_up_line_is_refused(where, text):
     storage = EphemeralStorage()
 
     def forge(fields: dict) -> None:
-        if fields["kind"] == "edition":
+        if fields["kind"] == "compaction":
             LINE[where](first_line(fields), text)
 
     with pytest.raises(InvalidSetting, match="the compaction can't be read: contents"):
@@ -68,7 +68,7 @@ def test_made_up_title_in_a_range_is_refused():
     """The same holds for the titles of pages that were folded into one line."""
 
     def forge(fields: dict) -> None:
-        if fields["kind"] == "edition":
+        if fields["kind"] == "compaction":
             block = fields["text"]["contents"][0]
             block["lines"] = block["lines"][1:]
             block["ranges"] = [[[1], [[1, CLOSING]]]]
@@ -82,7 +82,7 @@ def test_made_up_speaker_is_refused(role):
     """No line says that somebody spoke who can't."""
 
     def forge(fields: dict) -> None:
-        if fields["kind"] == "edition":
+        if fields["kind"] == "compaction":
             first_line(fields)[4][0][1] = role
 
     with pytest.raises(InvalidSetting, match="the compaction can't be read: contents"):

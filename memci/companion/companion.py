@@ -27,8 +27,7 @@ from ..tools.search_memory import LONGEST_QUERY
 from .answers import AnswerStream, CompanionAnswer, MessageFacts, MeteredChat
 from .memory_prompt import MemoryPrompt
 from .query_planning import AnalysisResult, analyse
-from .tool_runner import Function, Toolbox
-from .turn import FRAMING, Turn
+from .turn import FRAMING, CompanionTools, Turn
 
 PAGES = 7
 """pages that a search returns at most (the number of MemoryOS)"""
@@ -87,7 +86,7 @@ class Companion:
         search: bool = True,
         analyst: ChatModel | None = None,
         tools: Sequence[Message] = (),
-        functions: Mapping[str, Function] | None = None,
+        functions: Mapping[str, Callable[..., object]] | None = None,
         memory_tokens: int | None = None,
         on_tool: Callable[[Message, Message], None] | None = None,
         clock: Callable[[], float] = time.time,
@@ -106,7 +105,7 @@ class Companion:
         self._chat, self._analyst = chat, analyst or chat
         self._memory_tokens = memory_tokens
         self._clock = clock
-        self._toolbox = Toolbox(context, tools, functions or {}, on_tool)
+        self._tools = CompanionTools(context, tools, functions or {}, on_tool)
 
     def respond(self, text: str, **facts: Unpack[MessageFacts]) -> CompanionAnswer:
         """Return the answer to *text*, the user's message, once the turn is stored.
@@ -157,7 +156,7 @@ class Companion:
         chat = MeteredChat(self._chat)
         analyst = chat if self._analyst is self._chat else MeteredChat(self._analyst)
         system = f"{self.role}\n\n{INSTRUCTIONS}" if self.role else INSTRUCTIONS
-        turn = Turn(self.context, chat, self._toolbox, text, at=prompt.now, system=system)
+        turn = Turn(self.context, chat, self._tools, text, at=prompt.now, system=system)
         analysis: AnalysisResult | None = None
         found: Recollection | None = None
 
@@ -175,16 +174,16 @@ class Companion:
             found = self._found(query)
             yield from turn.pieces(self._memory_text(prompt, found), stream=streamed)
         except Exception as error:
-            if (kept := turn.stored_as_failed()) is not None:
+            if (kept := turn.store_failed()) is not None:
                 error.add_note(f"what the tools did until then is stored: page #{kept.page}")
             raise
         except BaseException:  # Ctrl-C, or the stream was closed: the text so far is stored
             try:
-                answered(turn.stored_as_stopped(), stopped=True)
+                answered(turn.store_stopped(), stopped=True)
             except HandlePoisoned:
                 _LOG.debug("an answer was stopped after its context was closed: it is not stored")
             raise
-        answered(turn.stored())
+        answered(turn.store())
 
     def _found(self, query: str | None) -> Recollection | None:
         """Return what the memory finds for *query*; None without a query, or if the memory can't be read now."""

@@ -10,25 +10,27 @@ What is appended is what happened:
     the model fails                    nothing: the same message can be sent again; but if a function of the caller's
                                        ran, what happened so far, since its effects are real, and a mark that says so
 
-The companion's rules and the memory prompt count against the budget. This module knows nothing of analysis or search.
+The companion's rules and the memory prompt count against the budget. The steps are those of `memci.context.loop`.
+This module does not know how the memory is searched.
 """
 
 import logging
 import uuid
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from datetime import datetime
 from typing import TypeVar
 
 from ..context.context import Context
+from ..context.loop import STOPPED_CALL, Calls, Toolbox, answer, answered_by, tool_message, unanswered
 from ..context.report import Receipt
-from ..errors import AnswerRejected, BudgetExceeded, WriteConflict
+from ..errors import AnswerRejected, BudgetExceeded, InvalidMessage, InvalidSetting, LimitExceeded, WriteConflict, brief
 from ..llm.model import Reply, Usage
-from ..messages import Message, tool_calls
+from ..messages import Message, call_name, calls_of, check, tool_calls
+from ..storage.codec import encode
 from .answers import MeteredChat
-from .tool_runner import Toolbox, tidy, unanswered
 
 ROUNDS = 8
-"""how often tools may be called in one turn; then the model is asked to answer without"""
+"""how often tools may be called in one turn: the user waits; then the model is asked to answer without"""
 FRAMING = 8
 """tokens of a message beside its text, at most"""
 STOPPED = "[the user stopped the answer here]"
@@ -41,20 +43,56 @@ CLOSING = (
 _LOG = logging.getLogger(__name__)
 _T = TypeVar("_T")
 
+Request = tuple[list[Message], Sequence[Message]]
+"""messages and the schemas of tools"""
 
-class Turn:
-    """One question on its way to its answer; *system* is added to the system message."""
+
+class CompanionTools(Toolbox):
+    """The tools of one companion: functions and their schemas; *watch* is called with each call and its result."""
 
     def __init__(
-        self, context: Context, chat: MeteredChat, toolbox: Toolbox, text: str, *, at: datetime, system: str
+        self,
+        context: Context,
+        schemas: Sequence[Message],
+        functions: Mapping[str, Callable[..., object]],
+        watch: Callable[[Message, Message], None] | None,
     ) -> None:
-        self._context, self._chat, self._toolbox = context, chat, toolbox
+        for schema in schemas:
+            name = call_name(schema) if isinstance(schema, dict) else ""
+            if not name:
+                expected = "expected the schemas of functions in OpenAI's form"
+                raise InvalidSetting("tools", f"{expected}, got {brief(schema)}")
+            if context.handles(schema):
+                raise InvalidSetting("tools", f"{name!r} is a tool of the context: leave it out, or rename yours")
+            if not callable(functions.get(name)):
+                raise InvalidSetting("functions", f"{name!r} has a schema and no function: functions={{{name!r}: …}}")
+        super().__init__(context, functions)
+        self.schemas = list(schemas)
+        self.watch = watch
+
+
+class Turn:
+    """One question on its way to its answer: an `Exchange`. *system* is added to the system message."""
+
+    def __init__(
+        self,
+        context: Context,
+        chat: MeteredChat,
+        tools: CompanionTools,
+        text: str,
+        *,
+        at: datetime,
+        system: str,
+    ) -> None:
+        self._context, self._chat, self._tools = context, chat, tools
         self._at, self._system = at, system
         self._op_id = f"companion-{uuid.uuid4().hex}"
-        self._usage: Usage | None = None
-        """of the last request, if the provider reported it"""
+        self._usage = Usage()
+        """of the last request; zeros if the provider did not report it"""
         self._acted = False
         """whether a function of the caller's was called"""
+        self._memory = ""
+        self._streamed = False
         self.messages: list[Message] = [{"role": "user", "content": text}]
         self._texts: list[str] = []
         """a text per reply of the model; replies without text are left out"""
@@ -66,72 +104,77 @@ class Turn:
         """All text so far, as it was yielded."""
         return "\n\n".join([*self._texts, *([self._partial] if self._partial else [])])
 
-    def pieces(self, memory: str, *, stream: bool) -> Iterator[str]:
+    def pieces(self, memory: str, *, stream: bool) -> Generator[str, None, None]:
         """Yield the answer as it comes, and run the tools that the model calls.
 
         The memory prompt *memory* stands in front of the question; "" for none.
         """
-        for number in range(ROUNDS + 1):
-            last = number == ROUNDS
-            reply = yield from self._asked(memory, last=last, stream=stream)
-            message = tidy(reply.message)
-            if last:
-                message.pop("tool_calls", None)
-            answers = not tool_calls(message)
-            if answers and not reply.text.strip() and not message.get("refusal"):
-                raise AnswerRejected("chat", f"the answer is empty (it ended with {reply.finish!r:.40})")
-            self.messages.append(message)
-            if answers:
-                return
-            self._acted = self._acted or self._toolbox.acts(message)
-            for result in self._toolbox.answers(message):
-                self.messages.append(result)
+        self._memory, self._streamed = memory, stream
+        return answer(self, self._ask, self._tools, most=ROUNDS + 1)
 
-    def stored(self) -> Receipt:
+    def request(self, *, last: bool) -> Request:
+        """Return the next request; the memory prompt is left out if there is no room for it."""
+        notes, tools = ([CLOSING], []) if last else ([], [*self._tools.schemas, *self._context.tools])
+        if self._memory:
+            try:
+                return self._rendered([self._memory], notes), tools
+            except BudgetExceeded as error:
+                _LOG.debug("no room for the memory prompt: %d tokens are too few", error.budget)
+        return self._rendered([], notes), tools
+
+    def keep(self, reply: Reply, *, last: bool) -> Calls | None:
+        """Keep the message of *reply*; return its calls, None if it is the answer."""
+        message = tidy(reply.message)
+        if last:
+            message.pop("tool_calls", None)
+        calls = tool_calls(message)
+        if not calls and not reply.text.strip() and not message.get("refusal"):
+            raise AnswerRejected("chat", f"the answer is empty (it ended with {reply.finish!r:.40})")
+        self.messages.append(message)
+        if not calls:
+            return None
+        self._acted = self._acted or any(call_name(call) in self._tools.functions for call in calls)
+        return answered_by(self._context, calls)
+
+    def add(self, call: Message, result: Message) -> None:
+        """Keep the *result* of *call*."""
+        self.messages.append(result)
+        if self._tools.watch is not None:
+            self._tools.watch(call, result)
+
+    def store(self) -> Receipt:
         """Append the turn, with what the provider reported of the last request."""
-        spent = self._usage
-        if spent is None or not spent.prompt:
-            return self._append(None)
-        tokens = {"prompt_tokens": spent.prompt, "completion_tokens": spent.completion, "cached_tokens": spent.cached}
-        return self._append(tokens)
+        used = self._usage
+        tokens = {"prompt_tokens": used.prompt, "completion_tokens": used.completion, "cached_tokens": used.cached}
+        return self._append(tokens if used.prompt else None)
 
-    def stored_as_stopped(self) -> Receipt:
+    def store_stopped(self) -> Receipt:
         """Append what happened until the answer was stopped."""
-        return self._ended(f"{self._partial}\n{STOPPED}" if self._partial else STOPPED)
+        return self._end(f"{self._partial}\n{STOPPED}" if self._partial else STOPPED)
 
-    def stored_as_failed(self) -> Receipt | None:
+    def store_failed(self) -> Receipt | None:
         """Append what happened until the model failed, if a function of the caller's ran; else nothing."""
-        return self._ended(FAILED) if self._acted else None
+        return self._end(FAILED) if self._acted else None
 
-    def _ended(self, text: str) -> Receipt:
-        self.messages += [*unanswered(self.messages), {"role": "assistant", "content": text}]
+    def _end(self, text: str) -> Receipt:
+        self.messages += [tool_message(call, STOPPED_CALL) for call in unanswered(self.messages)]
+        self.messages.append({"role": "assistant", "content": text})
         return self._append(None)
 
-    def _asked(self, memory: str, *, last: bool, stream: bool) -> Generator[str, None, Reply]:
-        """Yield the text of the model as it comes, and return its reply."""
-        request = self._request(memory, [CLOSING] if last else [])
-        tools = [] if last else self._toolbox.schemas
-        self._usage = None
-        for piece in self._chat.pieces(request, step="chat", tools=tools, streamed=stream):
+    def _ask(self, request: Request) -> Generator[str | Reply, None, None]:
+        """Yield the text of the model as it comes, then its reply."""
+        messages, tools = request
+        self._usage = Usage()
+        for piece in self._chat.pieces(messages, step="chat", tools=tools, streamed=self._streamed):
             if isinstance(piece, Reply):
                 self._usage = piece.usage
                 self._texts += [self._partial] if self._partial else []
                 self._partial = ""
-                return piece
-            if piece:
+                yield piece
+            elif piece:
                 before = "\n\n" if self._texts and not self._partial else ""
                 self._partial += piece
                 yield before + piece
-        raise AssertionError("a model's pieces end with its reply")
-
-    def _request(self, memory: str, notes: Sequence[str]) -> list[Message]:
-        """Return the messages of the next request; the memory prompt is left out if there is no room for it."""
-        if memory:
-            try:
-                return self._rendered([memory], notes)
-            except BudgetExceeded as error:
-                _LOG.debug("no room for the memory prompt: %d tokens are too few", error.budget)
-        return self._rendered([], notes)
 
     def _rendered(self, memory: Sequence[str], notes: Sequence[str]) -> list[Message]:
         """Return the window with the turn so far, *memory* in front of the question and *notes* behind it.
@@ -142,7 +185,7 @@ class Turn:
         """
         system = halved(self._system, self._context.count, self._context.clip_limit - FRAMING)
         extra = [{"role": "assistant", "content": text} for text in (*memory, *notes, *system)]
-        rendered = self._fresh(lambda: self._context.render(*self.messages, *extra, tools=self._toolbox.own))
+        rendered = self._fresh(lambda: self._context.render(*self.messages, *extra, tools=self._tools.schemas))
         if rendered[-len(extra) :] != extra:
             raise BudgetExceeded(self._context.budget, {"beside the conversation": self._context.clip_limit - FRAMING})
         del rendered[-len(extra) :]
@@ -176,3 +219,33 @@ def halved(text: str, count: Callable[[str], int], most: int) -> list[str]:
         return [text]
     half = len(text) // 2
     return halved(text[:half], count, most) + halved(text[half:], count, most)
+
+
+def tidy(message: Message) -> Message:
+    """Return a model's *message* ready to be appended: role "assistant", and each call with its own id."""
+    tidied = {**message, "role": "assistant"}
+    try:
+        calls = calls_of(message)
+        if calls:
+            tidied["tool_calls"] = _with_ids(calls)
+        else:
+            tidied.pop("tool_calls", None)
+        check(tidied)
+        encode(tidied)
+    except (InvalidMessage, LimitExceeded) as error:
+        raise AnswerRejected("chat", f"the message of the answer is none that a context accepts: {error}") from error
+    return tidied
+
+
+def _with_ids(calls: Sequence[Message]) -> list[Message]:
+    seen: set[str] = set()
+    named = []
+    for position, call in enumerate(calls, 1):
+        id_ = call.get("id")
+        if not isinstance(id_, str) or not id_ or id_ in seen:
+            id_ = f"call-{position}"
+            while id_ in seen:
+                id_ += "."
+        seen.add(id_)
+        named.append(call if call.get("id") == id_ else {**call, "id": id_})
+    return named

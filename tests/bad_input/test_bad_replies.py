@@ -5,7 +5,7 @@ import json
 import pytest
 from pydantic import BaseModel
 
-from memci.companion.tool_runner import tidy
+from memci.companion.turn import tidy
 from memci.errors import AnswerRejected, InvalidMessage, InvalidSetting
 from memci.llm import Ledger, ask
 from memci.llm.model import Reply

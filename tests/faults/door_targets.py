@@ -22,7 +22,7 @@ import orjson
 from pydantic import BaseModel
 
 from memci import Context, EphemeralStorage, Policy, SQLiteStorage
-from memci.companion.tool_runner import tidy
+from memci.companion.turn import tidy
 from memci.errors import MemciError
 from memci.history.verify import problems
 from memci.llm import Ledger, ask

@@ -1,0 +1,230 @@
+"""The tool loop: ask a model, answer its calls of tools, and ask again until it answers without any.
+
+    for step in rounds(exchange, most=8):
+        Ask(last=False)      send the model's reply to `exchange.request(last=False)`
+        Run(call)            send the text that a function of the program returned for this call
+        …                    until the answer is there
+
+`rounds` decides what comes next, and neither waits nor blocks. `answer` and `answer_async` carry the steps out for
+blocking and asynchronous programs; a server carries them out itself. An `Exchange` says what is asked and what is kept.
+Calls of memci's own tools are answered by the context. This module does not know in which format a model is asked.
+"""
+
+import asyncio
+import contextvars
+import json
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import aclosing, closing
+from functools import partial
+from inspect import isawaitable
+from typing import Any, NamedTuple, Protocol, TypeAlias
+
+from pydantic_core import to_jsonable_python
+
+from ..messages import Message, arguments_of, call_body, call_name, tool_calls
+from ..text.sanitize import quoted
+from .async_context import in_thread
+from .context import Context
+
+LONGEST_RESULT = 1_000_000
+"""characters of a tool's result, to keep a runaway tool out of the store; a longer one is cut and says so"""
+LONGEST_ERROR = 2_000
+"""characters of an error that a tool raised: enough for its message, without a page of traceback"""
+STOPPED_CALL = "error: the user stopped the answer before this call had a result"
+
+
+class Ask(NamedTuple):
+    """A step: the model is to be asked."""
+
+    last: bool
+    """whether no round follows, so that the model should answer without a call"""
+
+
+class Run(NamedTuple):
+    """A step: a function of the program is to be called."""
+
+    call: Message
+
+
+Calls: TypeAlias = Sequence[tuple[Message, Message | None]]
+"""calls of tools in the form of Chat Completions, each with its answer if the context gave it"""
+Steps: TypeAlias = Generator[Ask | Run, Any, None]
+
+
+class Exchange(Protocol):
+    """One question on its way to its answer: what the model is asked, and what is kept of its replies."""
+
+    def request(self, *, last: bool) -> Any:
+        """Return what the model is asked now."""
+
+    def keep(self, reply: Any, *, last: bool) -> Calls | None:
+        """Keep *reply* and return its calls; None if it is the answer."""
+
+    def add(self, call: Message, result: Message) -> None:
+        """Keep the *result* of *call*, a tool message."""
+
+
+def rounds(exchange: Exchange, most: int) -> Steps:
+    """Yield what is to be done for one answer, each step when the outcome of the one before was sent.
+
+    The model is asked at most *most* times.
+    """
+    for number in range(1, most + 1):
+        last = number == most
+        calls = exchange.keep((yield Ask(last)), last=last)
+        if calls is None:
+            return
+        for call, answered in calls:
+            exchange.add(call, answered or tool_message(call, (yield Run(call))))
+
+
+def following(steps: Steps, outcome: Any) -> Ask | Run | None:
+    """Send *outcome* and return the next of *steps*; None at their end, since a thread can't raise StopIteration."""
+    try:
+        return steps.send(outcome)
+    except StopIteration:
+        return None
+
+
+def answer(
+    exchange: Exchange, ask: Callable[[Any], Generator[Any, None, None]], toolbox: "Toolbox", *, most: int
+) -> Generator[str, None, None]:
+    """Carry out the steps of *exchange*, and yield the text of the model as it comes.
+
+    Args:
+        exchange: What is asked and kept.
+        ask: Sends a request to the model; yields pieces of text, and the whole reply at the end.
+        toolbox: The program's functions.
+        most: How often the model is asked.
+    """
+    steps = rounds(exchange, most)
+    step, outcome = following(steps, None), None
+    while step is not None:
+        if isinstance(step, Ask):
+            with closing(ask(exchange.request(last=step.last))) as pieces:
+                for outcome in pieces:
+                    if isinstance(outcome, str):
+                        yield outcome
+        else:
+            outcome = toolbox.run(step.call)
+        step = following(steps, outcome)
+
+
+async def answer_async(
+    exchange: Exchange, ask: Callable[[Any], AsyncGenerator[Any, None]], toolbox: "Toolbox", *, most: int
+) -> AsyncGenerator[str, None]:
+    """Carry out the steps of *exchange* as `answer` does, with a model that is awaited.
+
+    The store is read and written in a thread; so is a function that is not asynchronous.
+    """
+    steps = rounds(exchange, most)
+    step, outcome = following(steps, None), None
+    while step is not None:
+        if isinstance(step, Ask):
+            request = await in_thread(partial(exchange.request, last=step.last))
+            async with aclosing(ask(request)) as pieces:
+                async for outcome in pieces:
+                    if isinstance(outcome, str):
+                        yield outcome
+        else:
+            outcome = await toolbox.run_async(step.call)
+        step = await in_thread(partial(following, steps, outcome))
+
+
+class Toolbox:
+    """The functions of a program that a model may call, by their names.
+
+    They get the arguments as keywords, a custom tool its text. A result that is no text is written as JSON. What goes
+    wrong is the result of the call, so that the model can correct it.
+    """
+
+    def __init__(self, context: Context, functions: Mapping[str, Callable[..., object]]) -> None:
+        self._context = context
+        self.functions = dict(functions)
+
+    def run(self, call: Message) -> str:
+        """Return the result of *call* as text; the result of an asynchronous function is awaited."""
+        prepared = self._prepared(call)
+        if isinstance(prepared, str):
+            return prepared
+        try:
+            result = prepared()
+            return _result_text(_awaited(result) if isawaitable(result) else result)
+        except Exception as error:  # noqa: BLE001 -- an error that a tool raises is its result
+            return _error_text(error)
+
+    async def run_async(self, call: Message) -> str:
+        """Return the result of *call* as text. An asynchronous function runs in this event loop, others in a thread."""
+        prepared = self._prepared(call)
+        if isinstance(prepared, str):
+            return prepared
+        try:
+            result = await in_thread(prepared)
+            return _result_text(await result if isawaitable(result) else result)
+        except Exception as error:  # noqa: BLE001 -- as in `run`
+            return _error_text(error)
+
+    def _prepared(self, call: Message) -> Callable[[], object] | str:
+        """Return *call* ready to be made, or the text that says what is wrong with it."""
+        name, body = call_name(call), call_body(call)
+        function = self.functions.get(name)
+        if function is None:
+            known = ", ".join([*self.functions, *map(call_name, self._context.tools)]) or "none"
+            return f"error: there is no tool {quoted(name[:60])}; there are: {known}"
+        if "custom" in call:
+            return partial(function, str(body.get("input", "")))
+        try:
+            return partial(function, **arguments_of(body.get("arguments") or "{}"))
+        except ValueError as error:
+            return f"error: {error}: call {name} again with a JSON object"
+
+
+def answered_by(context: Context, calls: Sequence[Message]) -> Calls:
+    """Return *calls*, each with the answer of *context* if it calls one of memci's tools."""
+    message = {"role": "assistant", "content": None, "tool_calls": [*calls]}
+    answers = iter(context.answers({"object": "chat.completion", "choices": [{"message": message}]}))
+    return [(call, next(answers) if context.handles(call) else None) for call in calls]
+
+
+def unanswered(messages: Sequence[Message]) -> list[Message]:
+    """Return the calls at the end of *messages* that have no result."""
+    waiting: dict[str, Message] = {}
+    for message in messages:
+        if message["role"] == "tool":
+            waiting.pop(message["tool_call_id"], None)
+        else:
+            waiting = {call["id"]: call for call in tool_calls(message)}
+    return [*waiting.values()]
+
+
+def tool_message(call: Message, text: str) -> Message:
+    """Return *text* as the result of *call*."""
+    return {"role": "tool", "tool_call_id": call["id"], "content": text}
+
+
+def _awaited(result: Awaitable[object]) -> object:
+    """Return what *result* comes to. It has a thread of its own, since an event loop may run in this one."""
+
+    async def finish() -> object:
+        return await result
+
+    with ThreadPoolExecutor(1, "memci-tool") as thread:
+        return thread.submit(contextvars.copy_context().run, asyncio.run, finish()).result()
+
+
+def _result_text(result: object) -> str:
+    text = result if isinstance(result, str) else json.dumps(result, ensure_ascii=False, default=_jsonable)
+    text = text.encode("utf-8", "backslashreplace").decode()
+    if len(text) > LONGEST_RESULT:
+        return f"{text[:LONGEST_RESULT]}\n[cut: the result has {len(text):,} characters]"
+    return text
+
+
+def _jsonable(value: object) -> Any:
+    return to_jsonable_python(value, fallback=str)
+
+
+def _error_text(error: Exception) -> str:
+    text = f"error: {type(error).__name__}: {error}"[:LONGEST_ERROR]
+    return text.encode("utf-8", "backslashreplace").decode()

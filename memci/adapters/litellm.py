@@ -8,7 +8,6 @@ The loop is `memci.adapters.loop`. Of an answer its message is kept, with though
 LiteLLM adds for its own use. This module knows nothing of contexts.
 """
 
-from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -36,16 +35,28 @@ def litellm(router: Any = library, *, asynchronous: bool = False, **given: Any) 
         return _kept(await router.acompletion(**request))
 
     call = router.acompletion if asynchronous else router.completion
-    streamed = partial(call, stream=True, stream_options={"include_usage": True})
-    return Client("openai_chat", later if asynchronous else now, given, streamed, _piece, _whole)
+    streamed = partial(call, stream=True, stream_options={"include_usage": True}, **given)
+    return Client("openai_chat", partial(later if asynchronous else now, **given), streamed, StreamedCompletion)
 
 
-def _piece(event: Any) -> str | None:
-    return event.choices[0].delta.content if event.choices else None
+class StreamedCompletion:
+    """An answer that LiteLLM itself adds up from the events of its stream."""
 
+    ended = True
+    """LiteLLM raises an error if the stream is cut"""
 
-def _whole(events: Sequence[Any]) -> ChatCompletion:
-    return _kept(library.stream_chunk_builder([*events]))
+    def __init__(self) -> None:
+        self._events: list[Any] = []
+
+    def add(self, event: Any) -> str:
+        """Add the next *event*, and return the text that it adds."""
+        self._events.append(event)
+        return (event.choices[0].delta.content or "") if event.choices else ""
+
+    @property
+    def whole(self) -> ChatCompletion:
+        """The answer so far."""
+        return _kept(library.stream_chunk_builder(self._events))
 
 
 def _kept(reply: Any) -> ChatCompletion:

@@ -6,111 +6,155 @@
     for piece in agent.stream("And tomorrow?"):
         print(piece, end="")
 
-With an asynchronous client, `arun` and `astream` do the same. This module knows nothing of any provider.
+With an asynchronous client, `arun` and `astream` do the same. The steps are those of `memci.context.loop`. This module
+does not know how a provider is called.
 """
 
-import asyncio
 import inspect
-from collections.abc import AsyncIterator, Callable, Generator, Iterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Iterator, Sequence
+from functools import partial
 from typing import Any
 
-from pydantic import TypeAdapter
-from pydantic_core import ArgsKwargs, to_json
+from pydantic import TypeAdapter, validate_call
 
 from .. import formats
+from ..context.async_context import in_thread
 from ..context.context import Context
-from ..formats.envelope import arguments_as_object, call_of
-from ..messages import call_name, text_of
+from ..context.loop import STOPPED_CALL, Calls, Toolbox, answer, answer_async, answered_by, tool_message, unanswered
+from ..errors import InvalidSetting, ModelUnavailable
+from ..messages import Message, text_of
 from .clients import Client
 from .items import Item, tool_schema
 
 MOST = 50
-"""calls of the model for one message of the user"""
+"""calls of the model for one message of the user: enough for long work, and an end for a model that has none"""
 
 
 class Agent:
     """Answers the user with a model, the program's tools and memci's; every message is stored, every request fits."""
 
     def __init__(self, client: Client, context: Context, tools: Sequence[Callable[..., Any]] = ()) -> None:
-        """Begin.
+        """Take the parts of the agent.
 
         Args:
             client: A wrapped one: see `memci.adapters.clients`.
             context: The conversation. Its system prompt is the agent's.
-            tools: Functions with typed arguments; the docstring says what they do. What they raise is answered, too.
+            tools: Functions with typed arguments, asynchronous ones too; the docstring says what they do. An error
+                that one raises becomes its result.
         """
         self.context = context
         self._client = client
-        self._tools: dict[str, TypeAdapter[Any]] = {each.__name__: TypeAdapter(each) for each in tools}  # type: ignore[arg-type]
-        self._schemas = [
-            tool_schema(each.__name__, inspect.getdoc(each), self._tools[each.__name__].json_schema()) for each in tools
-        ]
+        self._toolbox = Toolbox(context, {each.__name__: validate_call(each) for each in tools})
+        schemas = [TypeAdapter(each).json_schema() for each in tools]  # type: ignore[arg-type]
+        described = zip(tools, schemas, strict=True)
+        self._schemas = [tool_schema(each.__name__, inspect.getdoc(each), schema) for each, schema in described]
 
-    def run(self, text: str) -> str:
-        """Return what the model answers to the user's *text*, after all its calls of tools."""
-        steps, answer = self._steps(text), ""
-        request: Item | None = next(steps)
-        while request is not None:
-            request, answer = _sent(steps, self._client.create(**self._client.given, **request))
-        return answer
+    def run(self, text: str, *, op_id: str | None = None) -> str:
+        """Return what the model answers to the user's *text*, after all its calls of tools.
 
-    def stream(self, text: str) -> Iterator[str]:
-        """Yield the text of all answers of the model as it comes."""
-        steps = self._steps(text)
-        request: Item | None = next(steps)
-        while request is not None:
-            events = []
-            for event in self._client.streamed(**self._client.given, **request):
-                events.append(event)
-                if piece := self._client.piece(event):
-                    yield piece
-            request, _ = _sent(steps, self._client.whole(events))
+        *op_id* names this message for a repetition: *text* is then stored once, and its answer goes on from what was
+        stored, or is the one that was stored.
+        """
+        question = self._question(text, op_id)
+        for _ in answer(question, self._ask, self._toolbox, most=question.most):
+            pass
+        return question.answer
 
-    async def arun(self, text: str) -> str:
+    def stream(self, text: str, *, op_id: str | None = None) -> Iterator[str]:
+        """Yield the text of all answers of the model as it comes; *op_id* is that of `run`."""
+        question = self._question(text, op_id)
+        if question.answer:
+            yield question.answer
+        yield from answer(question, self._ask_streamed, self._toolbox, most=question.most)
+
+    async def arun(self, text: str, *, op_id: str | None = None) -> str:
         """Do what `run` does, with an asynchronous client."""
-        steps, answer = self._steps(text), ""
-        request: Item | None = await asyncio.to_thread(next, steps)
-        while request is not None:
-            reply = await self._client.create(**self._client.given, **request)
-            request, answer = await asyncio.to_thread(_sent, steps, reply)
-        return answer
+        question = await in_thread(partial(self._question, text, op_id))
+        async for _ in answer_async(question, self._ask_async, self._toolbox, most=question.most):
+            pass
+        return question.answer
 
-    async def astream(self, text: str) -> AsyncIterator[str]:
+    async def astream(self, text: str, *, op_id: str | None = None) -> AsyncIterator[str]:
         """Do what `stream` does, with an asynchronous client."""
-        steps = self._steps(text)
-        request: Item | None = await asyncio.to_thread(next, steps)
-        while request is not None:
-            events = []
-            async for event in await self._client.streamed(**self._client.given, **request):
-                events.append(event)
-                if piece := self._client.piece(event):
-                    yield piece
-            request, _ = await asyncio.to_thread(_sent, steps, self._client.whole(events))
+        question = await in_thread(partial(self._question, text, op_id))
+        if question.answer:
+            yield question.answer
+        async for piece in answer_async(question, self._ask_async_streamed, self._toolbox, most=question.most):
+            yield piece
 
-    def _steps(self, text: str) -> Generator[Item, Any, str]:
-        """Yield each request, and get the reply to it; return the last text."""
-        context, form = self.context, self._client.format
-        pending: list[Any] = [{"role": "user", "content": text}]
-        for _ in range(MOST):
-            reply = yield context.request(*pending, tools=self._schemas, format=form)
-            context.append_turn(*pending, reply, usage=_usage(reply))
-            pending = []
-            _, calls = formats.calls(reply, form)
-            if not calls:
-                break
-            theirs = [call for call in calls if call_name(call) in self._tools]
-            results = [{"role": "tool", "tool_call_id": each["id"], "content": self._result(each)} for each in theirs]
-            context.append_turn(*context.answers(reply), *formats.write_answers(form, theirs, results))
-        return text_of(formats.read([reply], form)[-1])
+    def _question(self, text: str, op_id: str | None) -> "Question":
+        return Question(self.context, self._client.format, self._schemas, text, op_id)
 
-    def _result(self, call: Item) -> str:
-        """Return what the tool of *call* returns, as text; what it raises, as what went wrong."""
-        name, arguments = call_of(call)
-        try:
-            value = self._tools[name].validate_python(ArgsKwargs((), arguments_as_object(arguments)))
-        except Exception as error:  # noqa: BLE001 -- a model's mistake, or the tool's: the model reads it
-            return f"{type(error).__name__}: {error}"
-        return value if isinstance(value, str) else to_json(value).decode()
+    def _ask(self, request: Item) -> Generator[Any, None, None]:
+        yield self._client.create(**request)
+
+    async def _ask_async(self, request: Item) -> AsyncGenerator[Any, None]:
+        yield await self._client.create(**request)
+
+    def _ask_streamed(self, request: Item) -> Generator[Any, None, None]:
+        reply = self._client.incoming()
+        for event in self._client.streamed(**request):
+            yield reply.add(event)
+        yield _whole(reply)
+
+    async def _ask_async_streamed(self, request: Item) -> AsyncGenerator[Any, None]:
+        reply = self._client.incoming()
+        async for event in await self._client.streamed(**request):
+            yield reply.add(event)
+        yield _whole(reply)
+
+
+class Question:
+    """One message of the user on its way to its answer, stored step by step: an `Exchange`."""
+
+    def __init__(
+        self,
+        context: Context,
+        form: str,
+        schemas: Sequence[Item],
+        text: str,
+        op_id: str | None,
+    ) -> None:
+        self._context, self._format, self._schemas, self._op_id = context, form, schemas, op_id
+        self.most = MOST
+        """how often the model may be asked"""
+        self.answer = ""
+        """the text of the last reply"""
+        last = next(iter(context.turns(1)), [])
+        waiting = unanswered(last)
+        results = [tool_message(call, STOPPED_CALL) for call in waiting]
+        self._pending: list[Any] = formats.write_answers(form, waiting, results)
+        """what is not stored before the next reply is"""
+        if op_id is None or not context.known(op_id):
+            self._pending.append({"role": "user", "content": text})
+        elif not last or text_of(last[0]) != text:
+            raise InvalidSetting("op_id", f"the message {op_id!r:.60} is not the last one of the conversation any more")
+        elif last[-1]["role"] == "assistant" and not waiting:
+            self.most, self.answer = 0, text_of(last[-1])
+
+    def request(self, *, last: bool) -> Item:  # noqa: ARG002 -- the last calls are answered, too
+        """Return the arguments of the next call of the client."""
+        return self._context.request(*self._pending, tools=self._schemas, format=self._format)
+
+    def keep(self, reply: Any, *, last: bool) -> Calls | None:  # noqa: ARG002
+        """Store *reply* with the user's message, and return its calls; None if it is the answer."""
+        op_id = self._op_id if self._pending else None
+        self._context.append_turn(*self._pending, reply, usage=_usage(reply), op_id=op_id)
+        self._pending, self._op_id = [], None
+        self.answer = text_of(formats.read([reply], self._format)[-1])
+        _, calls = formats.calls(reply, self._format)
+        return answered_by(self._context, calls) if calls else None
+
+    def add(self, call: Message, result: Message) -> None:
+        """Store the *result* of *call*."""
+        self._context.append_turn(*formats.write_answers(self._format, [call], [result]))
+
+
+def _whole(reply: Any) -> Any:
+    """Return the whole of a streamed *reply*."""
+    if not reply.ended:
+        raise ModelUnavailable("chat", "the stream was cut")
+    return reply.whole
 
 
 def _usage(reply: Any) -> Any:
@@ -118,11 +162,3 @@ def _usage(reply: Any) -> Any:
     names = ("usage", "usage_metadata", "usageMetadata")
     found = (reply.get(name) if isinstance(reply, dict) else getattr(reply, name, None) for name in names)
     return next((each for each in found if each is not None), None)
-
-
-def _sent(steps: Generator[Item, Any, str], reply: Any) -> tuple[Item | None, str]:
-    """Return the request that follows *reply*, or None and the answer. A thread can't raise StopIteration."""
-    try:
-        return steps.send(reply), ""
-    except StopIteration as end:
-        return None, str(end.value)

@@ -104,7 +104,7 @@ def answer(
         if isinstance(step, Ask):
             with closing(ask(exchange.request(last=step.last))) as pieces:
                 for outcome in pieces:
-                    if isinstance(outcome, str):
+                    if isinstance(outcome, str) and outcome:
                         yield outcome
         else:
             outcome = toolbox.run(step.call)
@@ -125,7 +125,7 @@ async def answer_async(
             request = await in_thread(partial(exchange.request, last=step.last))
             async with aclosing(ask(request)) as pieces:
                 async for outcome in pieces:
-                    if isinstance(outcome, str):
+                    if isinstance(outcome, str) and outcome:
                         yield outcome
         else:
             outcome = await toolbox.run_async(step.call)

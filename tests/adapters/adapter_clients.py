@@ -95,12 +95,12 @@ def test_what_a_tool_raises_is_answered(tmp_path):
         assert schema["function"]["description"] == "Return the half of a number."
         assert schema["function"]["parameters"]["properties"] == {"number": {"title": "Number", "type": "integer"}}
         calls = [
-            {"type": "function", "function": {"name": "half", "arguments": text}}
+            {"id": "c", "type": "function", "function": {"name": "half", "arguments": text}}
             for text in ('{"number": 4}', '{"number": 3}', '{"n": 1}', "{")
         ]
-        results = [agent._result(call) for call in calls]
-    assert results[:2] == ["2.0", "ValueError: it is odd"]
-    assert all("number" in result for result in results[2:])
+        results = [agent._toolbox.run(call) for call in calls]
+    assert results[:2] == ["2.0", "error: ValueError: it is odd"]
+    assert "number" in results[2] and "not valid JSON" in results[3]
 
 
 def test_the_example_runs(tmp_path):

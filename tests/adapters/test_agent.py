@@ -1,0 +1,143 @@
+"""The loop over a plain client: what is stored when a run is broken off and repeated. Clients are functions here."""
+
+import asyncio
+
+import pytest
+
+from memci import Context, EphemeralStorage
+from memci.adapters.clients import Client
+from memci.adapters.loop import MOST, Agent
+from memci.errors import InvalidSetting, ModelUnavailable
+from memci.formats.streams import streamed
+
+
+def said(content, *calls):
+    message = {"role": "assistant", "content": content}
+    if calls:
+        made = [{"id": id_, "type": "function", "function": {"name": "half", "arguments": text}} for id_, text in calls]
+        message["tool_calls"] = made
+    return {"object": "chat.completion", "choices": [{"message": message}], "usage": {"prompt_tokens": 9}}
+
+
+class Model:
+    """A client that gives its answers one after another; an error is raised."""
+
+    def __init__(self, *answers):
+        self.answers, self.requests = list(answers), []
+        self.client = Client("openai_chat", self.create, self.events, lambda: streamed("openai_chat"))
+
+    def create(self, **request):
+        self.requests.append(request["messages"])
+        given = self.answers.pop(0)
+        if isinstance(given, BaseException):
+            raise given
+        return given
+
+    def events(self, **request):
+        yield from self.create(**request)
+
+
+async def half(number: int) -> float:
+    """Return the half of a number."""
+    if number == 13:
+        raise KeyboardInterrupt
+    return number / 2
+
+
+@pytest.fixture
+def context():
+    with Context.open(EphemeralStorage(), id="alice", window=8_000) as opened:
+        yield opened
+
+
+def texts(context):
+    return [message["content"] for message in context.messages()]
+
+
+def test_run_when_it_is_repeated_behind_an_error(context):
+    """With its name the question is stored once, and the run goes on behind the tools that ran."""
+    model = Model(said(None, ("1", '{"number": 4}')), ConnectionError("reset"), said("It is 2."))
+    agent = Agent(model.client, context, [half])
+
+    with pytest.raises(ConnectionError):
+        agent.run("Half of four?", op_id="q1")
+
+    assert agent.run("Half of four?", op_id="q1") == "It is 2."
+    assert texts(context) == ["Half of four?", None, "2.0", "It is 2."]
+
+
+def test_run_when_it_is_repeated_behind_its_answer(context):
+    """The answer that is stored is given again; the model is not asked."""
+    agent = Agent(Model(said("Hello.")).client, context)
+
+    assert agent.run("Hi", op_id="q1") == "Hello."
+    assert agent.run("Hi", op_id="q1") == "Hello."
+    assert "".join(agent.stream("Hi", op_id="q1")) == "Hello."
+    assert texts(context) == ["Hi", "Hello."]
+
+
+def test_run_when_another_message_came_after_it(context):
+    """A repetition can't go on in an older turn: the error says so."""
+    agent = Agent(Model(said("Hello."), said("Bye.")).client, context)
+    agent.run("Hi", op_id="q1")
+    agent.run("Go", op_id="q2")
+
+    with pytest.raises(InvalidSetting, match="not the last one"):
+        agent.run("Hi", op_id="q1")
+
+
+def test_run_when_the_one_before_was_stopped_in_a_tool(context):
+    """Calls that got no result are answered as stopped, so that the conversation goes on."""
+    model = Model(said(None, ("1", '{"number": 4}'), ("2", '{"number": 13}')), said("So be it."))
+    agent = Agent(model.client, context, [half])
+
+    with pytest.raises(KeyboardInterrupt):
+        agent.run("Half of four and thirteen?")
+
+    assert agent.run("And now?") == "So be it."
+    assert texts(context)[2] == "2.0"
+    assert "stopped" in texts(context)[3]
+    assert texts(context)[4:] == ["And now?", "So be it."]
+
+
+def test_run_when_the_model_never_ends(context):
+    """The bound ends it, and every call has its result."""
+    model = Model(*(said(None, (str(number), '{"number": 4}')) for number in range(MOST)))
+
+    assert Agent(model.client, context, [half]).run("Half of four?") == ""
+    assert len(model.requests) == MOST
+    context.render("And now?")
+
+
+def test_stream_when_it_is_cut(context):
+    """An answer without an end is an error, and nothing of it is stored."""
+    model = Model([{"choices": [{"delta": {"content": "Hel"}}]}])
+
+    with pytest.raises(ModelUnavailable, match="cut"):
+        list(Agent(model.client, context).stream("Hi"))
+
+    assert texts(context) == []
+
+
+def test_astream_when_a_tool_is_asynchronous(context):
+    """An asynchronous function runs in the event loop of the caller."""
+    loops = []
+
+    async def where(number: int) -> str:
+        """Say where it runs."""
+        loops.append(asyncio.get_running_loop())
+        return str(number)
+
+    model = Model(said(None, ("1", '{"number": 4}')), said("Here."))
+    model.answers[0]["choices"][0]["message"]["tool_calls"][0]["function"]["name"] = "where"
+
+    async def create(**request):
+        return model.create(**request)
+
+    async def run():
+        client = Client("openai_chat", create, create, lambda: streamed("openai_chat"))
+        return asyncio.get_running_loop(), await Agent(client, context, [where]).arun("Where?")
+
+    here, text = asyncio.run(run())
+
+    assert (text, loops) == ("Here.", [here])

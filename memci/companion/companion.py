@@ -18,6 +18,7 @@ from inspect import iscoroutinefunction
 from typing import Unpack
 
 from ..context.context import Context
+from ..context.loop import Function
 from ..context.report import Receipt
 from ..errors import HandlePoisoned, InvalidSetting, StorageError, brief
 from ..llm.model import ChatModel
@@ -86,7 +87,7 @@ class Companion:
         search: bool = True,
         analyst: ChatModel | None = None,
         tools: Sequence[Message] = (),
-        functions: Mapping[str, Callable[..., object]] | None = None,
+        functions: Mapping[str, Function] | None = None,
         memory_tokens: int | None = None,
         on_tool: Callable[[Message, Message], None] | None = None,
         clock: Callable[[], float] = time.time,

@@ -21,7 +21,7 @@ from datetime import datetime
 from typing import TypeVar
 
 from ..context.context import Context
-from ..context.loop import STOPPED_CALL, Calls, Toolbox, answer, answered_by, tool_message, unanswered
+from ..context.loop import STOPPED_CALL, Calls, Function, Toolbox, answer, answered_by, tool_message, unanswered
 from ..context.report import Receipt
 from ..errors import AnswerRejected, BudgetExceeded, InvalidMessage, InvalidSetting, LimitExceeded, WriteConflict, brief
 from ..llm.model import Reply, Usage
@@ -54,7 +54,7 @@ class CompanionTools(Toolbox):
         self,
         context: Context,
         schemas: Sequence[Message],
-        functions: Mapping[str, Callable[..., object]],
+        functions: Mapping[str, Function],
         watch: Callable[[Message, Message], None] | None,
     ) -> None:
         for schema in schemas:

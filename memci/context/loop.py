@@ -47,6 +47,7 @@ class Run(NamedTuple):
     call: Message
 
 
+Function = Callable[..., object]
 Calls: TypeAlias = Sequence[tuple[Message, Message | None]]
 """calls of tools in the form of Chat Completions, each with its answer if the context gave it"""
 Steps: TypeAlias = Generator[Ask | Run, Any, None]
@@ -139,7 +140,7 @@ class Toolbox:
     wrong is the result of the call, so that the model can correct it.
     """
 
-    def __init__(self, context: Context, functions: Mapping[str, Callable[..., object]]) -> None:
+    def __init__(self, context: Context, functions: Mapping[str, Function]) -> None:
         self._context = context
         self.functions = dict(functions)
 

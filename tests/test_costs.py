@@ -221,13 +221,13 @@ def test_a_prepared_compaction_costs_what_it_did(tmp_path, monkeypatch, careless
     """An append finds the Contents Page that was made in idle time; it makes one if that is forgotten."""
     monkeypatch.setattr("memci.workers.worker.submit", lambda busy: None)
     turns, events = Turns(tmp_path), []
-    context, window = turns.context, turns.context._parts.window
+    context = turns.context
     context.on_event = lambda event: events.append(event.kind)
     while events.count("compaction") < 3:  # the first ones meet what is loaded at first use
-        while context._preparation.step():
+        while context._parts.compactor.step():
             pass
         if careless:
-            window.prepared.clear()
+            context._parts.compactor.prepared.clear()
         turns.counted, before = 0, len(events)
         calls = called(lambda: context.append_turn(*ROUTE))
 

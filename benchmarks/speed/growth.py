@@ -131,7 +131,7 @@ class _Course:
     def pause(self) -> int:
         """Let the next compaction be prepared, and return the CPU time of that, in nanoseconds."""
         began = time.thread_time_ns()
-        while self.context._preparation.step():
+        while self.context._parts.compactor.step():
             pass
         return time.thread_time_ns() - began
 

@@ -58,9 +58,9 @@ from ..window.draft import Draft
 from ..window.drafting import BATCH, draft, timestamp
 from ..window.window import Window
 from ..workers import recent_calls
+from .compactor import Compactor
 from .memory_client import MemoryClient
 from .memory_page import MemoryPage
-from .preparation import Preparation
 from .renderer import CacheMeter, Renderer
 from .report import Receipt, Report, report
 from .sync import SyncLog
@@ -87,6 +87,7 @@ class _Parts(NamedTuple):
     window: Window
     reader: Reader
     writer: Writer
+    compactor: Compactor
     renderer: Renderer
     dispatch: ToolDispatch
     memory_page: MemoryPage | None
@@ -302,7 +303,6 @@ class Context:
             as_of=at is not None,
             models=chat is not None,
         )
-        self._preparation = Preparation(self._lock)
         try:
             check_seconds(wait)
             if memory is None:
@@ -333,21 +333,28 @@ class Context:
             self._storage,
             window,
             reader,
-            rules=self._policy.rules if self._policy is not None else None,
             notify=self._notify,
-            summaries=client.summaries if self._chat is not None or self._given_memory is not None else None,
             unwritten=unwritten,
             read_only=read_only,
         )
+        compactor = Compactor(
+            self._storage,
+            window,
+            reader,
+            writer,
+            self._lock,
+            rules=self._policy.rules if self._policy is not None else None,
+            notify=self._notify,
+            summaries=client.summaries if self._chat is not None or self._given_memory is not None else None,
+        )
         own_tools = self._request.tools if window.settings.notice else ()
-        renderer = Renderer(window, writer, meter or CacheMeter(), own_tools)
+        renderer = Renderer(window, compactor, meter or CacheMeter(), own_tools)
         dispatch = ToolDispatch(window, reader, writer, partial(client.search, k=search_tool.ANSWERED))
         client.follow(self._storage, window)
-        self._preparation.follow(writer.prepare)
         page = None
         if window.settings.remember and not client.off:
             page = MemoryPage(window, writer, client.search, read_only=read_only)
-        self._parts = _Parts(window, reader, writer, renderer, dispatch, page)
+        self._parts = _Parts(window, reader, writer, compactor, renderer, dispatch, page)
         self._unread = False
 
     # -- what it is
@@ -516,8 +523,7 @@ class Context:
             if (own := at is None and when is not None) != window.state.cache.stamped:
                 window.note(cache=window.state.cache._replace(stamped=own))
             now = None if when is None else seconds(when)
-            if window.looks(now):
-                self._parts.renderer.look(now)
+            self._parts.compactor.look(now)
             state = window.state if ratios is window.state.ratios else replace(window.state, ratios=ratios)
             seq = window.record.head
             if not drafted.messages:
@@ -526,20 +532,17 @@ class Context:
             if self._parts.memory_page is not None:
                 state = self._parts.memory_page.kept(state, drafted)
             known = writer.append(drafted, state, call, op_id=op_id, at=when)
-            if known is None:
-                window.latest = now
             places = known.entries if known else [each.place for each in drafted.messages]
             roles = [each.node.message["role"] for each in drafted.messages]
             entries = tuple([Entry(*place, role) for place, role in zip(places, roles, strict=True)])
             receipt = Receipt(entries[-1].page, entries, known.first if known else seq, op_id, known is not None)
-            if known is None and (window.crowded or self._parts.renderer.cold or writer.due):
-                self._parts.renderer.after_append()
+            if known is None:
+                window.latest = now
+                self._parts.compactor.after_append()
             client = self._client
             client.touched = time.monotonic()
             if window.record.next_page >= client.due:
                 client.submit()
-            if writer.preparable:
-                self._preparation.submit()
             return receipt
 
     def sync(
@@ -721,7 +724,7 @@ class Context:
         if keep is not None and (type(keep) is not int or keep < 0):
             raise InvalidSetting("keep", f"expected how many closed pages to keep (an int from 0), got {brief(keep)}")
         with self._usable():
-            return self._parts.renderer.archive(keep).archive
+            return self._parts.compactor.archive(keep).archive
 
     def undo(self) -> builtins.list[Message]:
         """Take back the newest interaction and return its messages, in order; PageNotFound if there is none.
@@ -913,6 +916,7 @@ class Context:
         with self._lock:
             if not self._closed:
                 self._closed = True
+                self._parts.compactor.end()
                 self._let_go()
 
     def __enter__(self) -> Self:
@@ -931,7 +935,6 @@ class Context:
 
     def _let_go(self) -> None:
         held, self._held = self._held, None
-        self._preparation.end()
         try:
             self._client.close()
         finally:
@@ -983,8 +986,8 @@ class Context:
             tools = tuple(tools)
         self._parts.writer.check_revision()
         window, renderer, page = self._parts.window, self._parts.renderer, self._parts.memory_page
-        if self._clock is not None and window.state.cache.stamped and window.looks(now := self._clock().timestamp()):
-            renderer.look(now)
+        if self._clock is not None and window.state.cache.stamped:
+            self._parts.compactor.look(self._clock().timestamp())
         if pending:
             view = renderer.pending(lambda: self._draft(pending), tools=tools, strict=strict)
         else:

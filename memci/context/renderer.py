@@ -12,20 +12,17 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import add
 
-from ..errors import BudgetExceeded, InvalidMessage, OpenToolGroup
+from ..errors import InvalidMessage, OpenToolGroup
 from ..formats.usage import CallsCost, reported
-from ..history.writer import Goal, Writer
 from ..messages import Message, call_name, plain
 from ..rows import CallRow
-from ..segments.budget import Plan, check
+from ..segments.budget import check
 from ..segments.cache_policy import cost
 from ..tokens import tools_tokens
 from ..window.draft import Draft
 from ..window.drafting import clipped_draft, counted
 from ..window.window import Window
-
-_WORTH = 1.1
-"""how far above its level the window is that a gap compacts"""
+from .compactor import Compactor
 
 
 @dataclass(slots=True)
@@ -88,19 +85,17 @@ class CacheMeter:
 class Renderer:
     """Renders one window, and keeps count of what that costs."""
 
-    def __init__(self, window: Window, writer: Writer, meter: CacheMeter, own_tools: Sequence[Message] = ()) -> None:
+    def __init__(
+        self, window: Window, compactor: Compactor, meter: CacheMeter, own_tools: Sequence[Message] = ()
+    ) -> None:
         self._window = window
-        self._writer = writer
+        self._compactor = compactor
         self._tools: dict[str, int] = {}
         self._own_tools = own_tools
         self._sent: tuple[str, Sequence[Message]] = ("", ())
         """the tools of the last rendering, as text and as they were given"""
         self._lists: dict[str, str | None] = {}
         """the lists of tools that were sent, with the context's own, as JSON"""
-        self._postponed = False
-        """whether a compaction that was due has failed"""
-        self.cold = False
-        """whether the prompt cache has expired, and nothing was done about it yet"""
         self.meter = meter
         self.predicted = 0
         """tokens of the last rendering, tools included"""
@@ -113,12 +108,7 @@ class Renderer:
         if strict and missing:
             raise OpenToolGroup(missing)
         self._weigh(tools)
-        self._catch_up(final=True)
-        if window.tokens > window.limits.budget:
-            self.compaction(Goal(low=self._low))
-            if window.tokens > window.limits.budget:  # a clip left more than was asked for: the contents make the room
-                self.compaction(Goal(low=self._low))
-            check(window.occupancy(), window.limits)
+        self._compactor.fit()
         self.predicted = window.tokens
         view = window.front + active.view
         return view + active.tail() if missing else view
@@ -131,20 +121,13 @@ class Renderer:
         if strict and missing:
             raise OpenToolGroup(missing)
         self._weigh(tools)
-        if self._catch_up(final=False):
+        if self._compactor.catch_up():
             shown, missing, units = window.aside(drafted())
         added = sum(unit.tokens for unit in units)
-        if window.tokens + added > window.limits.budget:
+        if self._compactor.reason(added=added):
             settles = any(each.node.message["role"] != "tool" for each in draft.messages)
-            goal = Goal(window.levels.warm, units, settles)
-            clips = self.compaction(goal).clips
-            if (
-                clips
-            ):  # what was clipped or folded came out smaller: the rest of the room is for what is pending, at once
-                units = window.aside(drafted())[2]
-                fits = window.tokens + sum(unit.tokens for unit in units) <= window.limits.budget
-                clips = () if fits else self.compaction(goal._replace(pending=units)).clips
-            draft = clipped_draft(window, drafted(), dict(clips))  # a split may have taken the next page's number
+            plan = self._compactor.make_room(units, settles=settles, again=lambda: window.aside(drafted())[2])
+            draft = clipped_draft(window, drafted(), dict(plan.clips))  # a split may have taken the next page's number
             shown, _, units = window.aside(draft)
             check(window.occupancy(units), window.limits)
             added = sum(unit.tokens for unit in units)
@@ -166,73 +149,6 @@ class Renderer:
         model, head = self._window.settings.model, self._window.record.head
         tools = self._lists[key] if self.predicted else None
         return CallRow(0, head, 0, at, model, self.predicted, *reported(usage)[1:], tools)
-
-    def compaction(self, goal: Goal) -> Plan:
-        """Start a compaction: the one way in which a window is rewritten (see `Writer.compaction`)."""
-        plan = self._writer.compaction(goal)
-        self._postponed = False
-        return plan
-
-    def archive(self, keep: int | None) -> Plan:
-        """Start a compaction that leaves the newest *keep* closed pages; None leaves what the cache policy says.
-
-        Raises:
-            StorageReadOnly: If the context is only read.
-        """
-        self._writer.check_writable()
-        if keep is None:
-            levels = self._window.levels
-            return self.compaction(Goal(low=levels.warm if levels.cold is None else levels.cold, fewest=1))
-        return self.compaction(Goal(low=self._window.limits.budget, most=keep))
-
-    def look(self, now: float | None) -> None:
-        """Note whether there is a gap before *now*, in seconds since 1970, after which a compaction costs little."""
-        self.cold = self._writer.ended(now) or self.cold
-
-    def after_append(self) -> None:
-        """Start the compaction that an append made due; what goes wrong is raised by the next rendering, not here.
-
-        What was appended is stored by now: raised here, the error would make its caller append it again.
-        """
-        try:
-            self._after_gap()
-            if self._window.crowded or self._writer.due:
-                self.compaction(Goal(low=self._low))
-        except Exception:  # noqa: BLE001 -- any: it comes again at the next rendering, which starts this compaction again
-            self._postponed = True
-
-    def _after_gap(self) -> bool:
-        """Start the compaction that a gap makes nearly free, if it is worth one; return whether there was one."""
-        cold = self._window.levels.cold
-        if not self.cold or cold is None or self._window.active.messages.tokens <= _WORTH * cold:
-            self.cold = False
-            return False
-        self.compaction(Goal(low=cold))
-        self.cold = False
-        return True
-
-    def _catch_up(self, *, final: bool) -> bool:
-        """Start the compaction that a gap makes nearly free, or that failed after an append; return whether it was.
-
-        One that can't fit (pages that are pinned do not fit beside the others) is no reason not to show what fits. If
-        it is not *final*, messages follow that may end a group: the compaction for them is tried as well.
-        """
-        try:
-            if self._after_gap():
-                return True
-            if self._postponed:
-                self.compaction(Goal(low=self._low))
-                return True
-        except BudgetExceeded:
-            if final and self._window.tokens > self._window.limits.budget:
-                raise
-        return False
-
-    @property
-    def _low(self) -> int:
-        """How far a compaction goes: to the warm level if one is due, else it archives nothing for its size."""
-        levels = self._window.levels
-        return levels.warm if self._window.tokens > levels.trigger else self._window.tokens
 
     def _weigh(self, tools: Sequence[Message]) -> None:
         """Count *tools* from now on; each set is weighed once."""

@@ -7,6 +7,7 @@
 storage, beyond the rows that are stored.
 """
 
+from collections import deque
 from collections.abc import Collection, Mapping, Sequence
 
 from ..chapters.chapter import Entry
@@ -41,6 +42,7 @@ def compaction(
     recalled: Sequence[StoredPage] = (),
     pinned: Sequence[StoredPage] = (),
     summaries: Mapping[int, Summary] | None = None,
+    prepared: deque[Prepared] | None = None,
 ) -> Compaction:
     """Return the compaction that *plan* asks for. O(messages that leave the window + lines).
 
@@ -51,6 +53,7 @@ def compaction(
         recalled: Pages to list again on a line of their own.
         pinned: Pages to bring back into the window.
         summaries: What a model made of pages that leave the window, or that left it last; of others it is extracted.
+        prepared: Contents Pages that were made before; one that is made now is added to them.
     """
     summaries = summaries or {}
     turn, nonce = window.record.turn, window.state.nonce
@@ -96,7 +99,7 @@ def compaction(
     for page in recalled:
         rows[page.row.index] = page.row._replace(state=PageState.ARCHIVED)
     changed.update((page.row.index, rows[page.row.index]) for page in (*leaving, *recalled))
-    made = _next(window, basis, rows)
+    made = _next(window, basis, rows, deque() if prepared is None else prepared)
     for index in made.unloaded:
         changed[index] = rows.pop(index)._replace(state=PageState.UNLOADED)
     keeps = leaving and window.levels.cold is not None and window.state.cache.uses
@@ -114,13 +117,13 @@ def compaction(
     )
 
 
-def _next(window: Window, basis: Basis, rows: Mapping[int, PageRow]) -> Prepared:
+def _next(window: Window, basis: Basis, rows: Mapping[int, PageRow], prepared: deque[Prepared]) -> Prepared:
     """Return the next Contents Page and what it unloads, as it was prepared, or made now.
 
     *rows* are those of all pages that are to be listed: what was not used for longest is unloaded first.
     """
     turn = window.record.turn
-    for known in window.prepared:
+    for known in prepared:
         if known.basis == basis and (known.turn == turn or known.settled):
             return known
     nonce, count, weigh = window.state.nonce, window.count, window.weigh
@@ -154,7 +157,7 @@ def _next(window: Window, basis: Basis, rows: Mapping[int, PageRow]) -> Prepared
     before = (*basis.listed.values(), *(page.row for page in (*basis.leaving, *basis.recalled)))
     settled = all(last_used(row)[0] < turn for row in before)
     made = Prepared(basis, turn, settled, ContentsPage((*contents.blocks, *shown)), unloaded)
-    window.prepared.append(made)
+    prepared.append(made)
     return made
 
 

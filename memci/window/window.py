@@ -9,10 +9,8 @@ function of what it holds. This module knows nothing of storage, beyond the rows
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Collection, Sequence
 from dataclasses import replace
-from math import inf
 from typing import TYPE_CHECKING, Any
 
 from ..chapters.active import ActiveChapter
@@ -25,7 +23,7 @@ from ..formats import openai_chat, without_thoughts
 from ..messages import Enveloped, Message, call_name, is_sent_as_it_is, tool_calls
 from ..rows import CallRow, ContextRecord, PageRow, PageState
 from ..segments.budget import ClosedPage, Limits, Occupancy, Unit
-from ..segments.cache_policy import EVERY, PAUSE_SECONDS, Levels, levels
+from ..segments.cache_policy import Levels, levels
 from ..segments.clipping import SMALLEST, clipped
 from ..segments.common import CommonSegment
 from ..segments.system import SystemSegment
@@ -35,12 +33,10 @@ from .state import RATIOS, WAITING, WindowState
 
 if TYPE_CHECKING:
     from ..settings import Settings
-    from .draft import Compaction, Draft, Prepared
+    from .draft import Compaction, Draft
 
 _FRAMING = 4
 """tokens of a message without a text"""
-PREPARED = 8
-"""Contents Pages that are kept for the next compaction at most: it is not known yet how many pages leave."""
 ANSWER_FRAMING = 16
 """Tokens that an answer costs as a message, besides its text."""
 
@@ -81,8 +77,6 @@ class Window:
         self.rows: dict[int, PageRow] = {}
         """the pages that stand verbatim, by index"""
         self._texts: dict[int, PageText] = {}
-        self.prepared: deque[Prepared] = deque(maxlen=PREPARED)
-        """what the next compaction may show"""
         self._recompute()
 
     def weigh(self, message: Message) -> int:
@@ -174,17 +168,6 @@ class Window:
         """Tokens that media in answers may cost now, beside their text and the open page."""
         used = self.fixed + self.settings.contents_tokens + self.active.open_tokens
         return max(0, self.limits.budget - used - self.answer_room - ANSWER_FRAMING)
-
-    @property
-    def crowded(self) -> bool:
-        """Whether a compaction is due."""
-        if self.tokens > self.levels.trigger:
-            return True
-        n = self.limits.active_pages
-        if n is None:
-            return False
-        pinned = sum(index in self.rows for index in self.state.pins if index != self.record.open_page)
-        return len(self.active.closed) - pinned > n
 
     @property
     def view(self) -> list[Message]:
@@ -362,28 +345,9 @@ class Window:
         state = replace(self.state, **changes)
         self.follow(self.record._replace(state=state.dumps()), state)
 
-    def idle(self, now: float | None) -> float:
-        """Return how many seconds lie between the last append and *now*; endless for a model that comes new."""
-        if self.other_model:
-            return inf
-        return 0.0 if now is None or self.latest is None else now - self.latest
-
-    def paused(self, now: float | None) -> bool:
-        """Return whether there is a gap before *now*, in the work or in the provider's cache, not noted yet."""
-        if self.levels.cold is None or self.state.cache.gap == self.record.head:
-            return False
-        return self.idle(now) > min(PAUSE_SECONDS, self.settings.pricing.lifetime)
-
-    def looks(self, now: float | None) -> bool:
-        """Return whether it is time to look at what the cache policy goes by: after a gap, and now and then."""
-        if self.levels.cold is None:
-            return False
-        return self.record.head - self.state.cache.counted >= EVERY or self.paused(now)
-
     def show(self, contents: ContentsPage, listed: dict[int, PageRow]) -> None:
         """Let the archive show *contents*, which lists the pages *listed*. O(blocks)."""
         self.common.archive.show(contents, listed)
-        self.prepared.clear()
         self._recompute()
 
     def turn_over(self, compaction: Compaction, record: ContextRecord, state: WindowState) -> None:
@@ -406,7 +370,6 @@ class Window:
                 self.rows.pop(row.index, None)
         self._texts = {index: text for index, text in self._texts.items() if index in active}
         self.common.archive.show(compaction.contents, compaction.listed)
-        self.prepared.clear()
         self.follow(record, state)  # its state is another one: all is computed again
 
     def forget(self, gone: frozenset[int], contents: ContentsPage, record: ContextRecord) -> None:

@@ -342,7 +342,7 @@ def test_pinned_pages_that_can_not_come_back_do_not_stop_what_fits():
     with again(storage, window=1_500, policy=Policy(active_pages=1)) as context:
         for number in range(7, 10):
             context.append_turn(*turn(number, 20))
-        assert context._parts.renderer._postponed
+        assert context._parts.compactor._failed
         shown = context.render()
         pending = context.render("And now?")
         with again(storage) as other:

@@ -41,7 +41,7 @@ lives = st.lists(st.tuples(acts, st.integers(0, 4)), min_size=30, max_size=80)
 
 def idle(context, steps=100):
     """Let the worker's steps for the next compaction run, so many at most, and return how many there were."""
-    return next((done for done in range(steps) if not context._preparation.step()), steps)
+    return next((done for done in range(steps) if not context._parts.compactor.step()), steps)
 
 
 class Life:
@@ -115,7 +115,7 @@ def test_most_compactions_find_what_was_prepared():
         window = context._parts.window
         for number in range(300):
             idle(context)
-            known, events = [each.contents for each in window.prepared], len(found)
+            known, events = [each.contents for each in context._parts.compactor.prepared], len(found)
             context.append_turn(*turn(number, 5 + number * 7 % 40))
             found[events:] = [any(window.contents is each for each in known)] if found[events:] else []
 
@@ -129,14 +129,14 @@ def test_what_was_prepared_in_a_turn_in_which_a_page_was_used_holds_in_that_turn
         window, number = context._parts.window, 0
         while not (idle(context) and window.listed):
             context.append_turn(*turn(number := number + 1, 30))
-        assert all(each.settled for each in window.prepared)
-        window.prepared.clear()
+        assert all(each.settled for each in context._parts.compactor.prepared)
+        context._parts.compactor.prepared.clear()
         context.recall_page(max(window.contents.lines))
-        context._preparation.submit()
+        context._parts.compactor.submit()
         assert idle(context)
-        assert not any(each.settled for each in window.prepared)
-        known = [each.contents for each in window.prepared]
-        while window.prepared:
+        assert not any(each.settled for each in context._parts.compactor.prepared)
+        known = [each.contents for each in context._parts.compactor.prepared]
+        while context._parts.compactor.prepared:
             context.append_turn(*turn(number := number + 1, 30))
 
         assert not any(window.contents is each for each in known)
@@ -148,10 +148,10 @@ def test_a_context_that_is_closed_or_far_from_a_compaction_prepares_nothing():
     assert idle(context) == 0
     while not idle(context):
         context.append_turn(*turn(1, 30))
-    context._parts.window.prepared.clear()
+    context._parts.compactor.prepared.clear()
 
     context.close()
-    context._preparation.submit()
+    context._parts.compactor.submit()
 
     assert idle(context) == 0
-    assert not context._parts.window.prepared
+    assert not context._parts.compactor.prepared

@@ -120,7 +120,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "rendering checks whether another writer committed",
         "memci/history/writer.py",
-        "if not self._read_only and (stored",
+        "if not self.read_only and (stored",
         "if False and (stored",
         "tests/context/test_context_fencing.py",
         quick=True,
@@ -410,7 +410,11 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     # -- what the window shows
     Mutant(
-        "pinned pages are no active ones", _WINDOW, "active.closed) - pinned > n", "active.closed) > n", _WINDOW_TESTS
+        "pinned pages are no active ones",
+        "memci/context/compactor.py",
+        "active.closed) - pinned > most",
+        "active.closed) > most",
+        _WINDOW_TESTS,
     ),
     Mutant("the state stays small", _WINDOW, "*draft.interrupted)[-WAITING:]", "*draft.interrupted)", _WINDOW_TESTS),
     Mutant(

@@ -10,7 +10,7 @@ import pytest
 from machine_chats import chat, heard_of, owed, talk, turn
 from machine_kit import Told
 
-from memci.context.preparation import Preparation
+from memci.context.compactor import Compactor
 from memci.errors import StorageUnavailable
 from memci.storage import EphemeralStorage
 from memci.workers import QUIET_SECONDS, Worker
@@ -41,7 +41,7 @@ def submitted(monkeypatch):
     found = []
 
     def submit(work):
-        if not isinstance(work, Preparation):
+        if not isinstance(work, Compactor):
             found.append(work)
 
     monkeypatch.setattr("memci.workers.worker.submit", submit)

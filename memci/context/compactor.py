@@ -1,0 +1,380 @@
+"""The compactor of one context: it decides when to compact, prepares compactions in idle time, and performs them.
+
+    after an append, before a rendering  ──▶  reason()   why a compaction is due, or None
+    due, or asked for by archive()       ──▶  plan, next Contents Page, commit, window
+    idle time                            ──▶  step()     makes Contents Pages that the next compaction may show
+
+An append compacts for any `Reason`. A rendering extends the one before, so that the provider's cache keeps it: it
+compacts only after a gap, after a failure, or if the request would not fit.
+"""
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from enum import StrEnum
+from itertools import islice
+from math import inf
+
+from ..chapters.unload import UnloadRule, rules_of
+from ..errors import BudgetExceeded
+from ..history.events import Event
+from ..history.page_reader import read_back
+from ..history.reader import Reader
+from ..history.writer import Writer
+from ..rows import PageState
+from ..segments.budget import ClosedPage, Plan, Unit, check, fit
+from ..segments.cache_policy import EVERY, PAUSE_SECONDS, CacheUse
+from ..storage import Storage
+from ..text.summarize import Summary
+from ..window import snapshot as snapshots
+from ..window.cache_use import Marks, counted, unpacked
+from ..window.compaction import compaction, improvable
+from ..window.draft import Compaction, Prepared, StoredPage
+from ..window.window import Window
+from ..workers import QUIET_SECONDS, worker
+
+_REMEMBERED = 32
+"""compactions whose marks are kept in memory: an agent rarely needs what left the window earlier"""
+_WORTH = 1.1
+"""how far the active pages must exceed the cold level: a compaction that removes less saves hardly anything"""
+_NEAR = 0.75
+"""share of the trigger from which on the next compaction is prepared: earlier, a later append would discard the work"""
+_OVER = 0.1
+"""share of the trigger by which an append usually exceeds it at most"""
+PREPARED = 8
+"""Contents Pages that are prepared at most: how many pages will leave is not known before the next append"""
+
+
+class Reason(StrEnum):
+    """Why a context is compacted."""
+
+    EXPIRED = "the provider's prompt cache has expired"
+    ANOTHER_MODEL = "the model has changed, and its prompt cache is empty"
+    FORGETS = "there was a pause, and what was said before a pause is not needed after it"
+    FAILED = "a compaction failed after an append"
+    OVER_BUDGET = "the request exceeds the budget"
+    OVER_LEVEL = "the request exceeds the trigger of the cache policy"
+    TOO_MANY_PAGES = "more closed pages are in the window than the settings allow"
+    RULES = "an unload rule that is asked every turn names a page"
+
+
+_GAPS = frozenset({Reason.EXPIRED, Reason.ANOTHER_MODEL, Reason.FORGETS})
+
+
+class Compactor:
+    """Decides, prepares and performs the compactions of one context. *lock* is the lock that its calls hold."""
+
+    patience = QUIET_SECONDS
+
+    def __init__(
+        self,
+        storage: Storage,
+        window: Window,
+        reader: Reader,
+        writer: Writer,
+        lock: threading.RLock,
+        *,
+        rules: Sequence[UnloadRule] | None,
+        notify: Callable[[Event], None],
+        summaries: Callable[[Sequence[int]], Mapping[int, Summary]] | None,
+    ) -> None:
+        self._storage, self._window, self._reader, self._writer = storage, window, reader, writer
+        self._lock = lock
+        self._rules = tuple(rules) if rules is not None else rules_of(window.settings)
+        self._notify, self._summaries = notify, summaries
+        self._marks: deque[Marks] | None = None
+        """of pages that left the window; None: not read yet"""
+        self._gap: Reason | None = None
+        """a gap after which the window was not compacted yet"""
+        self._failed = False
+        """whether the compaction after an append failed"""
+        self._unfit: object = None
+        """the record for which a compaction that may wait was impossible: it is not tried again until a change"""
+        self.prepared: deque[Prepared] = deque(maxlen=PREPARED)
+        """what the next compaction may show"""
+        self._steps: Iterator[None] | None = None
+        self._ended = False
+        self.touched = 0.0
+
+    # -- when
+
+    def reason(self, *, added: int = 0, appended: bool = False) -> Reason | None:
+        """Return why a compaction is due, or None. O(pages in the window, and listed ones if a rule asks every turn).
+
+        Args:
+            added: Tokens of messages that are to be rendered, but are not appended yet.
+            appended: Whether messages were just appended; else the window is about to be rendered.
+        """
+        window, levels = self._window, self._window.levels
+        if self._gap and (levels.cold is None or window.active.messages.tokens <= _WORTH * levels.cold):
+            self._gap = None  # too little would leave: the gap is over
+        if self._unfit is not window.record:
+            if self._gap:
+                return self._gap
+            if self._failed and not appended:
+                return Reason.FAILED
+        if window.tokens + added > window.limits.budget:
+            return Reason.OVER_BUDGET
+        if not appended:
+            return None
+        if window.tokens > levels.trigger:
+            return Reason.OVER_LEVEL
+        if (most := window.limits.active_pages) is not None:
+            pinned = sum(index in window.rows for index in window.state.pins if index != window.record.open_page)
+            if len(window.active.closed) - pinned > most:
+                return Reason.TOO_MANY_PAGES
+        if window.settings.every_turn:
+            rows = window.listed.values()
+            if any(rule(rows, window.record.turn) for rule in self._rules):
+                return Reason.RULES
+        return None
+
+    def look(self, now: float | None) -> None:
+        """Notice a gap before *now* (seconds since 1970), and count now and then what the context needs of its past.
+
+        After a gap a compaction costs little: the provider's cache has expired, or holds what is not needed any more.
+        Both findings are stored with the next change. O(text in the window) after a gap or `EVERY` messages.
+        """
+        window, state, levels = self._window, self._window.state, self._window.levels
+        if levels.cold is None:
+            return
+        idle = inf if window.other_model else 0.0 if now is None or window.latest is None else now - window.latest
+        lifetime = window.settings.pricing.lifetime
+        paused = idle > min(PAUSE_SECONDS, lifetime) and state.cache.gap != window.record.head
+        if not paused and window.record.head - state.cache.counted < EVERY:
+            return
+        use, other_model = self._use(), window.other_model
+        if paused and not self._writer.read_only:
+            use = use._replace(gaps=use.gaps + 1, gap=window.record.head)
+            window.other_model = False
+        else:
+            paused = False
+        window.note(cache=use)
+        if paused and idle > lifetime:
+            self._gap = Reason.ANOTHER_MODEL if other_model else Reason.EXPIRED
+        elif paused and window.levels.forgets:
+            self._gap = self._gap or Reason.FORGETS
+
+    def _use(self) -> CacheUse:
+        """Return what is known now of how the context uses its past. O(text in the window since the last gap)."""
+
+        def behind() -> Iterable[Marks]:
+            if self._marks is None:
+                rows = islice(self._storage.compactions(self._window.record.id), _REMEMBERED)
+                found = [unpacked(text) for row in rows if (text := snapshots.marks(row.text))]
+                self._marks = deque(reversed(found), maxlen=_REMEMBERED)
+            return self._marks
+
+        return counted(self._window, behind)
+
+    # -- performing
+
+    def after_append(self) -> None:
+        """Perform the compaction that an append made due, and have the next one prepared if it is near.
+
+        What goes wrong is raised by the next rendering, not here: the messages are stored by now, and an error would
+        make the caller append them again.
+        """
+        try:
+            reason = self.reason(appended=True)
+            if reason in _GAPS:
+                self._compact_for(reason)
+                reason = self.reason(appended=True)
+            if reason is not None:
+                self._compact_for(reason)
+        except Exception:  # noqa: BLE001 -- whatever it is, the next rendering tries again and raises it
+            self._failed = True
+        if self._near:
+            self.submit()
+
+    def fit(self) -> None:
+        """Perform the compactions without which what was appended can't be rendered.
+
+        Raises:
+            BudgetExceeded: If it does not fit, whatever leaves.
+        """
+        window = self._window
+        self.catch_up(final=True)
+        if (reason := self.reason()) is None:
+            return
+        self._compact_for(reason)
+        if (reason := self.reason()) is not None:  # a clip left more than was planned: the contents make the room
+            self._compact_for(reason)
+        check(window.occupancy(), window.limits)
+
+    def catch_up(self, *, final: bool = False) -> bool:
+        """Perform the compaction that is due after a gap or a failure; return whether there was one.
+
+        If it is impossible (pinned pages do not fit beside the others), what fits is rendered nevertheless. Unless this
+        is *final*, messages follow that may end a tool group, and a compaction for them is tried as well.
+        """
+        window, reason = self._window, self.reason()
+        if reason not in {*_GAPS, Reason.FAILED}:
+            return False
+        try:
+            self._compact_for(reason)
+        except BudgetExceeded:
+            if final and window.tokens > window.limits.budget:
+                raise
+            self._unfit = window.record
+            return False
+        return True
+
+    def make_room(self, units: tuple[Unit, ...], *, settles: bool, again: Callable[[], tuple[Unit, ...]]) -> Plan:
+        """Compact for pending messages that cost *units*; return the plan, which says how far to clip which of them.
+
+        *settles*: whether they end the open tool group. *again* returns what they cost after a compaction.
+        """
+        window = self._window
+        plan = self._compact(window.levels.warm, pending=units, settles=settles)
+        if plan.clips:  # what was clipped or folded came out smaller: the rest of the room is for what is pending
+            units = again()
+            if window.tokens + sum(unit.tokens for unit in units) <= window.limits.budget:
+                return replace(plan, clips=())
+            plan = self._compact(window.levels.warm, pending=units, settles=settles)
+        return plan
+
+    def archive(self, keep: int | None) -> Plan:
+        """Compact on request, down to the newest *keep* closed pages; None: to the level that the cache policy gives.
+
+        Raises:
+            StorageReadOnly: If the context is only read.
+        """
+        self._writer.check_writable()
+        if keep is not None:
+            return self._compact(self._window.limits.budget, most=keep)
+        levels = self._window.levels
+        return self._compact(levels.warm if levels.cold is None else levels.cold, fewest=1)
+
+    def _compact_for(self, reason: Reason) -> None:
+        """Compact as far as *reason* asks."""
+        window, levels = self._window, self._window.levels
+        if reason in _GAPS and levels.cold is not None:
+            self._compact(levels.cold)
+            self._gap = None
+        else:  # below the trigger no page leaves for its size
+            self._compact(levels.warm if window.tokens > levels.trigger else window.tokens)
+
+    def _compact(
+        self,
+        low: int,
+        *,
+        pending: tuple[Unit, ...] = (),
+        settles: bool = False,
+        fewest: int | None = None,
+        most: int | None = None,
+    ) -> Plan:
+        """Perform one compaction, and return its plan. O(messages in the window).
+
+        Args:
+            low: Tokens that the active pages may hold afterwards.
+            pending: The cost of messages that are to be rendered, but are not appended yet.
+            settles: Whether they end the open tool group.
+            fewest: How many pages stay at least; None: the setting.
+            most: How many closed pages may stay; None: the setting.
+
+        Raises:
+            BudgetExceeded: If the window can't fit; nothing has changed then.
+        """
+        window, why = self._window, self._window.levels.reason
+        if window.levels.cold is not None:
+            window.note(cache=self._use())
+        pinned = [self._stored(index) for index in window.state.pins if index not in window.rows]
+        own = window.contents.lines if window.state.relist else {}
+        recalled = [
+            self._stored(index)
+            for index in window.state.relist
+            if index not in own and index not in window.rows and index not in window.state.pins
+        ]
+        occupancy = window.occupancy(pending, settles=settles)
+        coming = tuple(
+            ClosedPage(page.row.index, sum(node.tokens for node in page.text.nodes), pinned=True) for page in pinned
+        )
+        limits = window.limits if fewest is None else replace(window.limits, fewest=fewest)
+        if most is not None:
+            limits = replace(limits, active_pages=most, keep=1.0)
+        plan = fit(replace(occupancy, closed=(*occupancy.closed, *coming)), limits, low=low)
+        made = self._made(plan, recalled, pinned)
+        if made.changed or made.views or made.contents != window.contents:
+            self._writer.compact(made)
+            self.prepared.clear()
+            if made.marks is not None and self._marks is not None:
+                self._marks.append(unpacked(made.marks))
+            left = tuple(row.index for row in made.changed if row.state is PageState.ARCHIVED)
+            self._notify(Event("compaction", window.record.id, left, window.tokens, why))
+            if made.unloaded:
+                self._notify(Event("unload", window.record.id, made.unloaded, window.tokens))
+        self._failed = False
+        return plan
+
+    def _made(self, plan: Plan, recalled: Sequence[StoredPage] = (), pinned: Sequence[StoredPage] = ()) -> Compaction:
+        """Return the compaction of *plan*, with what a model made of its pages. O(messages that leave + lines)."""
+        summaries: Mapping[int, Summary] = {}
+        if self._summaries is not None:
+            pages = [*plan.archive, *(page.row.index for page in recalled), *improvable(self._window, plan)]
+            summaries = self._summaries(pages)
+        return compaction(
+            self._window,
+            plan,
+            rules=self._rules,
+            recalled=recalled,
+            pinned=pinned,
+            summaries=summaries,
+            prepared=self.prepared,
+        )
+
+    def _stored(self, index: int) -> StoredPage:
+        return read_back(self._window, self._reader, self._reader.page(index, self._window.record))
+
+    # -- preparing
+
+    @property
+    def _near(self) -> bool:
+        """Whether a compaction may be near whose Contents Page can be made before."""
+        window, state = self._window, self._window.state
+        near = window.tokens > _NEAR * window.levels.trigger and not self._writer.read_only
+        return near and not state.relist and all(index in window.rows for index in state.pins)
+
+    def submit(self) -> None:
+        """Ask the worker to prepare the next compaction once the context is idle."""
+        self._steps, self.touched = None, time.monotonic()
+        worker.submit(self)
+
+    def end(self) -> None:
+        """Prepare nothing any more: the context is closed."""
+        self._ended = True
+
+    def step(self) -> bool:
+        """Do one step of a few milliseconds, and return whether there is more to do. Nothing is stored."""
+        with self._lock:
+            if self._ended:
+                return False
+            self._steps = self._steps or self._prepare()
+            return next(self._steps, self) is not self
+
+    def _prepare(self) -> Iterator[None]:
+        """Make the Contents Pages that the next compaction may show, one before each yield.
+
+        How far the next messages will exceed the trigger is not known: each page more that leaves for them gives
+        another Contents Page. A compaction uses one only if it is, byte for byte, the one that it would make.
+        O(messages that leave the window + lines) for each.
+        """
+        window, record, levels = self._window, self._window.record, self._window.levels
+        occupancy = window.occupancy()
+        sizes = {page.index: page.tokens for page in occupancy.closed}
+        over, least = max(0, levels.trigger - window.tokens) + 1, int(_OVER * levels.trigger / PREPARED) + 1
+        most = over + (PREPARED - 1) * least
+        while over <= most and self._near and window.record is record:
+            added = replace(occupancy, units=(*occupancy.units, Unit(over)))
+            try:
+                plan = fit(added, window.limits, low=levels.warm)
+            except BudgetExceeded:
+                return  # the compaction will raise it
+            if plan.split:
+                return  # of the open page, which still grows
+            self._made(plan)
+            yield
+            left = added.tokens - added.fixed - added.contents - sum(sizes[index] for index in plan.archive)
+            over += max(least, levels.warm - left + 1)

@@ -31,6 +31,7 @@ class StreamedAnswer:
         """why the answer ended, in the provider's word; None until the provider says so"""
         self._fields: dict[str, Any] = {}
         """the fields of the answer beside what the model said"""
+        self._pieces: list[str] = []
 
     def add(self, event: object) -> str:
         """Add the next *event*, and return the text that it adds, "" if it adds none. O(event).
@@ -39,11 +40,18 @@ class StreamedAnswer:
             InvalidMessage: If it is no event of this format.
         """
         try:
-            return self._add(plain(event, "event"))
+            piece = self._add(plain(event, "event"))
         except InvalidMessage:
             raise
         except (AttributeError, IndexError, KeyError, TypeError, ValueError):
             raise InvalidMessage("event", f"it is no event of a stream of {self.format}") from None
+        self._pieces.append(piece)
+        return piece
+
+    @property
+    def text(self) -> str:
+        """The text so far."""
+        return "".join(self._pieces)
 
     @property
     def ended(self) -> bool:

@@ -9,28 +9,26 @@
         print(piece, end="")
     context.append(stream.reply.message)
 
-This module knows nothing of prompts: `memci.llm.ask` asks for an answer of a type.
+`memci.llm.ask` asks for an answer of a type.
 """
 
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import ExitStack
-from itertools import chain
 from typing import TYPE_CHECKING, Any, Unpack
 
 from ..errors import InvalidSetting, ModelUnavailable, brief
 from ..messages import Message
 from .endpoint import Endpoint, EndpointOptions
 from .model import Pieces, Reply
-from .replies import reply_of, whole
+from .replies import IncomingReply, reply_of
 from .requests import CompletionRequest
-from .retry import RetryingCall, estimated, work
-from .streaming import IncomingMessage
+from .retry import RetryingCall, estimate, work
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
-
-_ANSWER = 1_000  # tokens of an answer without a bound, about
+_ANSWER = 1_000
+"""tokens of an answer without a bound, for its time-out: about a page of text"""
 
 
 class Chat(Endpoint):
@@ -60,7 +58,7 @@ class Chat(Endpoint):
         super().__init__(model, **options)
         self._max_tokens = max_tokens
         self._thinks = False
-        """whether an answer was cut before its thoughts were over: what a step expects of an answer is no bound then"""
+        """whether thoughts once filled the bound of an answer: the bounds of steps are ignored from then on"""
         if temperature is not None:
             self.parameters["temperature"] = temperature
 
@@ -78,7 +76,7 @@ class Chat(Endpoint):
         """Return the answer to *messages*; see `memci.llm.ChatModel`.
 
         Raises:
-            ModelUnavailable: If none came in any try.
+            ModelUnavailable: If no try has an answer.
             ModelRefused: If the server refuses the request.
             CeilingReached: If the ledger allows no more.
         """
@@ -86,24 +84,24 @@ class Chat(Endpoint):
         most = min((each for each in bounds if each is not None), default=None)
         request = CompletionRequest(messages, self.parameters, tools=tools, answer=answer, max_tokens=most)
         call = RetryingCall(self, request, step=step, attempt=attempt, tokens=_tokens(messages, most))
-        reply = call.run(lambda response, _: reply_of(whole(response.iter_bytes(), call.seconds, self.clock)))
-        call.answered(reply.usage, finish=reply.finish, estimate=estimated(messages, reply), paced=True)
-        self._thinks |= reply.finish == "length" and _thought(reply)
+        reply = call.run(lambda response, _: reply_of(call.body(response)))
+        call.book(reply.usage, finish=reply.finish, estimate=estimate(messages, reply), paced=True)
+        self._thinks |= reply.finish == "length" and _has_thoughts(reply)
         return reply
 
     def stream(self, messages: Sequence[Message], *, step: str = "chat", tools: Sequence[Message] = ()) -> "Stream":
         """Return the answer to *messages* piece by piece. The request is sent when the first piece is asked for."""
         request = CompletionRequest(messages, self.parameters, tools=tools, stream=True, max_tokens=self._max_tokens)
         call = RetryingCall(self, request, step=step, tokens=_tokens(messages, self._max_tokens))
-        return Stream(step, _streamed(call, messages))
+        return Stream(step, _stream(call, messages))
 
 
 class Stream(Pieces):
     """A streamed answer: when all its pieces were taken, `reply` has the whole message."""
 
     def __init__(self, step: str, pieces: Generator[str, None, Reply]) -> None:
-        """Take an answer to *step* from *pieces*, which return the whole of it at their end."""
-        super().__init__(self._taken(pieces))
+        """Give the answer to *step* in *pieces*, a generator that returns the whole reply at its end."""
+        super().__init__(self._take(pieces))
         self._step = step
         self._reply: Reply | None = None
 
@@ -118,34 +116,35 @@ class Stream(Pieces):
             raise ModelUnavailable(self._step, "the stream was not read to its end")
         return self._reply
 
-    def _taken(self, pieces: Generator[str, None, Reply]) -> Generator[str, None, None]:
+    def _take(self, pieces: Generator[str, None, Reply]) -> Generator[str, None, None]:
         self._reply = yield from pieces
 
 
 def _tokens(messages: Sequence[Message], most: int | None) -> float:
-    return work(estimated(messages, "")[0], _ANSWER if most is None else most)
+    return work(estimate(messages, "")[0], _ANSWER if most is None else most)
 
 
-def _thought(reply: Reply) -> bool:
+def _has_thoughts(reply: Reply) -> bool:
     """Return whether the model wrote thoughts in front of its answer, or nothing that can be read."""
     return not reply.text or "<think" in reply.text or any(key.startswith("reasoning") for key in reply.message)
 
 
-def _streamed(call: RetryingCall, messages: Sequence[Message]) -> Generator[str, None, Reply]:
+def _stream(call: RetryingCall, messages: Sequence[Message]) -> Generator[str, None, Reply]:
     """Yield the pieces of the answer to *call*, and return the whole of it."""
-    endpoint = call.endpoint
 
-    def begun(response: Any, opened: ExitStack) -> tuple[IncomingMessage, Iterator[str], ExitStack]:
+    def begin(response: Any, opened: ExitStack) -> tuple[IncomingReply, str, Iterator[str], ExitStack]:
         """Read until the first piece is there. From then on nothing is sent again, since the caller has the piece."""
-        chunks, seconds, clock = response.iter_bytes(), call.seconds, endpoint.clock
         streamed = "json" not in response.headers.get("content-type", "")
-        reply = None if streamed else reply_of(whole(chunks, seconds, clock))
-        incoming = IncomingMessage(chunks, seconds=seconds, clock=clock, whole=reply)
+        incoming = IncomingReply(response.iter_bytes(), call.seconds, call.endpoint.clock, streamed=streamed)
         pieces = incoming.pieces()
-        first = next(pieces, "")
-        return incoming, chain([first] if first else [], pieces), opened.pop_all()
+        return incoming, next(pieces, ""), pieces, opened.pop_all()
 
-    incoming, pieces, opened = call.run(begun)
+    incoming, first, pieces, opened = call.run(begin)
     with opened, call.streaming(incoming, messages):
+        if first:
+            yield first
         yield from pieces
-    return incoming.reply
+    reply = incoming.reply
+    assert reply is not None, "all pieces were taken"
+    call.book(reply.usage, finish=reply.finish, estimate=estimate(messages, reply))
+    return reply

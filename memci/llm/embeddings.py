@@ -7,7 +7,6 @@
     TieredMemory(storage, owner="anna", embedder=embed)
 
 The name contains the server: vectors of two servers are never compared, even if both give their model the same name.
-This module knows nothing of what is embedded.
 """
 
 import base64
@@ -20,12 +19,13 @@ from typing import Unpack
 from ..errors import EmbeddingFailed, InvalidSetting, ModelError, brief
 from .endpoint import Endpoint, EndpointOptions
 from .model import Usage
-from .replies import parsed, usage_of, whole
+from .replies import parse, usage_of
 from .requests import EmbeddingRequest
 from .retry import RetryingCall
 from .server_errors import Unusable
 
-_PROBE = "dimension"  # a text that is embedded to learn how long a row is
+_PROBE = "dimension"
+"""a text that is embedded to learn the length of a row; any text does"""
 
 
 class Embeddings(Endpoint):
@@ -89,24 +89,22 @@ class Embeddings(Endpoint):
         """
         rows: list[Sequence[float]] = []
         for start in range(0, len(texts), self._batch):
-            rows += self._embedded(texts[start : start + self._batch])
+            rows += self._embed(texts[start : start + self._batch])
         return rows
 
-    def _embedded(self, texts: Sequence[str]) -> list[Sequence[float]]:
+    def _embed(self, texts: Sequence[str]) -> list[Sequence[float]]:
         request = EmbeddingRequest(texts, self.parameters)
         call = RetryingCall(self, request, step=self._step)
         try:
-            rows, usage = call.run(
-                lambda response, _: _rows(whole(response.iter_bytes(), call.seconds, self.clock), len(texts))
-            )
+            rows, usage = call.run(lambda response, _: _rows(call.body(response), len(texts)))
         except ModelError as error:
             raise EmbeddingFailed(self.name, error.reason, retryable=error.retryable) from error
-        call.answered(usage, estimate=(sum(len(text.encode("utf-8", "replace")) for text in texts) // 4, 0))
+        call.book(usage, estimate=(sum(len(text.encode("utf-8", "replace")) for text in texts) // 4, 0))
         return rows
 
 
 def _rows(body: bytes, count: int) -> tuple[list[Sequence[float]], Usage]:
-    answer = parsed(body)  # NaN may be among them: what is no vector is refused where it is used
+    answer = parse(body)  # NaN may be among the numbers: the caller refuses what is no vector
     given = answer.get("data")
     if not isinstance(given, list) or not all(isinstance(each, dict) for each in given):
         raise Unusable("the answer has no embeddings")

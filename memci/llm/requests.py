@@ -1,4 +1,4 @@
-"""The parameters of a request, in words that the server knows.
+"""Requests, in words that the server knows.
 
     max_tokens            ──▶  max_completion_tokens      where the first is refused (OpenAI's reasoning models)
     json_schema           ──▶  json_object  ──▶  nothing  where a response_format is refused
@@ -8,13 +8,13 @@
 
 The first column is tried first: servers that do not know `max_completion_tokens` ignore it silently. What a server
 refuses with status 400 or 422 is written in the next words, and so is what it can't do with status 500, if it names the
-parameter: once it accepts the new words, they become its `Dialect`. This module knows nothing of sockets.
+parameter: once it accepts the new words, they become its `Dialect`.
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from ..messages import Message
 from .server_errors import Failure
@@ -22,29 +22,66 @@ from .server_errors import Failure
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
-_FORMATS = ("json_schema", "json_object", "")
-_SIGNS = {
-    "limit": ("max_tokens", "max_completion_tokens"),
-    "usage": ("stream_options", "include_usage"),
-    "format": ("response_format", "json_schema", "json_object", "structured output", "grammar"),
-    "encoding": ("encoding_format", "base64"),
-    "null": ("content", "nonetype"),
+_WORDS: Final[Mapping[str, tuple[tuple[Any, ...], tuple[str, ...]]]] = {
+    "format": (
+        ("json_schema", "json_object", ""),
+        ("response_format", "json_schema", "json_object", "structured output", "grammar"),
+    ),
+    "usage": ((True, False), ("stream_options", "include_usage")),
+    "limit": (("max_tokens", "max_completion_tokens"), ("max_tokens", "max_completion_tokens")),
+    "null": ((True, False), ("content", "nonetype")),
+    "encoding": (("base64", "float"), ("encoding_format", "base64")),
 }
-_TOO_LONG = ("context_length", "context length", "maximum context", "context window", "too long")
+"""for each field of a dialect its values, in the order in which they are tried, and the words of a refusal of it"""
+_TOO_LONG: Final = ("context_length", "context length", "maximum context", "context window", "too long")
+"""signs of a request that is too long: no other words make it shorter"""
 
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
     """The words that a server is known to accept."""
 
-    limit: str = "max_tokens"
     format: str = "json_schema"
     usage: bool = True
-    encoding: str = "base64"
+    limit: str = "max_tokens"
     null: bool = True
+    encoding: str = "base64"
 
 
-class CompletionRequest:
+class Request:
+    """A request that can be written in other words."""
+
+    def __init__(self, words: Iterable[str]) -> None:
+        """Note the fields of the dialect that matter to this request."""
+        self.dialect = Dialect()
+        self.learned: dict[str, Any] = {}
+        """fields of the dialect that the server refused, and their new values"""
+        self._words = tuple(words)
+
+    def send(self, client: Any) -> Any:
+        """Send it with an openai client; return a context manager of the response."""
+        raise NotImplementedError
+
+    def reword(self, failure: Failure) -> bool:
+        """Use other words for what the server refused; return False if there are none."""
+        if failure.status not in {400, 422, 500, 501} or any(sign in failure.detail for sign in _TOO_LONG):
+            return False
+        left: dict[str, Any] = {}
+        for word in self._words:
+            values = _WORDS[word][0]
+            following = values[values.index(getattr(self.dialect, word)) + 1 :]
+            if following:
+                left[word] = following[0]
+        meant = [word for word in left if any(sign in failure.detail for sign in _WORDS[word][1])]
+        if not left or (not meant and (failure.parameter is not None or failure.status >= 500)):
+            return False
+        word = next(iter([*meant, *left]))
+        self.learned[word] = left[word]
+        self.dialect = replace(self.dialect, **self.learned)
+        return True
+
+
+class CompletionRequest(Request):
     """A request for a completion."""
 
     def __init__(
@@ -57,9 +94,9 @@ class CompletionRequest:
         stream: bool = False,
         max_tokens: int | None = None,
     ) -> None:
-        self.dialect = Dialect()
-        self.learned: dict[str, Any] = {}
-        """words of the dialect that the server refused, and what took their place"""
+        limited, calls = max_tokens is not None, any(map(_is_null, messages))
+        used = {"format": answer is not None, "usage": stream, "limit": limited, "null": calls}
+        super().__init__(word for word in used if used[word])
         self._messages = list(messages)
         self._answer = answer
         self._stream = stream
@@ -68,76 +105,35 @@ class CompletionRequest:
 
     def send(self, client: Any) -> Any:
         """Send it with an openai client; return a context manager of the response."""
-        return client.chat.completions.with_streaming_response.create(**self._parameters())
-
-    def reworded(self, failure: Failure) -> bool:
-        """Return whether there are other words for what the server refused, and use them from now on."""
-        if failure.status not in {400, 422, 500, 501} or any(sign in failure.detail for sign in _TOO_LONG):
-            return False
-        dialect = self.dialect
-        left: dict[str, Any] = {}
-        if self._answer is not None and dialect.format:
-            left["format"] = _FORMATS[_FORMATS.index(dialect.format) + 1]
-        if self._stream and dialect.usage:
-            left["usage"] = False
-        if self._max_tokens is not None and dialect.limit == "max_tokens":
-            left["limit"] = "max_completion_tokens"
-        if dialect.null and any(map(_is_null, self._messages)):
-            left["null"] = False
-        meant = [word for word in left if any(sign in failure.detail for sign in _SIGNS[word])]
-        if not left or (not meant and (failure.parameter is not None or failure.status >= 500)):
-            return False
-        word = next(iter([*meant, *left]))
-        self.learned[word] = left[word]
-        self.dialect = replace(dialect, **self.learned)
-        return True
-
-    def _parameters(self) -> dict[str, Any]:
-        messages = self._messages
-        if not self.dialect.null:
+        dialect, messages = self.dialect, self._messages
+        if not dialect.null:
             messages = [{**each, "content": ""} if _is_null(each) else each for each in messages]
-        given = {"messages": messages, **self._fixed}
+        given: dict[str, Any] = {}
         if self._max_tokens is not None:
-            given[self.dialect.limit] = self._max_tokens
+            given[dialect.limit] = self._max_tokens
         if self._stream:
-            given["stream"] = True
-            if self.dialect.usage:
-                given["stream_options"] = {"include_usage": True}
+            given |= {"stream": True, **({"stream_options": {"include_usage": True}} if dialect.usage else {})}
         if self._answer is not None:
-            if self.dialect.format == "json_schema":
+            if dialect.format == "json_schema":
                 given["response_format"] = response_format(self._answer)
             else:
-                given["messages"] = _instructed(messages, self._answer)
-            if self.dialect.format == "json_object":
+                messages = _instruct(messages, self._answer)
+            if dialect.format == "json_object":
                 given["response_format"] = {"type": "json_object"}
-        return given
+        return client.chat.completions.with_streaming_response.create(messages=messages, **self._fixed, **given)
 
 
-class EmbeddingRequest:
+class EmbeddingRequest(Request):
     """A request for embeddings."""
 
     def __init__(self, texts: Sequence[str], parameters: Mapping[str, Any]) -> None:
-        self.dialect = Dialect()
-        self.learned: dict[str, Any] = {}
+        super().__init__(["encoding"])
         self._fixed = {**parameters, "input": list(texts)}
 
     def send(self, client: Any) -> Any:
         """Send it with an openai client; return a context manager of the response."""
         create = client.embeddings.with_streaming_response.create
         return create(**self._fixed, encoding_format=self.dialect.encoding)
-
-    def reworded(self, failure: Failure) -> bool:
-        """Return whether there are other words for what the server refused, and use them from now on."""
-        known = failure.status in {400, 422} and self.dialect.encoding == "base64"
-        if not known or not any(sign in failure.detail for sign in _SIGNS["encoding"]):
-            return False
-        self.learned["encoding"] = "float"
-        self.dialect = replace(self.dialect, **self.learned)
-        return True
-
-
-Request = CompletionRequest | EmbeddingRequest
-"""a request that can be written in other words"""
 
 
 def response_format(answer: "type[BaseModel]") -> dict[str, Any]:
@@ -193,10 +189,10 @@ def _is_null(message: Message) -> bool:
     return bool(message.get("tool_calls")) and message.get("content") is None
 
 
-def _instructed(messages: Sequence[Message], answer: "type[BaseModel]") -> list[Message]:
+def _instruct(messages: Sequence[Message], answer: "type[BaseModel]") -> list[Message]:
     """Return *messages* with the schema in words, for a server that takes no schema.
 
-    The words stand in the first message if it is the system's: not every model takes a system message further behind.
+    If the first message is the system's, the words go there: not every model takes a system message further behind.
     """
     schema = json.dumps(answer.model_json_schema(), ensure_ascii=False, separators=(",", ":"))
     instruction = f"Answer with one JSON object and nothing else. It has this JSON schema: {schema}"

@@ -2,14 +2,14 @@
 
     call = RetryingCall(endpoint, request, step="page")
     reply = call.run(lambda response, opened: …)      reads the body of the answer
-    call.answered(reply.usage, finish=reply.finish)
+    call.book(reply.usage, finish=reply.finish)
 
-    what fails                                  who sends the request again
+    what fails                                  what sends the request again
     connection, timeout, 408, 409, 429, 5xx     the openai client (`max_retries`), with its waits and `Retry-After`
     a body that is cut, too slow or no answer   this module, at once
     a word that the server does not know        this module, in other words (`requests`); it counts as no try
 
-Both kinds of tries together are at most `tries`. This module knows nothing of completions or embeddings.
+Both kinds of tries together are at most `tries`.
 """
 
 import logging
@@ -21,14 +21,14 @@ from ..errors import ModelRefused, ModelUnavailable, brief
 from ..messages import Message, text_of
 from .endpoint import Endpoint
 from .model import Call, Reply, Usage
+from .replies import IncomingReply, read_whole
 from .requests import Request
 from .server_errors import LATE, failure_of
-from .streaming import IncomingMessage
 from .usage import Spent
 
 T = TypeVar("T")
 _READ = 8
-"""tokens of a prompt that are read in the time of making one"""
+"""tokens of a prompt that a server reads while it makes one: a cautious value, since most read far more"""
 _LOG = logging.getLogger(__name__)
 
 
@@ -38,23 +38,22 @@ class RetryingCall:
     def __init__(
         self, endpoint: Endpoint, request: Request, *, step: str, attempt: int = 0, tokens: float = 0.0
     ) -> None:
-        """Prepare a call, for which the model may have to make so many *tokens*."""
+        """Prepare a call, for which the model may have to make as many as *tokens*."""
         self.endpoint = endpoint
         self.step = step
         self._request = request
         self._attempt = attempt
         self._tokens = tokens
-        self.seconds = 0.0
-        """the time-out of the try that is under way"""
-        self._sent = 0.0
+        self._sent = self._began = 0.0
         self._tries = 0
-        self._began = 0.0
+        self.seconds = 0.0
+        """the time-out of the current try"""
 
     def run(self, read: Callable[[Any, ExitStack], T]) -> T:
         """Send the request until there is an answer, and return what *read* makes of the response.
 
         *read* also gets the stack that closes the response, to take it over if the body is read later. The caller
-        books the answer (`answered`). The errors are those of `Chat`.
+        books the answer (`book`). The errors are those of `Chat`.
         """
         endpoint = self.endpoint
         endpoint.ledger.admit(self.step)
@@ -64,7 +63,7 @@ class RetryingCall:
         self._request.dialect = endpoint.dialect
         self._began = endpoint.clock()
         try:
-            answer = self._tried(read)
+            answer = self._try(read)
         except (ModelRefused, ModelUnavailable) as error:
             endpoint.ledger.add(self.step, Spent(calls=1, failed=1))
             (endpoint.breaker.answered if isinstance(error, ModelRefused) else endpoint.breaker.failed)()
@@ -76,13 +75,15 @@ class RetryingCall:
         endpoint.learn(self._request.learned)
         return answer
 
-    def answered(
-        self, usage: Usage, *, finish: str = "", estimate: tuple[int, int] = (0, 0), paced: bool = False
-    ) -> None:
-        """Book an answer and what the server says that it cost.
+    def body(self, response: Any) -> bytes:
+        """Return the whole body of *response*."""
+        return read_whole(response.iter_bytes(), self.seconds, self.endpoint.clock)
 
-        If the server reports nothing, *estimate* is booked, tokens of prompt and answer: a ceiling must hold then, too.
-        If it was *paced* by nothing but the server, the time that it took is learned for the next ones.
+    def book(self, usage: Usage, *, finish: str = "", estimate: tuple[int, int] = (0, 0), paced: bool = False) -> None:
+        """Book and report an answer, with the cost that the server reports.
+
+        If it reports none, *estimate* is booked, tokens of prompt and answer: a ceiling must hold then, too.
+        *paced*: only the server decided how long the answer took, so that its pace is learned.
         """
         prompt, completion = (usage.prompt, usage.completion) if usage.total else estimate
         self.endpoint.ledger.add(self.step, Spent(calls=1, prompt=prompt, completion=completion, cached=usage.cached))
@@ -91,27 +92,25 @@ class RetryingCall:
         self._report(usage=usage, finish=finish)
 
     @contextmanager
-    def streaming(self, incoming: IncomingMessage, messages: Sequence[Message]) -> Iterator[None]:
-        """Book how the rest of a stream ends, which is read inside the `with`; if it is cut, the error has its text."""
+    def streaming(self, incoming: IncomingReply, messages: Sequence[Message]) -> Iterator[None]:
+        """Book how a stream ends whose rest is read inside the `with`; if it is cut, the error has its text."""
         try:
             yield
         except Exception as error:
-            failure = failure_of(error)
+            failure, partial = failure_of(error), incoming.text
             if failure is None:
                 raise
-            prompt, completion = estimated(messages, incoming.partial)
+            prompt, completion = estimate(messages, partial)
             self.endpoint.ledger.add(self.step, Spent(calls=1, prompt=prompt, completion=completion, failed=1))
             self._report(error=type(error).__name__)
             self.endpoint.breaker.failed()
-            reason = f"{failure.reason}, from {self.endpoint.server}, after {len(incoming.partial):,} characters"
-            raise ModelUnavailable(self.step, reason, partial=incoming.partial) from error
+            reason = f"{failure.reason}, from {self.endpoint.server}, after {len(partial):,} characters"
+            raise ModelUnavailable(self.step, reason, partial=partial) from error
         except BaseException:
-            self.answered(Usage(), finish="abandoned", estimate=estimated(messages, incoming.partial))
+            self.book(Usage(), finish="abandoned", estimate=estimate(messages, incoming.text))
             raise
-        reply = incoming.reply
-        self.answered(reply.usage, finish=reply.finish, estimate=estimated(messages, reply))
 
-    def _tried(self, read: Callable[[Any, ExitStack], T]) -> T:
+    def _try(self, read: Callable[[Any, ExitStack], T]) -> T:
         endpoint = self.endpoint
         while True:
             response = None
@@ -131,7 +130,7 @@ class RetryingCall:
             if failure.reason == LATE:
                 endpoint.timeout.expired()
             self._report(error=type(cause).__name__, status=failure.status)
-            if self._request.reworded(failure):
+            if self._request.reword(failure):
                 self._tries -= failure.retries + 1
                 continue
             reason = f"{failure.reason}, from {endpoint.server} for model {brief(endpoint.model)}"
@@ -141,7 +140,7 @@ class RetryingCall:
                 raise ModelUnavailable(self.step, f"{reason}; tried {self._tries} times") from cause
 
     def _report(self, **outcome: Any) -> None:
-        """Give a `Call` to the listener. What it raises is logged and breaks nothing."""
+        """Give a `Call` to the listener. An error that it raises is logged and breaks nothing."""
         endpoint = self.endpoint
         if endpoint.on_call is None:
             return
@@ -158,7 +157,7 @@ def work(prompt: float, completion: float) -> float:
     return completion + prompt / _READ
 
 
-def estimated(messages: Sequence[Message], reply: Reply | str) -> tuple[int, int]:
+def estimate(messages: Sequence[Message], reply: Reply | str) -> tuple[int, int]:
     """Return about how many tokens *messages* and the answer have, for a server that does not count them."""
     text = reply if isinstance(reply, str) else text_of(reply.message) + str(reply.message.get("tool_calls", ""))
     return sum(_tokens(text_of(each)) + 4 for each in messages), _tokens(text)

@@ -1,10 +1,9 @@
-"""What went wrong with a call: why there is no answer, and whether there may be one later.
+"""Failures: why a request has no answer, and whether the same request may have one later.
 
     429                      ──▶  Failure(reason="HTTP 429", passing=True, …)
     401                      ──▶  Failure(reason="HTTP 401, invalid_api_key", passing=False, …)
 
-A reason has codes and numbers, never words of the provider: those quote what was sent, and stand in the cause of the
-error. This module knows nothing of sockets: it classifies exceptions by their form, since any client may raise them.
+A reason has codes and numbers only. The provider's words may quote what was sent: they are in the cause of the error.
 """
 
 import re
@@ -12,7 +11,9 @@ from dataclasses import dataclass
 
 LATE = "no answer in time"
 _PASSING = frozenset({408, 409, 425, 429})
-_NETWORK = ("httpx", "httpcore")
+"""statuses below 500 that pass: a time-out, a lock, a request that came too early, too many requests"""
+_NETWORK = frozenset({"httpx", "httpx2", "httpcore", "httpcore2"})
+"""packages that raise errors of the connection; the openai client uses either generation"""
 _CODE = re.compile(r"[A-Za-z0-9_.-]{1,60}")
 
 
@@ -37,44 +38,31 @@ class Failure:
 
 
 def failure_of(error: Exception) -> Failure | None:
-    """Return what *error*, raised while a request was sent or its answer read, means; None: it is a bug."""
+    """Return the failure that *error* means, raised by a client of any version; None: it is a bug."""
+    names = {each.__name__ for each in type(error).__mro__}
+    packages = {each.__module__.partition(".")[0] for each in type(error).__mro__}
+    headers = getattr(getattr(error, "request", None), "headers", None) or {}
+    sent_again = str(headers.get("x-stainless-retry-count", ""))  # in this header the client numbers its tries
+    retries = int(sent_again) if sent_again.isdecimal() else 0
     status = getattr(error, "status_code", None)
     if isinstance(status, int):
-        return _by_status(error, status)
-    roots = {each.__module__.partition(".")[0] for each in type(error).__mro__}
-    names = {each.__name__ for each in type(error).__mro__}
+        code, parameter = getattr(error, "code", None), getattr(error, "param", None)
+        return Failure(
+            f"HTTP {status}" + (f", {code}" if isinstance(code, str) and _CODE.fullmatch(code) else ""),
+            (status in _PASSING or status >= 500) and code != "insufficient_quota",
+            status,
+            f"{code} {error}"[:10_000].lower(),
+            parameter if isinstance(parameter, str) else None,
+            retries,
+        )
     if isinstance(error, Unusable):
         return Failure(str(error), passing=True)
     if isinstance(error, TimeoutError) or names & {"APITimeoutError", "TimeoutException"}:
-        return Failure(LATE, passing=True, retries=_retries(error))
-    if isinstance(error, OSError) or "APIConnectionError" in names or any(r.startswith(_NETWORK) for r in roots):
-        return Failure("no connection, or it was cut", passing=True, retries=_retries(error))
-    if "openai" in roots:
+        return Failure(LATE, passing=True, retries=retries)
+    if isinstance(error, OSError) or "APIConnectionError" in names or packages & _NETWORK:
+        return Failure("no connection, or it was cut", passing=True, retries=retries)
+    if "openai" in packages:
         return Failure(f"the client refuses it ({type(error).__name__})", passing=False)
     if isinstance(error, ValueError | TypeError | RecursionError):
         return Failure(f"the request can't be written as JSON ({type(error).__name__})", passing=False)
     return None
-
-
-def _by_status(error: Exception, status: int) -> Failure:
-    body = getattr(error, "body", None)
-    fields = body if isinstance(body, dict) else {}
-    if isinstance(fields.get("error"), dict):
-        fields = fields["error"]
-    code, parameter = fields.get("code"), fields.get("param")
-    shown = f", {code}" if isinstance(code, str) and _CODE.fullmatch(code) else ""
-    return Failure(
-        f"HTTP {status}{shown}",
-        (status in _PASSING or status >= 500) and code != "insufficient_quota",
-        status,
-        f"{code} {error}"[:10_000].lower(),
-        parameter if isinstance(parameter, str) else None,
-        _retries(error),
-    )
-
-
-def _retries(error: Exception) -> int:
-    """Return how often the client sent the request again: it numbers its tries in a header."""
-    headers = getattr(getattr(error, "request", None), "headers", None) or {}
-    count = str(headers.get("x-stainless-retry-count", ""))
-    return int(count) if count.isdecimal() else 0

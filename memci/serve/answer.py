@@ -17,12 +17,12 @@ import httpx2
 
 from ..context.async_context import in_thread
 from ..errors import InvalidSetting, StorageError
+from ..formats.events import Events
 from ..formats.usage import reported
 from .conversation import Conversation
-from .events import Events, UsageTap
 from .metrics import Metrics
 from .replies import merged
-from .streams import ReplyStream, echoed, stream_of
+from .streams import ReplyStream, UsageTap, echoed, stream_of
 from .wire import error_body
 
 MOST_ROUNDS: Final = 8

@@ -24,7 +24,7 @@ from ..model_catalog import known_window
 from ..settings import Policy
 from ..storage import Storage
 from ..storage.codec import digest, encode
-from .hidden import woven
+from .hidden import insert_hidden
 from .wire import ClientRequest
 
 _ATTEMPTS = 8
@@ -196,7 +196,7 @@ class Conversation:
             context.sync(self._list, format=self.request.format)
         except Diverged:
             own = {call_name(tool) for tool in context.tools}
-            self._list = woven(self.request.format, self._messages, [*context.messages()], own)
+            self._list = insert_hidden(self.request.format, self._messages, [*context.messages()], own)
             context.sync(self._list, format=self.request.format)
         return context
 

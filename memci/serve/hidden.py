@@ -18,7 +18,12 @@ from ..storage.codec import digest, encode
 from .replies import message_of, pieces_of, visible
 
 
-def woven(format: str, client: Sequence[Message], log: Sequence[Message], own: Collection[str]) -> list[Message]:  # noqa: A002
+def insert_hidden(
+    format: str,  # noqa: A002
+    client: Sequence[Message],
+    log: Sequence[Message],
+    own: Collection[str],
+) -> list[Message]:
     """Return the messages of the *client* with what is hidden of the *log*, as far as they agree. O(messages).
 
     *own* are the names of the tools whose calls are hidden.
@@ -40,10 +45,10 @@ def woven(format: str, client: Sequence[Message], log: Sequence[Message], own: C
             at += 1
         elif mine and len(mine) == len(calls):
             made.append(kept)
-            shown += visible(format, pieces_of(format, kept), own)
+            shown += visible(pieces_of(kept), own)
         elif (mine or shown) and each is not None and each["role"] == "assistant":
-            seen = [*shown, *visible(format, pieces_of(format, kept), own)]
-            if _key(seen) != _key(pieces_of(format, each)):
+            seen = [*shown, *visible(pieces_of(kept), own)]
+            if _key(seen) != _key(pieces_of(each)):
                 break
             made.append(kept)
             shown = []
@@ -59,7 +64,7 @@ def woven(format: str, client: Sequence[Message], log: Sequence[Message], own: C
 
 def _behind(format: str, message: Message, shown: Sequence[Item]) -> list[Message]:  # noqa: A002
     """Return *message* without *shown* in front of it; as it is if it does not begin so."""
-    pieces = pieces_of(format, message)
+    pieces = pieces_of(message)
     if format == "openai_chat" and len(pieces) and pieces[0].get("type") == "text":
         before = "".join(str(piece.get("text", "")) for piece in shown)
         text = str(pieces[0].get("text", ""))
@@ -71,7 +76,7 @@ def _behind(format: str, message: Message, shown: Sequence[Item]) -> list[Messag
         pieces = pieces[len(shown) :]
     if not pieces:
         return []
-    values = pieces if format == "openai_responses" else [message_of(format, pieces, message, ())]
+    values = pieces if format == "openai_responses" else [message_of(format, pieces, message)]
     return formats.read(values, format)
 
 

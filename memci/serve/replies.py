@@ -1,10 +1,10 @@
-"""A provider's whole replies: whose tools they call, what of them the client sees, what they cost together.
+"""A provider's whole replies: the tools that they call, the part that the client sees, the cost of all together.
 
     reply 1   text A, recall_page(7)      ──▶  answered inside, asked again
     reply 2   text B, find(…)             ──▶  the client's reply:  text A, text B, find(…), the usage of both
 
 A reply that calls tools of memci only is not the last one. In one that calls the client's tools as well, memci's calls
-are not shown. This module knows nothing of streams or contexts.
+are not shown. A piece is what a reply consists of: a text, a call, a block, an item.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -12,15 +12,15 @@ from typing import Any, NamedTuple
 
 from ..messages import Item, Message, call_name
 
-_CLIENTS = frozenset(
+_CALLS = frozenset(
     {"function_call", "custom_tool_call", "computer_call", "local_shell_call", "shell_call", "apply_patch_call"}
-    | {"mcp_approval_request"}
+    | {"mcp_approval_request", "tool_use"}
 )
-"""items of Responses that the client answers"""
+"""types of items of Responses, and of Anthropic's blocks, that the client answers"""
 
 
 class Calls(NamedTuple):
-    """Whose tools a reply calls."""
+    """How many calls of whose tools a reply has."""
 
     own: int
     """calls of memci's tools"""
@@ -36,73 +36,61 @@ class Calls(NamedTuple):
 
 
 def calls(format: str, reply: Mapping[str, Any], own: Collection[str]) -> Calls:  # noqa: A002
-    """Return whose tools *reply* calls, where *own* are the names of memci's. O(parts)."""
+    """Return the calls in *reply*, where *own* are the names of memci's tools. O(parts)."""
+    names = [name for piece in pieces_of(reply) if (name := _called(piece)) is not None]
     if format == "openai_chat":
-        choice = (reply.get("choices") or [{}])[0]
-        names = [call_name(call) for call in (choice.get("message") or {}).get("tool_calls") or []]
-        cut = choice.get("finish_reason") == "length"
+        cut = (reply.get("choices") or [{}])[0].get("finish_reason") == "length"
     elif format == "anthropic":
-        blocks = reply.get("content") or []
-        names = [str(block.get("name")) for block in blocks if block.get("type") == "tool_use"]
         cut = reply.get("stop_reason") not in {"tool_use", "end_turn"}
     else:
-        items = reply.get("output") or []
-        names = [str(item.get("name")) for item in items if item.get("type") in _CLIENTS]
         cut = reply.get("status") != "completed"
     mine = sum(name in own for name in names)
     return Calls(mine, len(names) - mine, cut)
 
 
-def visible(format: str, pieces: Sequence[Item], own: Collection[str]) -> list[Item]:  # noqa: A002
-    """Return *pieces* (see `pieces_of`) without the calls of the tools *own*."""
-    kinds = {"openai_chat": "function", "anthropic": "tool_use", "openai_responses": "function_call"}
-    return [
-        piece
-        for piece in pieces
-        if piece.get("type") != kinds[format] or (call_name(piece) or piece.get("name")) not in own
-    ]
+def visible(pieces: Sequence[Item], own: Collection[str]) -> list[Item]:
+    """Return *pieces* without the calls of the tools *own*."""
+    return [piece for piece in pieces if _called(piece) not in own]
 
 
 def merged(format: str, replies: Sequence[Mapping[str, Any]], own: Collection[str]) -> dict[str, Any]:  # noqa: A002
     """Return the reply that the client sees: all *replies* in one, without the calls of the tools *own*. O(parts)."""
-    whole = dict(replies[-1])
+    whole, usage = dict(replies[-1]), total([reply.get("usage") or {} for reply in replies])
     left = calls(format, whole, own)
+    only_own = left.own and not left.clients
+    shown = visible([piece for reply in replies for piece in pieces_of(reply)], own)
     if format == "openai_chat":
-        said = [(reply.get("choices") or [{}])[0].get("message") or {} for reply in replies]
-        message = message_of(format, [piece for each in said for piece in pieces_of(format, each)], said[-1], own)
-        choice = dict(whole["choices"][0], message=message)
-        if left.own and not left.clients and choice.get("finish_reason") == "tool_calls":
+        choice = whole["choices"][0]
+        choice = {**choice, "message": message_of(format, shown, choice.get("message") or {})}
+        if only_own and choice.get("finish_reason") == "tool_calls":
             choice["finish_reason"] = "stop"
         whole["choices"] = [choice, *whole["choices"][1:]]
     else:
-        key = "content" if format == "anthropic" else "output"
-        whole[key] = visible(format, [piece for reply in replies for piece in reply.get(key) or []], own)
-        if left.own and not left.clients and whole.get("stop_reason") == "tool_use":
+        whole["content" if format == "anthropic" else "output"] = shown
+        if only_own and whole.get("stop_reason") == "tool_use":
             whole["stop_reason"] = "end_turn"
-    usages = [reply["usage"] for reply in replies if isinstance(reply.get("usage"), dict)]
-    return {**whole, "usage": total(usages)} if usages else whole
+    return {**whole, "usage": usage} if usage else whole
 
 
-def pieces_of(format: str, message: Message) -> list[Item]:  # noqa: A002
-    """Return what an assistant's *message*, as it is stored or sent, consists of: texts, calls, blocks, items."""
-    native = getattr(message, "native", None)
-    if native is not None:
-        if format != "anthropic":
-            return list(native.items)
-        message = native.items[0]
-    content = message.get("content")
-    texts: list[Item] = [{"type": "text", "text": content}] if isinstance(content, str) and content else []
-    parts = content if isinstance(content, list) else texts
-    return [*parts, *(message.get("tool_calls") or [])]
+def pieces_of(said: Mapping[str, Any]) -> list[Item]:
+    """Return the pieces of a whole reply, or of an assistant's message as it is stored or sent."""
+    if (native := getattr(said, "native", None)) is not None:
+        said = native.items[0] if native.format == "anthropic" else {"output": native.items}
+    if "choices" in said:
+        said = (said["choices"] or [{}])[0].get("message") or {}
+    if "output" in said:
+        return list(said["output"] or [])
+    content = said.get("content") or []
+    parts = [{"type": "text", "text": content}] if isinstance(content, str) else content
+    return [*parts, *(said.get("tool_calls") or [])]
 
 
-def message_of(format: str, pieces: Sequence[Item], like: Message, own: Collection[str]) -> Message:  # noqa: A002
-    """Return a message as *like* of *pieces*, but for calls of the tools *own*; not for Responses, a list of items."""
-    shown = visible(format, pieces, own)
+def message_of(format: str, pieces: Sequence[Item], like: Message) -> Message:  # noqa: A002
+    """Return a message like *like* of *pieces*; not for Responses, where a reply is a list of items."""
     if format == "anthropic":
-        return {"role": "assistant", "content": shown}
-    called = [piece for piece in shown if "function" in piece or "custom" in piece]
-    said = [piece for piece in shown if "function" not in piece and "custom" not in piece]
+        return {"role": "assistant", "content": list(pieces)}
+    called = [piece for piece in pieces if _called(piece) is not None]
+    said = [piece for piece in pieces if _called(piece) is None]
     message = {key: value for key, value in like.items() if key != "tool_calls"}
     if all(piece.keys() == {"type", "text"} for piece in said):
         message["content"] = "".join(piece["text"] for piece in said) or (None if called else "")
@@ -112,7 +100,7 @@ def message_of(format: str, pieces: Sequence[Item], like: Message, own: Collecti
 
 
 def total(usages: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return the sum of *usages*, number by number; what is no number is that of the last one."""
+    """Return the sum of *usages*, number by number; the last one gives each value that is no number."""
     whole: dict[str, Any] = {}
     for usage in usages:
         for key, value in usage.items():
@@ -124,3 +112,10 @@ def total(usages: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
             elif value is not None or before is None:
                 whole[key] = value
     return whole
+
+
+def _called(piece: Item) -> str | None:
+    """Return the name of the tool that *piece* calls and the client answers, None if it is no such call."""
+    if "function" in piece or "custom" in piece:
+        return call_name(piece)
+    return str(piece.get("name")) if piece.get("type") in _CALLS else None

@@ -28,9 +28,8 @@ from memci.history.verify import problems
 from memci.llm import Ledger, ask
 from memci.llm import embeddings as embedding_answers
 from memci.llm.model import Reply, Usage
-from memci.llm.replies import reply_of
+from memci.llm.replies import IncomingReply, reply_of
 from memci.llm.server_errors import Unusable
-from memci.llm.streaming import IncomingMessage
 from memci.memory import NullMemory, TieredMemory
 from memci.storage import Storage
 from memci.storage.codec import digest
@@ -214,7 +213,7 @@ def _streamed(rng: Random, _: object) -> Reply:
         while rng.random() < 0.5:
             event = changed(rng, event, json_only=True)
         events.append(b"data: " + _body(event) + b"\n\n")
-    incoming = IncomingMessage([*events, b"data: [DONE]\n\n"], seconds=60, clock=time.monotonic)
+    incoming = IncomingReply([*events, b"data: [DONE]\n\n"], 60, time.monotonic)
     list(incoming.pieces())
     return incoming.reply
 

@@ -238,9 +238,9 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "a usage of any form is read",
-        "memci/llm/replies.py",
-        "isinstance(value, int | float) and 0 < value < 1e12",
-        "isinstance(value, int | float) and 0 < value",
+        "memci/formats/usage.py",
+        "type(tokens) is not int or not 0 <= tokens <= _MOST",
+        "type(tokens) is not int or not 0 <= tokens",
         "tests/bad_input/test_bad_replies.py",
     ),
     Mutant(
@@ -557,7 +557,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "what the client does not see is part of its conversation",
         _GATEWAY,
-        "self._list = woven(self.request.format, self._messages, [*context.messages()], own)",
+        "self._list = insert_hidden(self.request.format, self._messages, [*context.messages()], own)",
         "self._list = self._messages",
         "tests/serve/gateway/test_tools.py -k answered_inside",
     ),

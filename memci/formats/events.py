@@ -1,0 +1,39 @@
+r"""Server-sent events: the bytes of a stream, cut into events.
+
+    b'event: ping\ndata: {"a": 1}\n\ndata: {…'
+        ──▶  the event b'event: ping\ndata: {"a": 1}\n\n', whose data is b'{"a": 1}'; the rest waits for its end
+
+A blank line ends an event. Comments and the names of events carry no data.
+"""
+
+import re
+from typing import Final
+
+_END: Final = re.compile(rb"\r\n\r\n|\n\n|\r\r")
+
+
+class Events:
+    """Cuts the bytes of a stream into events, each with the blank line behind it."""
+
+    def __init__(self) -> None:
+        self._left = b""
+
+    def feed(self, chunk: bytes) -> list[bytes]:
+        """Return the events that *chunk* completes. O(the bytes since the last event)."""
+        events, start = [], 0
+        self._left += chunk
+        for found in _END.finditer(self._left):
+            events.append(self._left[start : found.end()])
+            start = found.end()
+        self._left = self._left[start:]
+        return events
+
+    def rest(self) -> bytes:
+        """Return what follows the last whole event."""
+        left, self._left = self._left, b""
+        return left
+
+
+def data_of(event: bytes) -> bytes:
+    """Return the data that *event* carries, b"" if it carries none."""
+    return b"\n".join(line[5:].removeprefix(b" ") for line in event.splitlines() if line.startswith(b"data:"))

@@ -8,7 +8,8 @@ This module knows nothing of how a window is kept.
 
 import json
 import logging
-from collections.abc import Awaitable, Callable, Iterable, MutableMapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, MutableMapping
+from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any, Final
 
@@ -16,6 +17,7 @@ import anyio
 import httpx2
 
 from ..context.async_context import in_thread
+from ..context.loop import Ask, Run, Steps, following, rounds
 from ..errors import InvalidSetting, StorageError
 from ..formats.events import Events
 from ..formats.usage import reported
@@ -65,159 +67,162 @@ class ClientAnswer:
         view: str | None = None,
         conversation: Conversation | None = None,
     ) -> None:
-        """Send what the provider answers to *request*, as it comes; the *conversation* learns what it cost."""
-        response = await self._asked(client, request)
-        if response is None:
-            return
+        """Send the provider's answer to *request* as it comes, and store in *conversation* what it cost."""
         tap = UsageTap()
-        try:
-            await self._start(response.status_code, _kept(response, _HOP), view=view)
-            async for chunk in response.aiter_raw():
-                if conversation is not None:
-                    tap.feed(chunk)  # before the client has it, and goes
-                await self._part(chunk)
-            await self._part(b"", more=False)
-        except httpx2.HTTPError as error:  # the connection is cut for the client, too: the answer is not whole
-            _LOG.warning("the provider's answer ended early: %s", type(error).__name__)
-        finally:
-            with anyio.CancelScope(shield=True):  # also if the client has gone: it may, behind the last event
-                await response.aclose()
+        async with self._response(client, request) as response:
+            if response is None:
+                return
+            try:
+                await self._forward(response, view, tap)
+            finally:
                 if conversation is not None and response.status_code == httpx2.codes.OK:
-                    await in_thread(partial(self._cost, conversation, tap.usage))
+                    await self._cost(conversation, tap.usage)
 
     async def rounds(
         self, client: httpx2.AsyncClient, made: Callable[[bytes], httpx2.Request], conversation: Conversation
     ) -> None:
-        """Send what the provider answers to the *conversation*; calls of memci's tools are answered inside.
+        """Send the provider's answer to *conversation*; calls of memci's tools are answered inside.
+
+        *made* makes a request of its body.
 
         Raises:
-            MemciError: If they can't be answered or stored.
+            MemciError: If a call can't be answered or stored.
         """
-        form, body = conversation.request.format, conversation.sent
-        echo = {key: conversation.request.body.get(key) for key in ("tools", "tool_choice", "instructions")}
+        asked = conversation.client
+        echo = {key: asked.body.get(key) for key in ("tools", "tool_choice", "instructions")}
         echo = {key: value for key, value in echo.items() if value is not None or key == "instructions"}
         echo.setdefault("tools", [])
-        stream = stream_of(form, conversation.own, echo)
+        stream = stream_of(asked.format, conversation.own, echo)
         replies: list[dict[str, Any]] = []
-        for number in range(1, MOST_ROUNDS + 1):
-            response = await self._asked(client, made(body))
-            if response is None:
-                return
-            try:
-                if response.status_code != httpx2.codes.OK:
-                    await self._failed(response)
+        steps = rounds(conversation, MOST_ROUNDS)
+        step, body = following(steps, None), conversation.sent
+        while isinstance(step, Ask):
+            last, step = step.last, None
+            async with self._response(client, made(body)) as response:
+                if response is None:
                     return
-                stream.begin(final=number == MOST_ROUNDS)
+                if response.status_code != httpx2.codes.OK:
+                    await self._fail(response)
+                    return
+                stream.begin(final=last)
                 if response.headers.get("content-type", "").startswith(_STREAM):
-                    goes_on = await self._streamed(response, stream, conversation)
+                    step = await self._pass_stream(response, stream, conversation, steps)
                 else:
-                    goes_on = await self._whole(response, stream, conversation, replies, echo)
-            except httpx2.HTTPError as error:
-                _LOG.warning("the provider's answer ended early: %s", type(error).__name__)
-                return
-            finally:
-                with anyio.CancelScope(shield=True):
-                    await response.aclose()
-            if not goes_on:
-                return
-            body = await in_thread(partial(conversation.body, last=number == MOST_ROUNDS - 1))
+                    step = await self._pass_whole(response, stream, conversation, steps, replies, echo)
+            if isinstance(step, Ask):
+                body = await in_thread(partial(conversation.request, last=step.last))
 
-    async def _streamed(self, response: httpx2.Response, stream: ReplyStream, conversation: Conversation) -> bool:
-        """Send one round of a stream, and return whether another one follows."""
+    async def _pass_stream(
+        self, response: httpx2.Response, stream: ReplyStream, conversation: Conversation, steps: Steps
+    ) -> Ask | Run | None:
+        """Send one round of a stream, and return the step that follows it."""
         if not self._begun:
             await self._start(200, _kept(response, _HOP | _SIZED), view="rewritten")
-        events, stored = Events(), False
+        events, step, kept = Events(), None, False
         try:
             async for chunk in response.aiter_bytes():
                 for event in events.feed(chunk):
                     shown = stream.shown(event)
-                    if stream.ended and not stored:
-                        stored = True  # before the client sees the end, and comes back
-                        await self._store(stream, conversation)
+                    if stream.ended and not kept:
+                        kept = True  # before the client sees the end, and comes back
+                        step = await in_thread(partial(following, steps, stream))
                     if shown:
                         await self._part(shown)
-            if not stream.ended:
-                return False  # it was cut: so is the client's
-            if not stream.goes_on:
+            if stream.ended and step is None:  # a stream that was cut is cut for the client, too
                 await self._part(events.rest(), more=False)
         finally:
-            with anyio.CancelScope(shield=True):  # also if the client has gone: it may, behind the last event
-                await in_thread(partial(self._cost, conversation, stream.usage))
-        return stream.goes_on
+            await self._cost(conversation, stream.usage)
+        return step
 
-    async def _whole(
+    async def _pass_whole(
         self,
         response: httpx2.Response,
         stream: ReplyStream,
         conversation: Conversation,
+        steps: Steps,
         replies: list[dict[str, Any]],
         echo: dict[str, Any],
-    ) -> bool:
-        """Read one round, send the answer if it is the last one, and return whether another one follows."""
-        form, raw = conversation.request.format, await response.aread()
+    ) -> Ask | Run | None:
+        """Read one round, send the answer if it is the last one, and return the step that follows it."""
+        form, raw = stream.format, await response.aread()
         try:
             reply = stream.reply = json.loads(raw)
-            stream.calls  # noqa: B018 -- whether it can be read
+            called = stream.calls.own
         except (AttributeError, IndexError, KeyError, TypeError, ValueError):
             _LOG.warning("an answer was passed on as it came, memci can't read it")
-            await self._start(200, _kept(response, _HOP | _SIZED), view="rewritten")
-            await self._part(raw, more=False)
-            return False
-        stream.ended = True
-        replies.append(reply)
-        await self._store(stream, conversation)
-        await in_thread(partial(self._cost, conversation, reply.get("usage")))
-        if stream.goes_on:
-            return True
-        if len(replies) > 1 or stream.calls.own or form == "openai_responses":
-            whole = merged(form, replies, conversation.own)
-            whole = echoed(whole, echo) if form == "openai_responses" else whole
-            raw = json.dumps(whole, ensure_ascii=False).encode("utf-8", "surrogatepass")
+        else:
+            stream.ended = True
+            replies.append(reply)
+            step = await in_thread(partial(following, steps, stream))
+            await self._cost(conversation, reply.get("usage"))
+            if step is not None:
+                return step
+            if len(replies) > 1 or called or form == "openai_responses":
+                whole = merged(form, replies, conversation.own)
+                whole = echoed(whole, echo) if form == "openai_responses" else whole
+                raw = json.dumps(whole, ensure_ascii=False).encode("utf-8", "surrogatepass")
         await self._start(200, _kept(response, _HOP | _SIZED), view="rewritten")
         await self._part(raw, more=False)
-        return False
+        return None
 
-    async def _store(self, stream: ReplyStream, conversation: Conversation) -> None:
-        """Store the reply of this round if it calls memci's tools, with their answers."""
-        found = stream.calls
-        if found.own and not found.cut and not stream.final:
-            for name in await in_thread(partial(conversation.answered, stream.reply)):
-                self._metrics.count("tool_calls", tool=name)
+    async def _cost(self, conversation: Conversation, usage: object) -> None:
+        """Count and store what a round cost, also if the client has gone: it may, behind the last event."""
 
-    def _cost(self, conversation: Conversation, usage: object) -> None:
-        try:
-            if usage:
-                cost = reported(usage)
-                self._metrics.count("tokens", cost.input, kind="input")
-                self._metrics.count("tokens", cost.cached_read, kind="cached")
-                self._metrics.count("tokens", cost.output, kind="output")
-                conversation.cost(usage)
-        except InvalidSetting:
-            _LOG.warning("what a call cost can't be read")
-        except StorageError as error:
-            _LOG.warning("what a call cost is not stored: %s", error)
+        def store() -> None:
+            cost = reported(usage)
+            self._metrics.count("tokens", cost.input, kind="input")
+            self._metrics.count("tokens", cost.cached_read, kind="cached")
+            self._metrics.count("tokens", cost.output, kind="output")
+            conversation.cost(usage)
 
-    async def _failed(self, response: httpx2.Response) -> None:
-        """Send an error of the provider's, as it came; within a stream, as an event."""
+        with anyio.CancelScope(shield=True):
+            try:
+                if usage:
+                    await in_thread(store)
+            except InvalidSetting:
+                _LOG.warning("what a call cost can't be read")
+            except StorageError as error:
+                _LOG.warning("what a call cost is not stored: %s", error)
+
+    async def _fail(self, response: httpx2.Response) -> None:
+        """Send an error of the provider's as it came; within a stream, as an event."""
         if self._begun:
             await response.aread()
             await self.refuse(response.status_code, f"the provider answered {response.status_code} to a further step")
-            return
-        await self._start(response.status_code, _kept(response, _HOP), view="rewritten")
+        else:
+            await self._forward(response, "rewritten", UsageTap())
+
+    async def _forward(self, response: httpx2.Response, view: str | None, tap: UsageTap) -> None:
+        """Send *response* as it comes."""
+        await self._start(response.status_code, _kept(response, _HOP), view=view)
         async for chunk in response.aiter_raw():
+            tap.feed(chunk)  # before the client has it, and goes
             await self._part(chunk)
         await self._part(b"", more=False)
 
-    async def _asked(self, client: httpx2.AsyncClient, request: httpx2.Request) -> httpx2.Response | None:
-        """Return the beginning of the provider's answer; None if there is none, and the client was told so."""
+    @asynccontextmanager
+    async def _response(
+        self, client: httpx2.AsyncClient, request: httpx2.Request
+    ) -> AsyncIterator[httpx2.Response | None]:
+        """Hold the beginning of the provider's answer; None if there is none, which the client is told.
+
+        An answer that ends early ends the block: the connection is cut for the client, too.
+        """
         try:
             response = await client.send(request, stream=True)
         except httpx2.HTTPError as error:
             _LOG.warning("the provider can't be reached: %s", type(error).__name__)
             await self.refuse(502, f"the provider can't be reached ({type(error).__name__}): check --upstream")
-            return None
+            yield None
+            return
         self._metrics.count("upstream", status=response.status_code)
-        return response
+        try:
+            yield response
+        except httpx2.HTTPError as error:
+            _LOG.warning("the provider's answer ended early: %s", type(error).__name__)
+        finally:
+            with anyio.CancelScope(shield=True):
+                await response.aclose()
 
     async def _start(self, status: int, headers: list[tuple[bytes, bytes]], *, view: str | None = None) -> None:
         self._begun = True

@@ -9,7 +9,7 @@ Where lists part, the way is found again from their messages alone, so that ever
 What one credential sends is never found by another. This module knows nothing of HTTP.
 """
 
-from collections.abc import Mapping
+from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import blake2b
@@ -18,6 +18,7 @@ from typing import Any
 from .. import formats
 from ..chapters.system import notice
 from ..context.context import Context
+from ..context.loop import Calls
 from ..errors import Diverged, InvalidSetting, StorageBusy, WriteConflict
 from ..messages import Enveloped, Message, call_name
 from ..model_catalog import known_window
@@ -25,6 +26,7 @@ from ..settings import Policy
 from ..storage import Storage
 from ..storage.codec import digest, encode
 from .hidden import insert_hidden
+from .streams import ReplyStream
 from .wire import ClientRequest
 
 _ATTEMPTS = 8
@@ -67,9 +69,11 @@ class Conversation:
             InvalidSetting: If no window is known for the model.
             StorageError: If the store can't be read or written.
         """
-        self.request = request
+        self.client = request
         self.forks = 0
         """times that the list parted from another one, and a fork was made"""
+        self.called: Counter[str] = Counter()
+        """calls of memci's tools that were answered, by the tool"""
         self._storage, self._scope = storage, scope
         self._opening = self._arguments(options)
         self._counted_by = options.model
@@ -94,19 +98,19 @@ class Conversation:
     @property
     def rewritten(self) -> bool:
         """Whether the provider gets another body than the client sent."""
-        return self.sent is not self.request.raw
+        return self.sent is not self.client.raw
 
     def _first_body(self) -> bytes:
-        context, request = self.context, self.request
+        context, request = self.context, self.client
         context.render(tools=request.tools, strict=False, format="openai_chat")
         report = context.report()
         if not (report.compactions or report.clipped):
             return request.raw
         own = {call_name(tool) for tool in context.tools}
         self.own = frozenset() if own & request.tool_names else frozenset(own)
-        return self.body()
+        return self.request(last=False)
 
-    def body(self, *, last: bool = False) -> bytes:
+    def request(self, *, last: bool) -> bytes:
         """Return the body with what memci shows of the list, its notice and its tools. O(the window).
 
         Args:
@@ -116,25 +120,33 @@ class Conversation:
             BudgetExceeded: If what can't be archived does not fit.
             WriteConflict: If another request has changed the conversation.
         """
-        request, context = self.request, self.context
-        made = context.request(tools=request.tools, strict=False, format=request.format)
-        view = made["input" if request.format == "openai_responses" else "messages"]
-        if request.format == "openai_chat":
+        client, context = self.client, self.context
+        made = context.request(tools=client.tools, strict=False, format=client.format)
+        view = made["input" if client.format == "openai_responses" else "messages"]
+        if client.format == "openai_chat":
             view = view[1:]
-        tools = context.tools_for(request.format) if self.own else []
+        tools = context.tools_for(client.format) if self.own else []
         told = notice(searchable=len(tools) > 1) if self.own else ""
-        return request.with_view(view, notice=told, tools=tools, last=last)
+        return client.with_view(view, notice=told, tools=tools, last=last)
 
-    def answered(self, reply: Mapping[str, Any]) -> list[str]:
-        """Answer the calls of memci's tools in *reply*, store both, and return the names of the tools. O(the window).
+    def keep(self, reply: ReplyStream, *, last: bool) -> Calls | None:
+        """Store *reply* with the answers to its calls of memci's tools, if it has any; None if it is the answer.
+
+        O(the window).
 
         Raises:
             WriteConflict: If another request has changed the conversation.
         """
-        _, calls = formats.calls(reply, self.request.format)
-        names = [call_name(call) for call in calls if call_name(call) in self.own]
-        self.context.append_turn(reply, *self.context.answers(reply))
-        return names
+        found = reply.calls
+        if last or found.cut or not found.own:
+            return None
+        _, calls = formats.calls(reply.reply, self.client.format)
+        self.context.append_turn(reply.reply, *self.context.answers(reply.reply))
+        self.called.update(call_name(call) for call in calls if call_name(call) in self.own)
+        return [] if found.goes_on else None
+
+    def add(self, call: Message, result: Message) -> None:
+        """Do nothing: the client runs its own tools, and sends their results with its list."""
 
     def cost(self, usage: object) -> None:
         """Note what the provider reported for the last request."""
@@ -150,7 +162,7 @@ class Conversation:
         self.context.close()
 
     def _arguments(self, options: Options) -> dict[str, Any]:
-        request, model = self.request, options.model or self.request.model
+        request, model = self.client, options.model or self.client.model
         known = known_window(model)
         window = min(filter(None, (options.window, known)), default=None)
         if window is None:
@@ -193,11 +205,11 @@ class Conversation:
         """
         self._list = self._messages
         try:
-            context.sync(self._list, format=self.request.format)
+            context.sync(self._list, format=self.client.format)
         except Diverged:
             own = {call_name(tool) for tool in context.tools}
-            self._list = insert_hidden(self.request.format, self._messages, [*context.messages()], own)
-            context.sync(self._list, format=self.request.format)
+            self._list = insert_hidden(self.client.format, self._messages, [*context.messages()], own)
+            context.sync(self._list, format=self.client.format)
         return context
 
     def _shared(self, position: int) -> list[Message]:

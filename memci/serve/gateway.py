@@ -213,6 +213,8 @@ class Gateway:
         except MemciError as error:
             await answer.refuse(503 if isinstance(error, StorageError) else 400, str(error))
         finally:
+            for name, calls in conversation.called.items():
+                self._metrics.count("tool_calls", calls, tool=name)
             with anyio.CancelScope(shield=True):
                 await in_thread(conversation.close)
 

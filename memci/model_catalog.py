@@ -1,11 +1,12 @@
 """What is known of a model by its name: how its text, tools, images and sound are counted, window and prompt cache.
 
-    facts_of("gpt-4o-2024-11-20")        o200k_base, exact          window 128,000
-    facts_of("azure/gpt-4")              cl100k_base, exact         window 8,192      the part behind the last "/"
-    facts_of("gpt-oss-120b")             o200k_harmony, exact       window unknown    its server decides
-    facts_of("gpt-9")                    o200k_base, an estimate    window unknown    a later model of OpenAI
-    facts_of("claude-sonnet-4-5")        o200k_base × 1.35          window 200,000
-    facts_of("anything-else")            o200k_base × 1.35          window unknown
+    model                   facts_of                   known_window   pricing_of
+    gpt-4o-2024-11-20       o200k_base, exact               128,000   read .5, write 1
+    azure/gpt-4             cl100k_base, exact                8,192   no cache           the part behind the last "/"
+    gpt-oss-120b            o200k_harmony, exact               none                      its server decides
+    gpt-9                   o200k_base, an estimate            none   a guess            a later model of OpenAI
+    claude-opus-5-5         o200k_base × 1.6              1,000,000   read .05, write 1.25
+    anything-else           o200k_base × 1.35                  none   a guess
 
 **Text.** "Exact" is the model's own vocabulary. For other models the count is an estimate on the safe side. Tokenizers
 with 100,000 tokens and more (Llama 3, Qwen, DeepSeek, Gemini, Mistral's later ones) stay within about 1.2 of o200k on
@@ -14,17 +15,25 @@ English and code; those with 32,000, and Anthropic's up to 4.6, within about 1.3
 small vocabulary may take two tokens a character or more. No fixed factor covers that: give the model's own counter, or
 let the usage that it reports correct the counts.
 
-**Windows** are from the makers' pages up to May 2026: OpenAI's "Models", Anthropic's "Models overview", Google's
-"Gemini models". Where input has a limit of its own below the window (gpt-5: 272,000 of 400,000), that limit is given.
-Open models have none here: the server that runs them sets it. **Images, tools and sound** name their sources where they
-are counted, in `memci.tokens`. This module knows only names: it loads no vocabulary and asks no server.
+**Windows and prices** come from the package genai-prices, as it is installed: it is never asked to update itself over
+the network (`prices_source` says of which day its data are). Open models have no window here: the server that runs them
+sets it. **Caches** (lifetimes, least prefixes) are in no package: they are from the makers' pages up to November 2026.
+**Images, tools and sound** name their sources where they are counted, in `memci.tokens`.
 """
 
 import re
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
+from datetime import UTC, datetime
 from functools import lru_cache
+from importlib.metadata import version
+from typing import TYPE_CHECKING
 
 from .errors import InvalidSetting, brief
+
+if TYPE_CHECKING:
+    from decimal import Decimal
+
+    from genai_prices.types import ModelInfo, TieredPrices
 
 _O200K = re.compile(r"(?:chatgpt-4o|gpt-4o|gpt-4\.1|gpt-4\.5|gpt-5|o1|o3|o4)(?:$|[-:.@])")
 _CL100K = re.compile(
@@ -36,29 +45,26 @@ _EARLIER_ANTHROPIC = re.compile(
     r"claude-(?:instant|v?[123](?!\d)|(?:opus|sonnet|haiku)-4(?:$|[-.](?:[0-6](?!\d)|\d{6,})|[-@:](?:latest|\d{6,})))"
 )
 
-_BREAKPOINTS = re.compile(r"gpt-(?:5\.(?:[6-9]|[1-9]\d)|[6-9]|[1-9]\d)(?!\d)")
-_NO_CHAT = re.compile(r"audio|embedding|image|live|realtime|transcribe|tts|vision")
-"""models for something else than text, whose windows are smaller"""
+_BREAKPOINTS = re.compile(r"gpt-(?:5\.(?:[6-9]|[1-9]\d)|[6-9]|[12]\d)(?!\d)")  # Azure calls gpt-3.5 gpt-35
+_NO_CHAT = re.compile(r"audio|embedding|image|instruct|live|realtime|transcribe|tts|vision")
+"""models for something else than chats, whose windows are smaller"""
+_OPEN = re.compile(r"gpt-oss|gemma")
+_CLOSED = frozenset({"anthropic", "openai", "google", "x-ai"})
+"""makers that run their models themselves, so that a name has one window"""
+_MAKERS = ("anthropic", "openai", "google", "x-ai", "deepseek", "mistral", "moonshotai", "zhipuai", "minimax", "cohere")
+"""makers of models; others sell them too, at prices of their own"""
 _WINDOWS = (
-    (r"gpt-4\.1(?:$|[-:@])", 1_047_576),
-    (r"(?:gpt-4o|chatgpt-4o|gpt-4\.5|gpt-4-turbo|gpt-4-1106|gpt-4-0125)(?:$|[-:@])", 128_000),
-    (r"gpt-4-32k", 32_768),
-    (r"gpt-4(?:$|[:@]|-0314|-0613)", 8_192),
-    (r"gpt-3\.5-turbo-(?:instruct|0301|0613)", 4_096),
-    (r"gpt-3\.5-turbo(?:$|[-:@])", 16_385),
     (r"gpt-5(?:\.\d)?-(?:chat|codex-spark)", 128_000),
-    (r"gpt-5\.4(?:$|[:@]|-pro|-\d)", 922_000),
-    (r"gpt-5(?:\.[1-4])?(?:$|[-:@])", 272_000),
-    (r"o1-(?:mini|preview)", 128_000),
-    (r"(?:o1|o3|o4-mini|codex-mini)(?:$|[-:@])", 200_000),
-    (r".*claude-(?:instant|v?1|v?2(?!\.1))", 100_000),
-    (r".*claude-(?:opus|sonnet)-4[-.][67](?!\d)", 1_000_000),
-    (r".*claude-", 200_000),
-    (r".*gemini-1\.0", 30_720),
-    (r".*gemini-1\.5-pro", 2_097_152),
-    (r".*gemini-(?:1\.5|2|3)", 1_048_576),
+    (r"claude-(?:instant|v?1|v?2(?!\.1))", 100_000),
+    (r"claude-[a-z]+-(?:[4-9]|\d\d)", 200_000),
+    (r"gemini-(?:2\.5|3)", 1_048_576),
 )
-"""The first pattern that a name begins with decides."""
+"""For names that genai-prices leaves without a window, or has too large. The first pattern that fits decides."""
+_LONGEST_ANSWER = 128_000
+"""What OpenAI's models from gpt-5 on keep free of their window for the answer: their input is limited to the rest."""
+_RELEASED, _DAY = "0.2.3", datetime(2026, 11, 10, 12, tzinfo=UTC)
+"""A release of genai-prices, and a day on which it was out. Its data have no date of their own. Of prices that change
+with the day or the hour, those of this noon hold: a context renders the same whenever it is opened."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,37 +134,78 @@ class CachePricing:
     """seconds after a request, from which on its prefix is not cached any more"""
     input: float | None = None
     """money for a million input tokens that are not cached; None: `Context.report` names no money"""
+    steps: tuple[tuple[int, float], ...] = ()
+    """(tokens, factor), ascending: a request of more tokens costs so many times as much"""
 
     def __post_init__(self) -> None:
-        numbers = {each.name: getattr(self, each.name) for each in fields(self)}
+        numbers = {each.name: getattr(self, each.name) for each in fields(self) if each.name != "steps"}
         for name, value in numbers.items():
             whole = name in {"minimum", "granularity"}
             fits = type(value) is int if whole else isinstance(value, int | float) and type(value) is not bool
             if not (fits and 0 <= value < _MOST) and not (name == "input" and value is None):
                 wanted = "tokens, a whole number from 0" if whole else "a number from 0"
                 raise InvalidSetting(f"pricing.{name}", f"expected {wanted}, got {brief(value)}")
+        try:
+            steps = tuple((int(above), float(factor)) for above, factor in self.steps)
+        except (TypeError, ValueError):
+            raise InvalidSetting("pricing.steps", f"expected pairs of numbers, got {brief(self.steps)}") from None
+        object.__setattr__(self, "steps", steps)  # JSON has lists
+
+    def factor(self, total: int) -> float:
+        """Return how many times as much as usual each token of a request of *total* tokens costs."""
+        return next((factor for above, factor in reversed(self.steps) if total > above), 1.0)
 
 
 _MOST = 10**9
-_PRICINGS = (
-    (r".*claude-(?:opus-4[-.][5-9]|haiku-4[-.][5-9])", CachePricing(minimum=4_096)),
-    (r".*claude-(?:sonnet-4[-.][6-9]|3[-.]haiku|3[-.]5[-.]haiku|haiku-3)", CachePricing(minimum=2_048)),
-    (r".*claude", CachePricing()),
-    (r"gpt-5\.(?:[6-9]|\d\d)", CachePricing(granularity=128, lifetime=1_800.0)),
-    (r"gpt-5", CachePricing(write=1.0, granularity=128)),
-    (r"(?:gpt-4\.1|o3|o4)", CachePricing(read=0.25, write=1.0, granularity=128)),
-    (r"(?:gpt-|chatgpt-|o1)", CachePricing(read=0.5, write=1.0, granularity=128)),
-    (r".*gemini-(?:2\.5-pro|3)", CachePricing(write=1.0, minimum=4_096)),
-    (r".*gemini", CachePricing(write=1.0)),
+_CACHES = (
+    (r"claude-(?:opus-4[-.][5-7]|haiku-4[-.][5-9])", CachePricing(minimum=4_096)),
+    (r"claude-(?:sonnet-4[-.][6-9]|3[-.]haiku|3[-.]5[-.]haiku|haiku-3)", CachePricing(minimum=2_048)),
+    (r"claude-opus-5", CachePricing(minimum=512)),
+    (r"claude", CachePricing()),
+    (_BREAKPOINTS.pattern, CachePricing(granularity=128, lifetime=1_800.0)),
+    (r"gpt-|chatgpt-|codex-|o[1-9]", CachePricing(write=1.0, granularity=128)),
+    (r"gemini-(?:2\.5-pro|[3-9])", CachePricing(write=1.0, minimum=4_096)),
+    (r"gemini", CachePricing(write=1.0)),
     (r".*deepseek", CachePricing(write=1.0, minimum=64, granularity=64, lifetime=3_600.0)),
 )
-"""The first pattern that a name begins with decides. From the makers' pages on prompt and context caching."""
+"""How long caches live, their least prefixes, and the steps in which they grow: from the makers' pages on prompt and
+context caching, November 2026. The first pattern that a name begins with decides. The prices are for models that
+genai-prices does not know."""
 
 
 def pricing_of(model: str | None) -> CachePricing:
-    """Return what the prompt cache of *model* costs; of one that is not known, what most cost at most."""
-    name = plain_name(model) if model is not None else ""
-    return next((pricing for pattern, pricing in _PRICINGS if re.match(pattern, name)), CachePricing())
+    """Return what the prompt cache of *model* costs; of one that is not known, what most cost at most.
+
+    >>> pricing_of("gpt-6-sol").steps, pricing_of("my-model") == CachePricing()
+    (((272000, 2.0),), True)
+    """
+    if model is None:
+        return CachePricing()
+    name = _base_name(model)
+    pricing = next((each for pattern, each in _CACHES if re.match(pattern, name)), CachePricing())
+    maker, info = _found(name)
+    if info is None:
+        return pricing
+    prices = info.get_prices(_DAY)
+    base = _share(prices.input_mtok, 1.0)
+    if prices.input_mtok is None or not base:
+        return pricing
+    read, write = prices.cache_read_mtok, prices.cache_write_mtok
+    if read is not None or (maker in _CLOSED and not _OPEN.match(name)):  # such a model without a price has no cache
+        pricing = replace(pricing, read=_share(read, base), write=_share(write, base))
+    steps = tuple((tier.start, float(tier.price) / base) for tier in getattr(prices.input_mtok, "tiers", ()))
+    return replace(pricing, input=base, steps=steps)
+
+
+def _share(price: "Decimal | TieredPrices | None", base: float) -> float:
+    """Return what part of *base* a *price* is in front of its first step; without one it is all of it."""
+    return 1.0 if price is None else round(float(getattr(price, "base", price)) / base, 6)  # type: ignore[arg-type]
+
+
+def prices_source() -> str:
+    """Return where windows and prices come from, and of which day they are."""
+    installed = version("genai-prices")
+    return f"genai-prices {installed}, {'of' if installed == _RELEASED else 'later than'} {_DAY:%Y-%m-%d}"
 
 
 _TOOLS_PROMPTS = (
@@ -187,8 +234,6 @@ class ModelFacts:
     """how much of that count it is: 100, or more on the safe side"""
     exact: bool
     """whether the count is that of the model itself"""
-    window: int | None
-    """tokens that a request and its reply may have together; None: not known"""
     images: ImageRule
     typed_tools: int | None
     """tokens for each function where functions are written out as types (OpenAI); None: the model reads them as JSON"""
@@ -210,11 +255,11 @@ def plain_name(model: str) -> str:
 
 @lru_cache(maxsize=256)
 def facts_of(model: str | None) -> ModelFacts:
-    """Return what is known of *model*; None counts as gpt-4o, with a window that is not known.
+    """Return how text, images, tools and sound are counted for *model*; None counts as gpt-4o.
 
     >>> facts = facts_of("gpt-4o")
-    >>> facts.vocabulary, facts.exact, facts.window
-    ('o200k_base', True, 128000)
+    >>> facts.vocabulary, facts.exact, facts.images
+    ('o200k_base', True, TiledImages(base=85, per_tile=170))
     """
     name = plain_name(model) if model is not None else ""
     vocabulary, percent, exact = _vocabulary(name) if model is not None else ("o200k_base", 100, True)
@@ -223,7 +268,6 @@ def facts_of(model: str | None) -> ModelFacts:
         vocabulary,
         percent,
         exact,
-        window=known_window(model),
         images=_images(name),
         typed_tools=(10 if vocabulary == "cl100k_base" else 7) if openai else None,
         tools_prompt=0 if openai else next(tokens for pattern, tokens in _TOOLS_PROMPTS if re.match(pattern, name)),
@@ -243,16 +287,41 @@ def reads_breakpoints(model: str | None) -> bool:
 def known_window(model: str | None) -> int | None:
     """Return how many tokens a request to *model* and its reply may have together, None if that is not known.
 
-    A fine-tuned model has the window of its base. A model that is newer than this table has none, but for
-    Anthropic's: each since 2.1 has 200,000 at least.
+    A fine-tuned model has the window of its base. Where the input has a limit of its own below the window (gpt-5:
+    272,000 of 400,000), it is that limit. Of Anthropic's, each that is newer than the data has 200,000 at least.
 
     >>> known_window("openai/gpt-4.1-mini"), known_window("gpt-5"), known_window("llama-3.1-70b")
-    (1047576, 272000, None)
+    (1000000, 272000, None)
     """
-    name = plain_name(model) if model is not None else ""
-    if _NO_CHAT.search(name):
+    name = _base_name(model) if model is not None else ""
+    if _NO_CHAT.search(name) or _OPEN.match(name):
         return None
-    return next((window for pattern, window in _WINDOWS if re.match(pattern, name)), None)
+    own = next((window for pattern, window in _WINDOWS if re.match(pattern, name)), None)
+    maker, info = _found(name) if name else ("", None)
+    window = info.context_window if info is not None and maker in _CLOSED else None
+    if window is None:
+        return own
+    if maker == "openai" and re.match(r"gpt-(?:[5-9]|[12]\d)(?!\d)", name):
+        window = max(_LONGEST_ANSWER, window - _LONGEST_ANSWER)
+    return min(window, own) if own is not None and own < 200_000 else window
+
+
+def _base_name(model: str) -> str:
+    """Return the name of *model* as prices are listed: without its maker's, its region's and its variant's name."""
+    name = plain_name(model).partition(":")[0]
+    return name[name.find("claude") :] if "claude" in name else name
+
+
+@lru_cache(maxsize=256)
+def _found(name: str) -> "tuple[str, ModelInfo | None]":
+    """Return who makes the model *name*, and what genai-prices knows of it. The first call takes 0.1 s."""
+    from genai_prices.data import providers
+
+    by_name = {each.id: each for each in providers}
+    for maker in _MAKERS:
+        if maker in by_name and (info := by_name[maker].find_model(name)) is not None:
+            return maker, info
+    return "", None
 
 
 def _vocabulary(name: str) -> tuple[str, int, bool]:

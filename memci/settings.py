@@ -156,7 +156,7 @@ def settings(given: dict[str, object], stored: str | None) -> tuple[Settings, di
         before = {key: value for key, value in before.items() if key in _KEPT}
     chosen = before | given
     model = chosen.get("model")
-    window = chosen.get("window", known_window(model) if isinstance(model, str) else None)
+    window = chosen["window"] if "window" in chosen else known_window(model) if isinstance(model, str) else None
     if window is None:
         raise InvalidSetting("window", "a new context needs its window: the model's context length in tokens")
     try:
@@ -173,7 +173,8 @@ def _filled(chosen: dict[str, object]) -> Settings:
     preset = dict(PRESETS[base.preset])
     model, pricing = chosen.get("model"), chosen.get("pricing")
     follows: dict[str, object] = {"reply": min(4_096, window // 8), "instruction_tokens": min(600, window // 20)}
-    follows["pricing"] = pricing_of(model if isinstance(model, str) else None)
+    if pricing is None:
+        follows["pricing"] = pricing_of(model if isinstance(model, str) else None)
     if isinstance(pricing, dict):
         try:
             chosen = {**chosen, "pricing": CachePricing(**pricing)}

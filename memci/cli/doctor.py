@@ -23,6 +23,7 @@ from typer import Argument, Option
 
 from .. import __version__
 from ..errors import CorruptRecord, InvalidSetting, KeyMissing, MemciError
+from ..model_catalog import prices_source
 from ..rows import Ticket
 from ..storage.filesystem.store import DATABASE, MARK
 from ..storage.locks import holder, living
@@ -91,6 +92,7 @@ def _machine() -> Iterator[Finding]:
     yield _library(apsw.sqlite_lib_version())
     for name in _PACKAGES:
         yield Finding(name, "ok", metadata.version(name))
+    yield Finding("prices", "ok", prices_source())
 
 
 def _settings() -> Iterator[Finding]:

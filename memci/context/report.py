@@ -11,6 +11,7 @@ from typing import NamedTuple
 from ..chapters.chapter import Entry
 from ..formats.usage import CallsCost
 from ..memory.backend import Work
+from ..model_catalog import prices_source, pricing_of
 from ..segments.cache_policy import CacheUse, Levels
 from ..text.notebook import table
 from ..tokens import REQUEST_TOKENS
@@ -115,6 +116,9 @@ def report(window: Window, meter: CacheMeter, work: Work | None = None, set_asid
         warnings.append(f"{clipped} messages stand clipped in the window: each names the call that reads all of it")
     if not window.count.exact:
         warnings.append(f"tokens are counted as {window.count.name}, which is not the model's own vocabulary")
+    model, pricing = window.settings.model, window.settings.pricing
+    if model is not None and pricing.input is None and pricing == pricing_of(model):
+        warnings.append(f"{prices_source()} has no prices of {model!r:.60}: give them as Policy.pricing")
     latest = sorted(state.ratios)[len(state.ratios) // 2] if state.ratios else 1.0
     if latest > RATIO_CEILING:
         warnings.append(f"the provider reports {latest:.2f} times the tokens counted: were all tools passed to render?")

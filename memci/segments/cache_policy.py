@@ -96,7 +96,8 @@ def cost(pricing: CachePricing, cached: int, total: int) -> float:
     cached -= cached % max(1, pricing.granularity)
     if cached < pricing.minimum:
         cached = 0
-    return pricing.read * cached + (pricing.write if total >= pricing.minimum else 1.0) * (total - cached)
+    new = (pricing.write if total >= pricing.minimum else 1.0) * (total - cached)
+    return pricing.factor(total) * (pricing.read * cached + new)
 
 
 def levels(

@@ -16,8 +16,6 @@ from ..storage import Storage
 from .backend import Forgotten, Scope
 from .owner import Owner, owner_of
 from .repository.home import tables_of
-from .repository.items import dumped
-from .repository.job_queue import savers
 from .repository.passages import DAY, NOTE, STRATEGY, TALK, TOPIC, TRAITS
 from .retrieval import knowledge
 from .tiers import episodes, facts
@@ -40,9 +38,9 @@ def quarantine(owner: Owner, context: str, index: int) -> Forgotten:
             owner.pages.detach(page)
             owner.pages.quarantine(page)
             _bare(owner, [page], (NOTE, TOPIC, DAY, TALK, STRATEGY, TRAITS))
-        for item, _ in derived:
+        for item in derived:
             _rebuild(owner, item)
-        owner.jobs.forget(context, (index,))
+        owner.items.drop(_savings(owner, context, (index,)))
         owner.outdate()
     return Forgotten(0, len(derived), scrubbed=owner.store.scrub())
 
@@ -55,7 +53,7 @@ def forget_everywhere(storage: Storage, gone: Mapping[str, Collection[int] | Non
     """
     with closing(tables_of(storage)) as store:
         for context, pages in gone.items():
-            for name in dict.fromkeys([*store.owner_names(context), *savers(store, context)]):
+            for name in store.owner_names(context):
                 with store.lock:
                     owner = owner_of(store, name)
                     try:
@@ -86,9 +84,7 @@ def forget(owner: Owner, scope: Scope) -> Forgotten:
         owner.refresh()
     context, indexes = scope.context, scope.pages
     if not owner.nr or (
-        indexes is not None
-        and not owner.pages.ids(context, indexes)
-        and not any(each.context == context and each.index in indexes for each in owner.jobs.savings())
+        indexes is not None and not owner.pages.ids(context, indexes) and not _savings(owner, context, indexes)
     ):
         return Forgotten()
     with owner.store.change() if whole else owner.change():
@@ -99,13 +95,15 @@ def forget(owner: Owner, scope: Scope) -> Forgotten:
             owner.pages.remove(page)
         if indexes is not None:
             owner.pages.recount(context)
-        for item, _ in derived:
+        for item in derived:
             _rebuild(owner, item)
-        owner.jobs.forget(context, indexes)
         if indexes is None:
             owner.pages.forget_context(context)
         owner.store.purge()
-        if not whole:
+        if whole:
+            owner.jobs.clear()
+        else:
+            owner.items.drop(_savings(owner, context, indexes))
             owner.disorder()
             owner.outdate()
     if whole:
@@ -113,6 +111,15 @@ def forget(owner: Owner, scope: Scope) -> Forgotten:
     facts.forget_texts()
     knowledge.forget_texts()
     return Forgotten(len(pages), len(derived), scrubbed=False)
+
+
+def _savings(owner: Owner, context: str | None, indexes: Collection[int] | None) -> list[int]:
+    """Return the facts that wait for pages of a context, with *indexes* if given."""
+    return [
+        id_
+        for id_, each in owner.tiers.savings.items()
+        if each.context == context and (indexes is None or each.index in indexes)
+    ]
 
 
 def _bare(owner: Owner, pages: Collection[int], kinds: Collection[int]) -> None:
@@ -132,16 +139,16 @@ def _rebuild(owner: Owner, item: int) -> None:
     episode, chain = tiers.episodes.get(item), tiers.chains.get(item)
     if left and episode is not None:
         rebuilt = episodes.retold(episode, [(each.title, each.keywords, each.vector) for each in left])
-        owner.items.put("episode", dumped(rebuilt, without=["embedding"]), id=item, vector=rebuilt.embedding)
+        owner.items.put(rebuilt, id=item)
     elif left and chain is not None:
         summary = ChainSummary()
         for each in left:
             summary = summary.updated(each.title)
-        owner.items.put("chain", dumped(summary), id=item)
+        owner.items.put(summary, id=item)
     else:  # what else it came from is analysed again
         if item == tiers.profile_id:  # the counters hold nothing that was said
             bare = Profile(turns=tiers.profile.turns, last_turn=tiers.profile.last_turn)
-            owner.items.put("profile", dumped(bare), id=item)
+            owner.items.put(bare, id=item)
         else:
             owner.items.drop([item])
         owner.pages.unmark(each.id for each in left)

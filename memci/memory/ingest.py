@@ -33,7 +33,7 @@ def observe(session: Session, page: PageRecord, *, admits: bool = False) -> None
         enters = admits and known.tier == OBSERVED and not known.marks & QUARANTINED
         if enters or (not page.open and owner.pages.acknowledged(page.context) < page.index):
             with owner.change():
-                owner.pages.acknowledge(page)
+                owner.pages.acknowledge(page.context, page.index - page.open)
                 if enters:
                     owner.pages.enqueue([known.id])
         return

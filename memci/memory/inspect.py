@@ -177,9 +177,9 @@ def counts(memory: TieredMemory) -> Counts:
         tiers, owner = session.tiers(), session.owner
         pages = owner.pages.tier_counts()
         kinds: list[Sized] = [tiers.episodes, tiers.chains, tiers.user, tiers.assistant, tiers.events, tiers.days]
-        kinds += [tiers.graph, owner.items.bodies("relation")]
-        in_tiers = [pages.get(tier, 0) for tier in (OBSERVED, SHORT, MID, EVICTED)]
-        return Counts(*in_tiers, *[len(kind) for kind in kinds])
+        counts = [pages.get(tier, 0) for tier in (OBSERVED, SHORT, MID, EVICTED)]
+        counts += [*map(len, [*kinds, tiers.graph]), owner.items.count("relation")]
+        return Counts(*counts)
 
 
 def owners(storage: Storage) -> list[str]:

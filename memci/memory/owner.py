@@ -13,12 +13,13 @@ module knows nothing of what the steps do.
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Sized
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from typing import Any
 
 from ..errors import CorruptRecord
 from ..storage import Storage
 from .backend import PageKey, PageRecord
-from .repository.items import ItemTable, dumped, loaded, unpacked, validated
+from .repository.items import Item, ItemTable
 from .repository.job_queue import JobQueue
 from .repository.owner_cache import size_of
 from .repository.page_source import raw_pages
@@ -33,9 +34,8 @@ from .retrieval.ranking import Weights
 from .retrieval.vectors import VectorIndex
 from .tiers.episodes import Episode
 from .tiers.events import DailySummary, LifeEvent
-from .tiers.facts import Knowledge, Known
+from .tiers.facts import Knowledge, Known, Saving
 from .tiers.graph import Graph, Relation
-from .tiers.heat import Warmth
 from .tiers.profile import Profile
 from .tiers.rules import Rules
 from .tiers.topics import ChainSummary
@@ -67,6 +67,8 @@ class Tiers:
     chains: dict[int, ChainSummary] = field(default_factory=dict)
     user: Knowledge = field(default_factory=Knowledge)
     assistant: Knowledge = field(default_factory=Knowledge)
+    savings: dict[int, Saving] = field(default_factory=dict)
+    """facts that wait for their pages"""
     profile: Profile = field(default_factory=Profile)
     profile_id: int | None = None
     graph: Graph = field(default_factory=Graph)
@@ -86,20 +88,37 @@ class Tiers:
         self.user.retrieved(visit.facts, visit.at)
         self.assistant.retrieved(visit.facts, visit.at)
 
-    def keep(self, id: int, episode: Episode | None) -> None:  # noqa: A002 -- the episode's
-        """Replace an episode, None if it is gone."""
-        if episode is None:
-            self.episodes.pop(id, None)
-            if self.vectors is not None:
-                self.vectors.remove([id])
-            return
-        self.episodes[id] = episode
-        vector = episode.embedding
-        if vector is None:
-            return
-        if self.vectors is None or self.vectors.dimension != len(vector):
-            self.vectors = VectorIndex(len(vector))
-        self.vectors.add([id], vector[None, :])
+    def keep(self, id: int, value: Item) -> None:  # noqa: A002 -- of the item
+        """Take in an item, in place of the one with this *id*."""
+        match value:
+            case Episode():
+                self.episodes[id] = value
+                if (vector := value.embedding) is not None:
+                    if self.vectors is None or self.vectors.dimension != len(vector):
+                        self.vectors = VectorIndex(len(vector))
+                    self.vectors.add([id], vector[None, :])
+            case ChainSummary():
+                self.chains[id] = value
+            case Known():
+                self.knows(value.about).facts[id] = value
+            case Saving():
+                self.savings[id] = value
+            case Relation():
+                self.graph.merge([value])
+            case Profile():
+                self.profile, self.profile_id = value, id
+            case LifeEvent():
+                self.events[id] = value
+            case DailySummary():
+                self.days[value.date] = id, value
+
+    def drop(self, id: int) -> None:  # noqa: A002 -- of the item
+        """Take out an episode, a fact, or one that waits."""
+        if self.episodes.pop(id, None) is not None and self.vectors is not None:
+            self.vectors.remove([id])
+        for known in (self.user, self.assistant):
+            known.facts.pop(id, None)
+        self.savings.pop(id, None)
 
     @property
     def portrait(self) -> str:
@@ -241,6 +260,18 @@ class Owner(OwnerKey):
             with self.change():
                 pass
 
+    def keep(self, value: Item, *, id: int | None = None, pages: Iterable[int] = ()) -> int:  # noqa: A002 -- the item's
+        """Store an item within a change, in place of the one with *id*, and return its id; *pages* are evidence."""
+        id = self.items.put(value, id=id, pages=pages)  # noqa: A001
+        self.tiers.keep(id, value)
+        return id
+
+    def drop(self, ids: Iterable[int]) -> None:
+        """Remove items within a change (`Tiers.drop`)."""
+        for each in ids:
+            self.items.drop([each])
+            self.tiers.drop(each)
+
     def add_passages(self, fresh: Fresh) -> None:
         """Add passages that were stored in this change to the index, once it is committed."""
         self._fresh = fresh
@@ -278,14 +309,9 @@ class Owner(OwnerKey):
         self._rewrite_visited()
 
     def _rewrite_visited(self) -> None:
-        episodes, told = self.tiers.episodes, (self.tiers.user.facts, self.tiers.assistant.facts)
-        visited = {key for each in self.visits for key in each.episodes} & episodes.keys()
-        rows = [("episode", dumped(episodes[key], without=["embedding"]), key) for key in sorted(visited)]
-        asked = {key for each in self.visits for key in each.facts}
-        rows += [
-            ("fact", dumped(known[key], without=["vector"]), key) for known in told for key in asked & known.keys()
-        ]
-        if rows:
+        visited = {key for each in self.visits for key in (*each.episodes, *each.facts)}
+        known: list[dict[int, Any]] = [self.tiers.episodes, self.tiers.user.facts, self.tiers.assistant.facts]
+        if rows := [(key, items[key]) for items in known for key in sorted(visited & items.keys())]:
             self.items.rewrite(rows)
 
     def _committed(self) -> None:
@@ -306,38 +332,15 @@ class Owner(OwnerKey):
         self.passage_vectors = None
 
     def _read(self) -> None:
+        self.tiers = Tiers()
         try:
-            self._read_items()
+            for id_, value in self.items.all():
+                self.tiers.keep(id_, value)
         except (ValueError, TypeError, LookupError) as error:
             what = f"a row of the memory of {self.name!r:.60} is not what was written"
             raise CorruptRecord("", 0, f"{what}: memci consolidate --rebuild makes the memory again") from error
-
-    def _read_items(self) -> None:
-        tiers = self.tiers = Tiers()
-        facts: dict[str, dict[int, Known]] = {"user": {}, "assistant": {}}
-        told: list[Relation] = []
-        for id_, kind, body, vector in self.items.all():
-            if kind == "episode":
-                episode = loaded(Episode, body, embedding=unpacked(vector))
-                tiers.keep(id_, replace(episode, warmth=Warmth(**episode.warmth)))  # type: ignore[arg-type]
-            elif kind == "chain":
-                tiers.chains[id_] = loaded(ChainSummary, body)
-            elif kind == "fact":
-                known = loaded(Known, body, vector=unpacked(vector))
-                facts[known.about][id_] = known
-            elif kind == "relation":
-                told.append(loaded(Relation, body))
-            elif kind == "profile":
-                tiers.profile, tiers.profile_id = validated(Profile, body), id_
-            elif kind == "event":
-                tiers.events[id_] = loaded(LifeEvent, body)
-            elif kind == "day":
-                day = validated(DailySummary, body)
-                tiers.days[day.date] = id_, day
-        tiers.user, tiers.assistant = Knowledge(facts["user"]), Knowledge(facts["assistant"])
-        tiers.graph = Graph(told)
         for each in self.visits:
-            tiers.visit(each)
+            self.tiers.visit(each)
 
 
 @dataclass(slots=True)

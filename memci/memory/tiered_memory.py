@@ -27,13 +27,12 @@ from .consolidation.fact_extraction import keep_profile
 from .forgetting import forget, quarantine
 from .ingest import observe
 from .owner import Session
-from .repository import job_queue
 from .repository.home import tables_of
-from .repository.job_queue import Saving
+from .repository.job_queue import MOST
 from .retrieval.embedders import Embedder
 from .retrieval.hash_embedder import HashEmbedder
 from .retrieval.retrieve import RetrievalRequest, recollect
-from .tiers.facts import LONGEST, About
+from .tiers.facts import LONGEST, About, Saving
 from .tiers.rules import Rules
 
 _LOG = logging.getLogger(__name__)
@@ -185,7 +184,8 @@ class TieredMemory:
         with self.session.store.lock:
             owner = self.session.owner
             owner.refresh()
-            return replace(owner.jobs.counts(), spent=owner.usage.total())
+            counts = owner.jobs.counts()
+            return replace(counts, waiting=counts.waiting + len(owner.tiers.savings), spent=owner.usage.total())
 
     def learn(self, text: str, *, context: str, index: int, about: About = "user", at: float | None = None) -> None:
         """Keep *text* as a fact that somebody asked to be kept. It is known once its page is.
@@ -205,10 +205,12 @@ class TieredMemory:
             raise InvalidSetting("text", f"expected a sentence, got {brief(text)}")
         if about not in ("user", "assistant"):
             raise InvalidSetting("about", f'"user" or "assistant", not {brief(about)}')
-        saving = Saving(0, context, index, one_line(text, LONGEST), about, at)
-        with self.session.store.lock, self.session.owner.change():
-            if not self.session.owner.jobs.save(saving):
-                raise LimitExceeded("facts that wait for their pages", job_queue.MOST + 1, job_queue.MOST)
+        owner = self.session.owner
+        with self.session.store.lock, owner.change():
+            if len(owner.tiers.savings) >= MOST:
+                raise LimitExceeded("facts that wait for their pages", MOST + 1, MOST)
+            owner.pages.acknowledge(context, 0)  # an erasure of the context finds the owner
+            owner.keep(Saving(one_line(text, LONGEST), about, context, index, at))
 
     def quarantine(self, context: str, index: int) -> Forgotten:
         """Remove all that was derived from a page that is not to be trusted, and derive nothing from it again.

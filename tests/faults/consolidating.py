@@ -117,7 +117,7 @@ def state(storage: Storage) -> tuple[str, list[str]]:
         told = {kind: sorted(_timeless(each) for each in items(memory, kind).values()) for kind in DERIVED}
         pages = rows(
             memory,
-            "SELECT context, page, tier, analyzed, summary, keywords, episode IS NULL FROM memory_page ORDER BY id",
+            "SELECT context, page, tier, marks, title, keywords, episode IS NULL FROM memory_page ORDER BY id",
         )
         evidence = rows(
             memory,

@@ -63,8 +63,7 @@ def prompted(talk: Talk, folder: Path) -> dict[str, str]:
 
 def soon(rules):
     """Return *rules* by which pages go all roads early."""
-    batch = "batch" if hasattr(rules, "batch") else "handover"
-    return dataclasses.replace(rules, **{"capacity": 3, batch: 2, "promoted": 1.0, "accesses": 1})
+    return dataclasses.replace(rules, capacity=3, batch=2, promoted=1.0, accesses=1)
 
 
 def least(schema: dict, known: dict):

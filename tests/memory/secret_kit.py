@@ -13,7 +13,7 @@ WIDE = Rules(capacity=4, batch=2, promoted=1.0, accesses=1, threshold=0.2)
 def derived(memory, word):
     """Return where *word* stands in what was derived."""
     found = rows(memory, "SELECT kind, body FROM memory_item UNION ALL SELECT 'job ' || kind, body FROM memory_job")
-    found += rows(memory, "SELECT 'page', summary || keywords FROM memory_page")
+    found += rows(memory, "SELECT 'page', title || keywords FROM memory_page")
     return sorted({kind for kind, body in found if word in body.casefold()})
 
 

@@ -131,7 +131,7 @@ def test_key_of_a_memory_is_rotated_with_its_next_change(inner):
     assert [rotate(both), rotate(both)] == [3, 0]
     rotated = TieredMemory(EncryptedStorage(inner, new), owner="ada")
     assert saying(rotated, "zeppelin") == [("of ada", 2)]
-    assert [each.text for each in rotated.session.owner.jobs.savings()] == [
+    assert [each.text for each in rotated.session.tiers().savings.values()] == [
         "The secret is quokka.",
         "The violin is old.",
     ]
@@ -172,7 +172,7 @@ def test_row_of_a_memory_that_was_changed_is_corrupt():
         assert not memory.search("zeppelin").pages
 
 
-@pytest.mark.parametrize("place", ["item.body", "page.summary", "page.keywords", "vector.vector"])
+@pytest.mark.parametrize("place", ["item.body", "page.title", "page.keywords", "vector.vector"])
 def test_row_of_a_memory_in_the_place_of_another_is_corrupt(place):
     """What stands in another row of the same owner, of the same kind, is refused, too."""
     memory = remembering(EncryptedStorage(EphemeralStorage(), KEY), "ada", "quokkaone", "zeppelin", "ferris", "violin")

@@ -120,7 +120,7 @@ def test_handed_over_page_has_the_title_of_its_note(storage):
         memory.run_job()
     drained(memory)
 
-    found = rows(memory, "SELECT page, summary, chain FROM memory_page WHERE tier = 2 ORDER BY id")
+    found = rows(memory, "SELECT page, title, chain FROM memory_page WHERE tier = 2 ORDER BY id")
     assert [row[:2] for row in found] == [(1, "About wombat alone"), (2, "About tiger alone")]
     assert found[0][2] == found[1][2], "the model said that it goes on, where no word does"
 
@@ -133,7 +133,7 @@ def test_page_that_is_described_late_has_its_note_all_the_same(storage):
 
     drained(memory)
 
-    titles = [row[0] for row in rows(memory, "SELECT summary FROM memory_page WHERE tier = 2")]
+    titles = [row[0] for row in rows(memory, "SELECT title FROM memory_page WHERE tier = 2")]
     assert titles
     assert all(title.startswith("About topic") for title in titles)
 
@@ -168,11 +168,11 @@ def test_step_that_always_fails_is_set_aside(storage, step, error):
 
     check(memory)
     kinds = {row[0] for row in rows(memory, "SELECT kind FROM memory_job WHERE due IS NULL")}
-    assert kinds <= {{"topics": "handover"}.get(step, step)}
+    assert kinds <= {step}
     assert waiting(memory) == []
     assert steps(chat).count(step) % 5 == 0
     assert list(tiers(memory).values()).count("short") < SMALL.capacity
-    assert rows(memory, "SELECT count(*) FROM memory_page WHERE tier = 2 AND analyzed & 1 = 0") == [(0,)]
+    assert rows(memory, "SELECT count(*) FROM memory_page WHERE tier = 2 AND marks & 1 = 0") == [(0,)]
     assert items(memory, "event" if step != "page" else "day")
     errors = rows(memory, "SELECT error FROM memory_job WHERE due IS NULL")
     assert {each for (each,) in errors} <= {type(error).__name__}
@@ -225,7 +225,7 @@ KINDS = ("note", "episode", "chain", "fact", "profile", "event", "day", "relatio
 def state(memory):
     """Return all that a memory knows, without ids and what it cost."""
     found = {kind: sorted(map(str, items(memory, kind).values())) for kind in KINDS}
-    return found, rows(memory, "SELECT page, tier, analyzed, summary, keywords FROM memory_page ORDER BY id")
+    return found, rows(memory, "SELECT page, tier, marks, title, keywords FROM memory_page ORDER BY id")
 
 
 def test_job_that_is_done_twice_changes_nothing_the_second_time(storage):
@@ -261,7 +261,7 @@ def test_job_that_ends_its_process_is_done_without_the_model(storage):
     memory, chat = modelled(storage, clock=clock)
     tell(memory, *(page(index) for index in range(1, 5)))
     with memory.session.store.change() as connection:
-        connection.execute("UPDATE memory_job SET tries = 5 WHERE kind = 'handover'")
+        connection.execute("UPDATE memory_job SET tries = 5 WHERE kind = 'topics'")
         connection.execute("UPDATE memory_job SET tries = 6 WHERE kind = 'page' AND subject = 1")
 
     drained(memory, clock)
@@ -297,7 +297,7 @@ def test_step_that_can_be_done_in_no_form_is_let_be(storage, monkeypatch):
     assert asked == 5
     assert steps(chat).count("analysis") == 5
     assert rows(memory, "SELECT kind, tries, error FROM memory_job") == [("analysis", 6, "RuntimeError")]
-    assert rows(memory, "SELECT count(*) FROM memory_page WHERE analyzed & 1") == [(0,)]
+    assert rows(memory, "SELECT count(*) FROM memory_page WHERE marks & 1") == [(0,)]
     assert len(memory.summaries("alice", range(1, 8))) == 7
 
 

@@ -190,7 +190,7 @@ def test_what_is_to_be_remembered_goes_with_its_page(storage, tells):
     memory.erase(Scope("alice", (2,)))
     memory.erase(Scope("alice", (1,)))
     assert learned(memory) == set()
-    assert derived(memory, SECRET) == ["job save"]
+    assert derived(memory, SECRET) == ["saving"]
     keeping(storage)(page(1, context="bob"))
     erase(storage, context="bob")
 
@@ -202,7 +202,7 @@ def test_what_is_to_be_remembered_goes_with_its_page(storage, tells):
 
 def test_what_is_to_be_remembered_is_checked(storage, monkeypatch):
     """A fact that says nothing is refused, and so is one more than can wait; a long one is cut to a line."""
-    monkeypatch.setattr("memci.memory.repository.job_queue.MOST", 2)
+    monkeypatch.setattr("memci.memory.tiered_memory.MOST", 2)
     memory, _ = modelled(storage)
 
     for text in ("", " …!", 7):

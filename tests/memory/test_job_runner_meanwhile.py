@@ -114,7 +114,7 @@ def test_profile_that_changes_under_way_is_not_overwritten(storage):
 
     facts = [fact["text"] for fact in items(memory, "fact").values()]
     assert len(facts) == len(set(facts))
-    assert rows(memory, "SELECT count(*) FROM memory_page WHERE tier = 2 AND analyzed & 1 = 0") == [(0,)]
+    assert rows(memory, "SELECT count(*) FROM memory_page WHERE tier = 2 AND marks & 1 = 0") == [(0,)]
     check(memory)
 
 

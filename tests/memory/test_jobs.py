@@ -6,17 +6,15 @@ from pathlib import Path
 
 import pytest
 from machine_kit import check, items
-from model_kit import Clock, closing_all, modelled, page, tell
+from model_kit import closing_all, modelled, page, tell
 
 from memci import EphemeralStorage, SQLiteStorage
-from memci.errors import SchemaTooNew, StorageReadOnly
+from memci.errors import SchemaTooNew
 from memci.memory import TieredMemory
 from memci.memory.backend import Work
-from memci.memory.inspect import overview
 from memci.memory.repository.home import tables_of
 from memci.memory.repository.job_queue import JobQueue
 from memci.memory.repository.store import OwnerKey
-from memci.storage import FilesystemStorage
 from memci.testing.memory.pages import saying
 from tests.memory.tables_suite import MemoryStoreConformance
 
@@ -51,11 +49,11 @@ def waiting(queue, *kinds):
 
 def test_jobs_are_claimed_in_order_and_each_once(store, queue):
     """The oldest job that is due is claimed first, and by nobody else while it is under way."""
-    waiting(queue, "page", "notice")
+    waiting(queue, "page", "events")
 
     claimed = [queue.claim(100.0) for _ in range(3)]
 
-    assert [each and each.kind for each in claimed] == ["page", "notice", None]
+    assert [each and each.kind for each in claimed] == ["page", "events", None]
     assert JobQueue(OwnerKey(store, "other", 8)).claim(100.0) is None
 
 
@@ -104,10 +102,10 @@ def test_job_that_is_finished_is_gone(store, queue):
 
 def test_same_job_waits_once(queue):
     """What is enqueued again, with nothing new about it, changes nothing."""
-    waiting(queue, "notice")
+    waiting(queue, "events")
     queue.claim(1.0)
 
-    waiting(queue, "notice")
+    waiting(queue, "events")
 
     assert queue.claim(2.0) is None
     assert queue.counts() == Work(waiting=1)
@@ -115,22 +113,22 @@ def test_same_job_waits_once(queue):
 
 def test_job_that_was_set_aside_is_taken_up_for_something_else(store, queue):
     """A job that was set aside is not due; enqueued again it is, unless it could not be done in any form."""
-    waiting(queue, "handover", "notice")
+    waiting(queue, "topics", "events")
     for undone in (False, True):
         job = queue.claim(1.0)
         with store.change():
             queue.set_aside(job, undone=undone)
     assert queue.counts() == Work(set_aside=2)
 
-    waiting(queue, "handover", "notice")
+    waiting(queue, "topics", "events")
 
-    assert queue.claim(2.0).kind == "handover"
+    assert queue.claim(2.0).kind == "topics"
     assert queue.claim(2.0) is None
 
 
 def test_model_that_is_away_holds_all_jobs_back(store, queue):
     """While the model is away no job of the owner is due, longer each time, and none of them counts as tried."""
-    waiting(queue, "page", "notice")
+    waiting(queue, "page", "events")
     now, pauses = 0.0, []
     for _ in range(3):
         job = queue.claim(now)
@@ -146,7 +144,7 @@ def test_model_that_is_away_holds_all_jobs_back(store, queue):
 
 def test_model_that_answers_again_holds_nothing_back(store, queue):
     """Once the model answered, jobs are due at once, and a later absence begins with a short wait."""
-    waiting(queue, "page", "notice")
+    waiting(queue, "page", "events")
     for now in (0.0, 30.0):
         with store.change():
             queue.hold(queue.claim(now), now)
@@ -185,62 +183,15 @@ def test_pages_beyond_the_bound_are_skipped(monkeypatch):
     assert saying(memory, "quokka05") == [("alice", 5)]
 
 
-def old_file(path, make):
-    """Make a file whose memory is of version 1, with a page that went all roads."""
-    with contextlib.closing(make(path)) as storage:
-        memory = TieredMemory(storage, owner="anna", clock=Clock())
-        tell(memory, page(1))
-        with memory.session.store.change() as connection:
-            connection.execute("UPDATE memory_page SET analyzed = 2")
-            for table in ("memory_job", "memory_queue", "memory_spent"):
-                connection.execute(f"DROP TABLE {table}")
-            connection.execute("UPDATE memory_schema SET version = 1")
-        memory.close()
-
-
-@pytest.mark.parametrize("make", [SQLiteStorage, FilesystemStorage])
-def test_file_of_version_1_is_brought_to_version_2(tmp_path, make):
-    """Tables are added to an old file when it is next written; what it holds stays, pages keep what they told."""
-    old_file(tmp_path / "agent", make)
-    with contextlib.closing(make(tmp_path / "agent")) as storage:
-        memory, chat = modelled(storage)
-        assert saying(memory, "quokka01") == [("alice", 1)]
-        assert memory.work().waiting == 0
-
-        tell(memory, page(2))
-        while memory.run_job():
-            pass
-
-        assert [each.step for each in chat.calls] == ["page"]
-        assert memory.session.store.read_rows("SELECT version FROM memory_schema") == [(2,)]
-        assert memory.session.store.read_rows("SELECT analyzed FROM memory_page ORDER BY id") == [(3,), (0,)]
-
-
-def test_file_of_version_1_can_be_read_and_is_not_touched(tmp_path):
-    """Who only reads an old file finds what is there, with no jobs, and changes no byte of it."""
-    path = tmp_path / "agent.db"
-    old_file(path, SQLiteStorage)
-    before = path.read_bytes()
-
-    with contextlib.closing(SQLiteStorage(path, read_only=True)) as storage:
-        memory = TieredMemory(storage, owner="anna", clock=Clock())
-        assert saying(memory, "quokka01") == [("alice", 1)]
-        assert memory.work().waiting == memory.work().set_aside == 0
-        assert overview(memory)
-        with pytest.raises(StorageReadOnly):
-            memory.learn("Anna lives in Oslo.", context="alice", index=1)
-
-    assert path.read_bytes() == before
-
-
-def test_file_of_a_later_version_is_left_alone(tmp_path):
-    """A memory that a later version wrote is an error, and is not changed."""
+@pytest.mark.parametrize("version", [0, 2])
+def test_file_of_another_version_is_left_alone(version, tmp_path):
+    """A memory whose tables are others is an error, and is not changed."""
     path = tmp_path / "agent.db"
     with contextlib.closing(SQLiteStorage(path)) as storage:
         memory = TieredMemory(storage, owner="anna")
         tell(memory, page(1))
         with memory.session.store.change() as connection:
-            connection.execute("UPDATE memory_schema SET version = 3")
+            connection.execute("UPDATE memory_schema SET version = ?", (version,))
         memory.close()
 
     with contextlib.closing(SQLiteStorage(path)) as storage:

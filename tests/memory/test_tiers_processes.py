@@ -28,7 +28,7 @@ def test_failed_analysis_marks_nothing(storage, monkeypatch):
         raise RuntimeError("the model is away")
 
     memory = TieredMemory(storage, owner="anna", rules=Rules(capacity=2, batch=2, promoted=1.0))
-    marked = "SELECT count(*) FROM memory_page WHERE analyzed > 0"
+    marked = "SELECT count(*) FROM memory_page WHERE marks > 0"
     with monkeypatch.context() as broken:
         broken.setattr("memci.memory.consolidation.fact_extraction.facts", fails)
         fill(memory, 4, topic="I like violins")
@@ -47,7 +47,7 @@ def test_hot_episode_does_not_starve_another(storage):
 
     memory.maintain(9e5)
 
-    assert rows(memory, "SELECT count(*) FROM memory_page WHERE tier = 2 AND analyzed = 0") == [(0,)]
+    assert rows(memory, "SELECT count(*) FROM memory_page WHERE tier = 2 AND marks = 0") == [(0,)]
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "files"])

@@ -16,8 +16,7 @@ from typing import NamedTuple
 
 from ...errors import EmbeddingFailed
 from ..backend import PageRecord
-from ..owner import Conflict, Owner
-from ..repository.items import dumped
+from ..owner import Owner
 from ..repository.passages import TOPIC
 from ..retrieval.embedders import embedded
 from ..tiers.episodes import Episode, best, merged, opened
@@ -25,8 +24,8 @@ from ..tiers.facts import sources, vocabulary
 from ..tiers.notes import Notes
 from ..tiers.topics import ChainSummary, PageFeatures, Topic, continues, page_text, topics
 from .annotation import annotation
-from .page_notes import notes_of, plainly, unchanged
-from .step import StepRun
+from .page_notes import plainly, unchanged
+from .step import Step, StepRun
 
 CANDIDATES = 5
 """episodes that a topic is compared with: the nearest ones by their vectors"""
@@ -55,7 +54,7 @@ def build_episodes(run: StepRun) -> int:
     if len(ids) < rules.capacity:
         return 0
     ids = ids[: max(1, rules.batch)]
-    notes = notes_of(owner, ids)
+    notes = owner.items.notes(ids)
     batch = _queued(run, ids, notes)
     divided = _divided(run, [each.features for each in batch])
     assert sorted(at for topic in divided for at in topic.pages) == list(range(len(batch))), "a page has one topic"
@@ -63,16 +62,12 @@ def build_episodes(run: StepRun) -> int:
     for topic in divided if run.chat is not None else ():
         own_pages = {batch[at].id: batch[at].page for at in topic.pages}
         gained |= annotation([topic.theme, *topic.keywords, topic.content], own_pages)
-    with run.change():
-        if owner.pages.queue(len(ids)) != ids or not unchanged(owner, notes):
-            raise Conflict
+    with run.write(lambda: owner.pages.queue(len(ids)) == ids and unchanged(owner, notes)):
         for each in batch:
             own = each.features
             owner.pages.into_tier(each.id, own.title, own.keywords, run.session.embedder.name, own.vector)
-        owner.tiers.chains.update(_linked(owner, batch))
-        for key, episode in _joined(run, batch, divided).items():
-            owner.tiers.keep(key, episode)
-            owner.changed.add(key)
+        _link(owner, batch)
+        owner.changed |= _join(run, batch, divided)
         owner.annotate(TOPIC, gained)
     return len(batch)
 
@@ -124,9 +119,8 @@ def _of_its_own(topic: Topic, batch: Sequence[PageFeatures], said: dict[int, fro
     )
 
 
-def _linked(owner: Owner, batch: Sequence[_Queued]) -> dict[int, ChainSummary]:
+def _link(owner: Owner, batch: Sequence[_Queued]) -> None:
     """Chain the pages of *batch* that go on from one another, the first one with the last page of the batch before."""
-    changed: dict[int, ChainSummary] = {}
     known = owner.pages.last()
     before: PageFeatures | None = None
     last = chain = None
@@ -136,20 +130,16 @@ def _linked(owner: Owner, batch: Sequence[_Queued]) -> dict[int, ChainSummary]:
     for each in batch:
         if before is None or not continues(before, each.features):
             chain = None
-        summary = changed.get(chain or 0) or owner.tiers.chains.get(chain or 0) or ChainSummary()
-        summary = summary.updated(each.features.title)
-        chain = owner.items.put("chain", dumped(summary), id=chain, pages=[each.id])
-        changed[chain] = summary
+        summary = owner.tiers.chains.get(chain or 0, ChainSummary()).updated(each.features.title)
+        chain = owner.keep(summary, id=chain, pages=[each.id])
         owner.pages.link(each.id, chain)
         before, last = each.features, each.id
     owner.pages.set_last(last)
-    return changed
 
 
-def _joined(run: StepRun, batch: Sequence[_Queued], divided: Sequence[Topic]) -> dict[int, Episode]:
-    """Let each topic join the episode that it belongs to, or open one; return those episodes by their ids."""
-    owner = run.owner
-    changed: dict[int, Episode] = {}
+def _join(run: StepRun, batch: Sequence[_Queued], divided: Sequence[Topic]) -> set[int]:
+    """Let each topic join the episode that it belongs to, or open one; return the ids of those episodes."""
+    owner, changed = run.owner, dict[int, Episode]()
     for topic in divided:
         pages = [batch[at] for at in topic.pages]
         times = [each.page.at for each in pages if each.page.at is not None]
@@ -160,11 +150,12 @@ def _joined(run: StepRun, batch: Sequence[_Queued], divided: Sequence[Topic]) ->
         else:
             episode = merged(known[key], topic, now=run.now, times=times)
         ids = [each.id for each in pages]
-        body = dumped(episode, without=["embedding"])
-        key = owner.items.put("episode", body, id=key, vector=episode.embedding, pages=ids)
+        key = owner.items.put(episode, id=key, pages=ids)
         owner.pages.join(key, ids)
         changed[key] = episode
-    return changed
+    for key, episode in changed.items():  # only now: the topics of a batch are compared with the same episodes
+        owner.tiers.keep(key, episode)
+    return {*changed}
 
 
 def _near(owner: Owner, topic: Topic) -> list[int]:
@@ -174,3 +165,6 @@ def _near(owner: Owner, topic: Topic) -> list[int]:
         return sorted(owner.tiers.episodes)[-CANDIDATES:]
     ids, _ = index.search(topic.vector, CANDIDATES)
     return [int(each) for each in ids if int(each) in owner.tiers.episodes]
+
+
+EPISODES = Step("topics", build_episodes, lambda session, _: [0] * queue_full(session.owner, session.rules.capacity))

@@ -20,15 +20,14 @@ from typing import NamedTuple
 
 from ...messages import Message
 from ..backend import PageRecord
-from ..owner import Conflict, Owner
-from ..repository.items import dumped
+from ..owner import Owner, Session
 from ..repository.passages import DAY, STRATEGY, TALK
 from ..tiers.events import INTERVAL, LEAST, DailySummary, LifeEvent, conversation, day_of
 from ..tiers.profile import STRATEGY_MESSAGES
 from .annotation import annotation
 from .fact_extraction import keep_profile
-from .page_notes import notes_of, unchanged
-from .step import StepRun
+from .page_notes import unchanged
+from .step import Step, StepRun
 
 MOST = 50
 """pages that are looked at in one go, and that the summary of a conversation is made of"""
@@ -85,7 +84,7 @@ def detect_events(run: StepRun, ending: str | None = None) -> int:
     begun, ended = talks = _talks(run, pages, until, ending)
     if not new and not begun:
         return 0
-    notes = notes_of(owner, ids)
+    notes = owner.items.notes(ids)
     noted = [(id_, event) for id_, _ in pages if id_ in notes for event in notes[id_][1].events]
     found = [(id_, event) for id_, event in noted if event.importance > LEAST]
     over = [(each.first, said) for each in ended if (said := _spoken(run, each))]
@@ -94,17 +93,23 @@ def detect_events(run: StepRun, ending: str | None = None) -> int:
     tiers = run.session.tiers()
     before, known = tiers.profile, dict(tiers.days)
     days = _days(run, known, pages, found)
-    with run.change():
+
+    def same() -> bool:
         now = owner.tiers.profile
-        same = (before.turns, before.strategy_turns) == (now.turns, now.strategy_turns)
-        same = same and all(owner.tiers.days.get(day) == known.get(day) for day in days)
-        same = same and owner.pages.new(len(new)) == new and _talks(run, pages, until, ending) == talks
-        if not same or not unchanged(owner, notes) or not owner.pages.all_there(older):
-            raise Conflict
+        return (
+            (before.turns, before.strategy_turns) == (now.turns, now.strategy_turns)
+            and all(owner.tiers.days.get(day) == known.get(day) for day in days)
+            and owner.pages.new(len(new)) == new
+            and _talks(run, pages, until, ending) == talks
+            and unchanged(owner, notes)
+            and owner.pages.all_there(older)
+        )
+
+    with run.write(same):
         for id_, event in found:
-            owner.tiers.events[owner.items.put("event", dumped(event), pages=[id_])] = event
+            owner.keep(event, pages=[id_])
         past = _keep_days(owner, days)
-        profile = now
+        profile = owner.tiers.profile
         for _, page in pages:
             if any(message.get("role") == "user" for _, message in page.entries):
                 profile = profile.counted(page.at if page.at is not None else run.now)
@@ -142,11 +147,8 @@ def summarize_day(run: StepRun) -> int:
 
     after = summarized(run.chat, day, list(own.values()))
     gained = annotation([after.summary], own)
-    with run.change():
-        if owner.tiers.days.get(date) != (subject, day) or not owner.pages.all_there(ids):
-            raise Conflict
-        owner.items.put("day", dumped(after), id=subject)
-        owner.tiers.days[date] = subject, after
+    with run.write(lambda: owner.tiers.days.get(date) == (subject, day) and owner.pages.all_there(ids)):
+        owner.keep(after, id=subject)
         owner.annotate(DAY, gained)
     return len(own)
 
@@ -164,7 +166,7 @@ def summarize_conversation(run: StepRun) -> int:
     plain = replace(conversation(pages, zone), talk=ended.first)
     after = summarized(run.chat, plain, pages, zone)
     gained = annotation([after.summary, *after.key_topics, *after.notable_moments], dict(said))
-    with run.change():
+    with run.write(lambda: True):
         if plain in owner.tiers.profile.conversations:  # else a page of it was erased, or five others came since
             keep_profile(owner, owner.tiers.profile.remembered(after), ids)
             owner.annotate(TALK, gained)
@@ -187,13 +189,15 @@ def revise_strategy(run: StepRun) -> int:
     ids = [id_ for id_, _ in pages]
     advice, tags = treated(run.chat, _said(pages))
     gained = annotation([advice, *tags], dict(pages))
-    with run.change():
-        profile = owner.tiers.profile
-        same = (profile.strategy, profile.strategy_turns) == (before.strategy, before.strategy_turns)
-        if not same or not owner.pages.all_there(ids):
-            raise Conflict
+
+    def same() -> bool:
+        now = owner.tiers.profile
+        unrevised = (now.strategy, now.strategy_turns) == (before.strategy, before.strategy_turns)
+        return unrevised and owner.pages.all_there(ids)
+
+    with run.write(same):
         if advice:
-            keep_profile(owner, replace(profile, strategy=advice, tags=tags), ids)
+            keep_profile(owner, replace(owner.tiers.profile, strategy=advice, tags=tags), ids)
             owner.annotate(STRATEGY, gained)
     return len(pages)
 
@@ -223,8 +227,7 @@ def _keep_days(owner: Owner, days: Mapping[str, tuple[DailySummary, Collection[i
     known = owner.tiers.days
     touched = {*days, max(known, default="")}
     for day, (summary, pages) in days.items():
-        id_ = owner.items.put("day", dumped(summary), id=known[day][0] if day in known else None, pages=pages)
-        known[day] = id_, summary
+        owner.keep(summary, id=known[day][0] if day in known else None, pages=pages)
     return [known[day][0] for day in sorted(touched - {"", max(known, default="")})]
 
 
@@ -260,3 +263,13 @@ def _talks(run: StepRun, pages: Pages, until: float, ending: str | None) -> _Tal
             begun[context] = None if name == ending else -talk
             ended += [Ended(context, talk, last)] if talk > 0 else []
     return _Talks(begun, ended)
+
+
+def _due(session: Session, now: float) -> list[int]:
+    return [0] * events_due(session.owner, until=now - session.rules.silence_seconds)
+
+
+EVENTS = Step("events", detect_events, _due)
+DAY_SUMMARIES = Step("day", summarize_day)
+CONVERSATIONS = Step("conversation", summarize_conversation)
+STRATEGIES = Step("strategy", revise_strategy)

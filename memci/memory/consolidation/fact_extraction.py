@@ -17,17 +17,15 @@ from typing import NamedTuple
 
 from ...errors import MemciError
 from ..backend import PageRecord
-from ..owner import Conflict, Owner, Session
-from ..repository.items import dumped
+from ..owner import Owner, Session
 from ..repository.pages import FACTS, GRAPH
 from ..repository.passages import TRAITS
-from ..tiers.episodes import Episode
 from ..tiers.facts import Known, facts, sources, vocabulary
 from ..tiers.graph import Relation
 from ..tiers.profile import Learned, Profile, described
 from ..tiers.topics import page_text
 from .annotation import annotation
-from .step import StepRun, by_rule
+from .step import Step, StepRun, run_by_rule
 
 SENT = 50
 """pages of one episode that are analysed at once"""
@@ -41,7 +39,7 @@ def analyse(session: Session, now: float) -> None:
     failures = session.owner.failures
     for key in hot(session, now):
         try:
-            while failures[key] < POISONED and by_rule(session, learn, now, key):
+            while failures[key] < POISONED and run_by_rule(session, learn, now, key):
                 pass
         except Exception as error:  # noqa: BLE001 -- whatever a page makes fail: the other episodes go on
             level = logging.WARNING if isinstance(error, MemciError) else logging.ERROR
@@ -74,12 +72,14 @@ def learn(run: StepRun) -> int:
     read = _read(run, pages, learned.sent)
     new = [f"{each.dimension} {each.reason}" for each in learned.traits if each not in profile.traits]
     gained = annotation(new, dict(pages)) if run.chat is not None else {}
-    with run.change():
-        left = owner.pages.untold(subject, FACTS, SENT)
+
+    def unchanged() -> bool:
         now = owner.tiers.profile  # turns that were counted meanwhile are no difference
         same = (now.version, now.text, now.traits) == (profile.version, profile.text, profile.traits)
-        if not set(left).issuperset(read.ids) or not same:
-            raise Conflict
+        return same and set(owner.pages.untold(subject, FACTS, SENT)).issuperset(read.ids)
+
+    with run.write(unchanged):
+        left, now = owner.pages.untold(subject, FACTS, SENT), owner.tiers.profile
         for fact in learned.facts:
             know(owner, fact, read.evidence(fact.text, fact.pages), run.now)
         keep_profile(owner, now.replaced(described(learned.traits), learned.traits, now=run.now), read.ids)
@@ -88,7 +88,7 @@ def learn(run: StepRun) -> int:
         if len(left) == len(read.ids):
             known = owner.tiers.episodes[subject]
             known = replace(known, warmth=known.warmth.analysed(episode.warmth), version=known.version + 1)
-            keep_episode(owner, subject, known)
+            owner.keep(known, id=subject)
     return len(read.ids)
 
 
@@ -117,40 +117,29 @@ def relate(run: StepRun) -> int:
         found, sent = related(run.chat, [record for _, record in pages])
     read = _read(run, pages, sent)
     found = [relation for relation in found if relation.page in read.numbers]
-    with run.change():
-        if not set(owner.pages.untold(subject, GRAPH, SENT)).issuperset(read.ids):
-            raise Conflict
+    with run.write(lambda: set(owner.pages.untold(subject, GRAPH, SENT)).issuperset(read.ids)):
         for relation in found:
             text = f"{relation.source}\n{relation.kind}\n{relation.target}"
-            owner.items.put("relation", dumped(relation), pages=read.evidence(text, [relation.page]))
+            owner.keep(relation, pages=read.evidence(text, [relation.page]))
         owner.pages.mark(read.ids, GRAPH)
-        owner.tiers.graph.merge(found)
     return len(read.ids)
 
 
-def know(owner: Owner, fact: Known, pages: Collection[int], now: float) -> int:
-    """Store a fact, whose evidence are *pages* (their ids), and return its id."""
-    knowledge = owner.tiers.knows(fact.about)
-    update = knowledge.change(fact, now)
-    body = dumped(update.fact, without=["vector"])
-    key = owner.items.put("fact", body, id=update.id, vector=update.fact.vector, pages=pages)
-    owner.items.drop(update.evicted)
-    knowledge.apply(update, key)
-    return key
+def know(owner: Owner, fact: Known, pages: Collection[int], now: float) -> None:
+    """Store a fact, whose evidence are *pages* (their ids)."""
+    update = owner.tiers.knows(fact.about).change(fact, now)
+    owner.drop(update.evicted)
+    owner.keep(update.fact, id=update.id, pages=pages)
 
 
 def keep_profile(owner: Owner, profile: Profile, pages: Sequence[int]) -> None:
     """Store the profile if it is another one; *pages* are added to its evidence."""
-    tiers = owner.tiers
-    if profile is not tiers.profile:
-        tiers.profile_id = owner.items.put("profile", dumped(profile), id=tiers.profile_id, pages=pages)
-        tiers.profile = profile
+    if profile is not owner.tiers.profile:
+        owner.keep(profile, id=owner.tiers.profile_id, pages=pages)
 
 
-def keep_episode(owner: Owner, key: int, episode: Episode) -> None:
-    """Store an episode in place of what it was."""
-    owner.items.put("episode", dumped(episode, without=["embedding"]), id=key, vector=episode.embedding)
-    owner.tiers.keep(key, episode)
+ANALYSIS = Step("analysis", learn, hot)
+CONCEPTS = Step("concepts", relate, lambda session, _now: used(session))
 
 
 def _learned(run: StepRun, profile: Profile, pages: Sequence[PageRecord]) -> Learned:

@@ -8,9 +8,8 @@ model is away, no step has failed: all jobs wait. This module knows nothing of w
 """
 
 import logging
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from typing import Final
 
 from ...errors import CeilingReached, ModelUnavailable, StorageError
 from ...llm.model import ChatModel
@@ -18,26 +17,10 @@ from ..owner import Conflict, Owner, Session
 from ..repository.job_queue import TRIES, Job, JobQueue
 from ..repository.store import OwnerKey
 from ..repository.usage_ledger import Meter, UsageLedger, today
-from .episode_building import build_episodes
-from .event_detection import detect_events, revise_strategy, summarize_conversation, summarize_day
-from .fact_extraction import learn, relate
-from .maintenance import schedule
-from .page_notes import describe_page
+from .maintenance import STEPS, schedule
 from .step import Step, StepRun
 
 _LOG = logging.getLogger(__name__)
-
-STEPS: Final[Mapping[str, Step]] = {
-    "page": describe_page,
-    "handover": build_episodes,
-    "notice": detect_events,
-    "analysis": learn,
-    "graph": relate,
-    "day": summarize_day,
-    "conversation": summarize_conversation,
-    "strategy": revise_strategy,
-}
-"""by the kind of the job, as it is stored"""
 
 
 def run_job(session: Session, chat: ChatModel, settle: Callable[[], None], ceiling: int | None = None) -> bool:
@@ -47,7 +30,7 @@ def run_job(session: Session, chat: ChatModel, settle: Callable[[], None], ceili
     model may cost in a UTC day; None: no bound. If the memory can't be read or written, the job is done later.
     """
     store = session.store
-    if store.read_only or not store.has_jobs:
+    if store.read_only or not store.there:
         return False
     with store.lock:
         owner = session.owner
@@ -129,7 +112,7 @@ class _Trial:
             self._written = True
 
         self._written = False
-        step(StepRun(self._session, self._session.clock(), change, self._job.subject, self._job.body, chat))
+        step.perform(StepRun(self._session, self._session.clock(), change, self._job.subject, self._job.body, chat))
         if not self._written:
             with self._noted():
                 over()

@@ -14,21 +14,24 @@ searching.
 import logging
 from collections.abc import Mapping
 from functools import partial
+from typing import Final
 
 from ...errors import EmbeddingFailed
 from ..ingest import settle
 from ..owner import Session
-from ..repository.items import Vector, halved, matrix
+from ..repository.items import halved, matrix
 from ..repository.pages import QUARANTINED
 from ..retrieval.embedders import Embedder, embedded
 from ..retrieval.passages import entry_text
 from ..tiers.events import INTERVAL
-from ..tiers.facts import About, Known
+from ..tiers.facts import Known
 from ..tiers.heat import coldest
-from .episode_building import build_episodes, queue_full
-from .event_detection import MOST, detect_events, events_due
-from .fact_extraction import analyse, hot, know, used
-from .step import by_rule
+from ..tiers.topics import Vector
+from .episode_building import EPISODES, build_episodes, queue_full
+from .event_detection import CONVERSATIONS, DAY_SUMMARIES, EVENTS, MOST, STRATEGIES, detect_events, events_due
+from .fact_extraction import ANALYSIS, CONCEPTS, analyse, know
+from .page_notes import NOTES
+from .step import Step, run_by_rule
 
 MOST_WAITING = 8
 """pages beyond those that begin a step, after which it is overdue: as many as a context feeds at once"""
@@ -36,6 +39,10 @@ BATCH = 32
 """passages that are embedded at once"""
 _FAILING = 3
 """passages that fail one by one, and none before them did not: the embedder is away"""
+STEPS: Final[Mapping[str, Step]] = {
+    each.kind: each for each in (NOTES, EPISODES, EVENTS, ANALYSIS, CONCEPTS, DAY_SUMMARIES, CONVERSATIONS, STRATEGIES)
+}
+"""the steps that a model does, by the kind of their jobs, as it is stored"""
 _LOG = logging.getLogger(__name__)
 
 
@@ -54,8 +61,8 @@ def maintain(session: Session, now: float) -> int:
     settle(session, now - session.rules.silence_seconds)
     patience = 2 if session.has_model else 1
     while queue_full(owner, patience * session.rules.capacity):
-        moved += by_rule(session, build_episodes, now)
-    while by_rule(session, detect_events, now) if not session.has_model or events_due(owner, MOST) else 0:
+        moved += run_by_rule(session, build_episodes, now)
+    while run_by_rule(session, detect_events, now) if not session.has_model or events_due(owner, MOST) else 0:
         pass
     _save_facts(session, now)
     if session.has_model:
@@ -82,17 +89,14 @@ def end_session(session: Session, context: str, now: float) -> None:
         with owner.change():
             owner.pages.enqueue(owner.pages.ids(context, observed))
     while events_due(owner, MOST):
-        by_rule(session, detect_events, now)
-    by_rule(session, partial(detect_events, ending=context), now)
+        run_by_rule(session, detect_events, now)
+    run_by_rule(session, partial(detect_events, ending=context), now)
 
 
 def schedule(session: Session, now: float) -> None:
     """Leave jobs for what is due and a model does. O(episodes)."""
-    owner, rules = session.owner, session.rules
-    wanted = [("handover", 0)] if queue_full(owner, rules.capacity) else []
-    wanted += [("notice", 0)] if events_due(owner, until=now - rules.silence_seconds) else []
-    wanted += [("analysis", key) for key in hot(session, now)]
-    wanted += [("graph", key) for key in used(session)]
+    owner = session.owner
+    wanted = [(step.kind, subject) for step in STEPS.values() for subject in step.due(session, now)]
     fresh = [each for each in wanted if not owner.jobs.known(*each)]
     if fresh:
         with session.store.change():
@@ -103,16 +107,15 @@ def schedule(session: Session, now: float) -> None:
 def _save_facts(session: Session, now: float) -> None:
     """Store the facts that wait to be saved and whose pages are known. O(facts that wait)."""
     owner = session.owner
-    session.tiers()
-    for each in owner.jobs.savings():
+    for id_, each in list(session.tiers().savings.items()):
         if owner.pages.find(each.context, each.index):
             with owner.change():
                 page = owner.pages.find(each.context, each.index)
-                if page and owner.jobs.take(each) and not page.marks & QUARANTINED:
-                    about: About = "assistant" if each.about == "assistant" else "user"
-                    key = each.context, each.index
-                    at = each.at if each.at is not None else page.at
-                    know(owner, Known(each.text, about, *key, page.turn, at, (key,)), [page.id], now)
+                if page and id_ in owner.tiers.savings:
+                    owner.drop([id_])
+                    key, at = (each.context, each.index), each.at if each.at is not None else page.at
+                    if not page.marks & QUARANTINED:
+                        know(owner, Known(each.text, each.about, *key, page.turn, at, (key,)), [page.id], now)
 
 
 def _embed(session: Session) -> None:
@@ -170,5 +173,4 @@ def _evict(session: Session, now: float) -> None:
         changed = changed | owner.changed
         for key in coldest(warmths, rules.episodes, now=now, order=rules.order, changed=changed):
             owner.pages.evict(key)
-            owner.items.drop([key])
-            tiers.keep(key, None)
+            owner.drop([key])

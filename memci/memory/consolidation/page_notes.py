@@ -6,33 +6,23 @@ This module knows nothing of episodes.
 """
 
 from collections.abc import Collection
-from dataclasses import replace
 
 from ...text.language.keywords import keywords
 from ...text.summarize import Summary, titled
 from ..backend import PageRecord
-from ..owner import Conflict, Owner, Session
-from ..repository.items import dumped, validated
+from ..owner import Owner, Session
 from ..repository.pages import QUARANTINED
 from ..repository.passages import NOTE
-from ..tiers.notes import Note, Notes
+from ..tiers.notes import Notes
 from ..tiers.topics import page_text
 from .annotation import annotation
-from .step import StepRun
-
-KIND = "note"
+from .step import Step, StepRun
 
 
 def plainly(page: PageRecord) -> tuple[str, tuple[str, ...]]:
     """Return the title and the keywords that are extracted of *page*. O(characters)."""
     title = titled([[message for _, message in page.entries]])[0].text if page.entries else ""
     return title, keywords([page_text(page)])
-
-
-def notes_of(owner: Owner, pages: Collection[int]) -> dict[int, tuple[int, Note]]:
-    """Return the notes of *pages* (their ids). O(pages)."""
-    found = [(key, validated(Note, body)) for key, body in owner.items.derived(pages, KIND)]
-    return {note.page: (key, note) for key, note in found if note.page in pages}
 
 
 def unchanged(owner: Owner, notes: Notes) -> bool:
@@ -42,12 +32,7 @@ def unchanged(owner: Owner, notes: Notes) -> bool:
 
 def summaries(session: Session, context: str, indexes: Collection[int]) -> dict[int, Summary]:
     """Return what notes say of pages of a context, by index. One query."""
-    found = {}
-    for index, id_, digest, body in session.owner.items.noted(context, indexes):
-        note = validated(Note, body)
-        if note.page == id_ and note.digest == digest.hex():
-            found[index] = note.summary
-    return found
+    return {index: note.summary for index, note in session.owner.items.notes_by_index(context, indexes).items()}
 
 
 def describe_page(run: StepRun) -> int:
@@ -59,15 +44,15 @@ def describe_page(run: StepRun) -> int:
         return 0
     from .prompts.pages import describe
 
-    said = describe(run.chat, pages[0][1], zone=run.session.rules.zone)
-    note = replace(said, page=subject, digest=known.digest.hex())
+    note = describe(run.chat, pages[0][1], zone=run.session.rules.zone)
     written = [note.title, *note.lines, *note.keywords, *(event.what for event in note.events)]
     gained = annotation(written, dict(pages))
-    with run.change():
-        if not owner.pages.all_there([subject]):
-            raise Conflict
-        owner.items.drop([key for key, _ in notes_of(owner, [subject]).values()])
-        owner.items.put(KIND, dumped(note), pages=[subject])
+    with run.write(lambda: owner.pages.all_there([subject])):
+        owner.items.drop([key for key, _ in owner.items.notes([subject]).values()])
+        owner.items.put(note, pages=[subject])
         owner.pages.retitle(subject, note.title, note.keywords)
         owner.annotate(NOTE, gained)
     return 1
+
+
+NOTES = Step("page", describe_page)

@@ -1,21 +1,24 @@
-"""One step of consolidation: the same function does it by rule, or with a model.
+"""Steps of consolidation: each is done by rule, or with a model, by the same function.
 
-    step(StepRun(session, now, owner.change, subject))                 by rule, at once, in maintenance
-    step(StepRun(session, now, change, job.subject, job.body, chat))   with a model, as a job
+    Step("analysis", learn, hot)      jobs of the kind "analysis" · what is done · the episodes that are due
 
-A step reads, computes without any lock, and writes in one transaction that first checks whether what it read is
-unchanged. This module knows nothing of what the steps are.
+    run_by_rule(session, step, now)                                           at once, in maintenance
+    step.perform(StepRun(session, now, change, job.subject, job.body, chat))  with a model, as a job
+
+A step reads, computes without any lock, and writes in one transaction (`StepRun.write`). If the owner has changed since
+the step began, the transaction first checks whether what the step read is unchanged.
 """
 
-from collections.abc import Callable
-from contextlib import suppress
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 
 from ..owner import Change, Conflict, Owner, Session
 from ..repository.usage_ledger import Meter
 
 
-class StepRun(NamedTuple):
+@dataclass(slots=True)
+class StepRun:
     """One run of a step."""
 
     session: Session
@@ -29,20 +32,40 @@ class StepRun(NamedTuple):
     """more of that, as JSON"""
     chat: Meter | None = None
     """the model; None: the step is done by rule"""
+    revision: int = field(init=False)
+    """of the owner when the step began"""
+
+    def __post_init__(self) -> None:
+        self.revision = self.owner.revision
 
     @property
     def owner(self) -> Owner:
         """The owner's rows, and what was read of them."""
         return self.session.owner
 
+    @contextmanager
+    def write(self, unchanged: Callable[[], bool]) -> Iterator[None]:
+        """Write in one transaction; `Conflict` if the owner changed meanwhile, and what was read is not *unchanged*."""
+        with self.change():
+            if self.owner.revision != self.revision + 1 and not unchanged():
+                raise Conflict
+            yield
 
-Step = Callable[[StepRun], int]
-"""Does the step, and returns how many pages it handled; 0 if there was nothing to do. Raises `Conflict` if the data
-that it read has changed meanwhile (retry), and ModelError if the model gave no usable answer."""
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A step: the kind of its jobs, what is done, and what it is due for."""
+
+    kind: str
+    perform: Callable[[StepRun], int]
+    """Does the step, and returns how many pages it handled; 0 if there was nothing to do. Raises `Conflict` if the data
+    that it read has changed meanwhile (retry), and ModelError if the model gave no usable answer."""
+    due: Callable[[Session, float], Iterable[int]] = lambda _session, _now: ()
+    """Returns the subjects that a model is to be asked about; a step without it is due when another one says so."""
 
 
-def by_rule(session: Session, step: Step, now: float, subject: int = 0) -> int:
-    """Do *step* without a model, again while another process is faster. Other errors are those of `Step`."""
+def run_by_rule(session: Session, perform: Callable[[StepRun], int], now: float, subject: int = 0) -> int:
+    """Do a step without a model, again while another process is faster. Other errors are those of `Step.perform`."""
     while True:
         with suppress(Conflict):
-            return step(StepRun(session, now, session.owner.change, subject))
+            return perform(StepRun(session, now, session.owner.change, subject))

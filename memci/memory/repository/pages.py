@@ -12,14 +12,15 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ..backend import PageRecord
-from .items import Vector, squeezed, unpacked
+from ..tiers.topics import Vector
+from .items import squeezed, unsqueezed
 from .store import OwnerTable
 
 OBSERVED, SHORT, MID, EVICTED = range(4)
 """the tier of a page: found by words only, in the short-term queue, in an episode, in none any more"""
 
 FACTS, GRAPH, QUARANTINED, ASIDE = 1, 2, 4, 8
-"""bits of `analyzed`: facts and the profile were derived from the page; the graph was; nothing may ever be; the page
+"""bits of `marks`: facts and the profile were derived from the page; the graph was; nothing may ever be; the page
 was set aside, without its messages"""
 
 
@@ -98,15 +99,15 @@ class PageTable(OwnerTable):
     def add(self, page: PageRecord, digest: bytes, marks: int) -> tuple[int, int]:
         """Add the row of *page*, and return its id and the number of its context."""
         nr = self._owner.nr
-        self.acknowledge(page)
+        self.acknowledge(page.context, page.index - page.open)
         statement = "SELECT nr FROM memory_context WHERE owner = ? AND name = ?"
         context = self._store.read_column(statement, nr, page.context)[0]
         id_ = self._store.insert_row(_ADD, *(nr, context, page.index, page.turn, page.at, digest, marks))
         return id_, context
 
-    def acknowledge(self, page: PageRecord) -> None:
-        """Note that *page* was observed; one that is open is to come again."""
-        self._store.execute(_ACKNOWLEDGE, self._owner.nr, page.context, page.index - page.open)
+    def acknowledge(self, context: str, index: int) -> None:
+        """Note that the pages of *context* up to *index* were observed."""
+        self._store.execute(_ACKNOWLEDGE, self._owner.nr, context, index)
 
     def remove(self, page: int) -> None:
         """Remove the row of a page and its vectors. Its passages go before."""
@@ -123,7 +124,7 @@ class PageTable(OwnerTable):
     def quarantine(self, page: int) -> None:
         """Take a page out of its tier, for good: nothing is derived from it any more."""
         self._store.execute(_QUARANTINE, QUARANTINED, page)
-        self._store.execute("UPDATE memory_owner SET last = NULL WHERE nr = ? AND last = ?", self._owner.nr, page)
+        self._store.execute(_NOT_LAST, self._owner.nr, page)
 
     def forget_context(self, context: str | None) -> None:
         """Remove the row of a context whose pages were removed; None: all rows that the owner has left."""
@@ -163,7 +164,7 @@ class PageTable(OwnerTable):
     def into_tier(self, page: int, title: str, keywords: Sequence[str], model: str, vector: Vector | None) -> None:
         """Move a page from the queue into the middle tier, with its title, keywords and vector."""
         self._store.execute(
-            "UPDATE memory_page SET tier = ?, summary = ?, keywords = ? WHERE id = ?",
+            "UPDATE memory_page SET tier = ?, title = ?, keywords = ? WHERE id = ?",
             *(MID, *self._described(page, title, keywords), page),
         )
         if vector is not None:
@@ -174,7 +175,7 @@ class PageTable(OwnerTable):
     def retitle(self, page: int, title: str, keywords: Sequence[str]) -> None:
         """Replace title and keywords of a page that has some; one that is in no episode yet gets them later."""
         self._store.execute(
-            "UPDATE memory_page SET summary = ?, keywords = ? WHERE id = ? AND summary <> ''",
+            "UPDATE memory_page SET title = ?, keywords = ? WHERE id = ? AND title <> ''",
             *(*self._described(page, title, keywords), page),
         )
 
@@ -188,7 +189,7 @@ class PageTable(OwnerTable):
 
     def set_last(self, page: int | None) -> None:
         """Note the page that joined an episode last."""
-        self._store.execute("UPDATE memory_owner SET last = ? WHERE nr = ?", page, self._owner.nr)
+        self._store.execute("UPDATE memory_owner SET last_page = ? WHERE nr = ?", page, self._owner.nr)
 
     def join(self, episode: int, pages: Sequence[int]) -> None:
         """Let *pages* be those of an episode."""
@@ -204,18 +205,18 @@ class PageTable(OwnerTable):
 
     def untold(self, episode: int, mark: int, most: int) -> list[int]:
         """Return up to *most* pages of an episode that do not have *mark*, without those in quarantine."""
-        statement = "SELECT id FROM memory_page WHERE episode = ? AND analyzed & ? = 0 ORDER BY id LIMIT ?"
+        statement = "SELECT id FROM memory_page WHERE episode = ? AND marks & ? = 0 ORDER BY id LIMIT ?"
         return self._store.read_column(statement, episode, mark | QUARANTINED, most)
 
     def mark(self, pages: Iterable[int], mark: int) -> None:
         """Mark pages, from which something was derived."""
         marked = [(mark, each) for each in pages]
-        self._store.executemany("UPDATE memory_page SET analyzed = analyzed | ? WHERE id = ?", marked)
+        self._store.executemany("UPDATE memory_page SET marks = marks | ? WHERE id = ?", marked)
 
     def unmark(self, pages: Iterable[int]) -> None:
         """Take all marks from pages but that of the quarantine: what is derived from them is derived again."""
         left = [(QUARANTINED, each) for each in pages]
-        self._store.executemany("UPDATE memory_page SET analyzed = analyzed & ? WHERE id = ?", left)
+        self._store.executemany("UPDATE memory_page SET marks = marks & ? WHERE id = ?", left)
 
     def all_there(self, pages: Collection[int]) -> bool:
         """Return whether all *pages* are still there, and none is in quarantine. O(pages)."""
@@ -227,7 +228,7 @@ class PageTable(OwnerTable):
 
     def set_noticed(self, page: int) -> None:
         """Note that the events of all pages up to *page* were detected."""
-        self._store.execute("UPDATE memory_owner SET noticed = ? WHERE nr = ?", page, self._owner.nr)
+        self._store.execute("UPDATE memory_owner SET detected = ? WHERE nr = ?", page, self._owner.nr)
 
     def between(self, context: int, first: int, last: int, most: int) -> list[int]:
         """Return the last *most* pages of a context with ids from *first* to *last*, in order."""
@@ -251,7 +252,7 @@ class PageTable(OwnerTable):
     def set_talks(self, first: Mapping[int, int | None]) -> None:
         """Note where the conversations of contexts begin that are not over (see `TalkRow.first`)."""
         for context, page in first.items():
-            self._store.execute("UPDATE memory_context SET talk = ? WHERE nr = ?", page, context)
+            self._store.execute("UPDATE memory_context SET conversation = ? WHERE nr = ?", page, context)
 
     def tier_counts(self) -> dict[int, int]:
         """Return how many pages each tier has. O(pages)."""
@@ -276,30 +277,32 @@ class PageTable(OwnerTable):
     def _extract(self, row: tuple[Any, ...]) -> Extract:
         id_, title, words, vector, chain, at = row
         keywords = json.loads(self._unseal(words, "list of keywords", id_) or "[]")
-        made = unpacked(self._unseal(vector, "vector of a page", id_))
+        made = None if vector is None else unsqueezed(self._unseal(vector, "vector of a page", id_))
         return Extract(id_, self._unseal(title, "title", id_), tuple(keywords), made, chain, at)
 
 
 _PAGE = """
-SELECT g.id, c.name, g.page, g.turn, g.at, g.digest, g.tier, g.analyzed, g.episode, g.chain, g.summary
+SELECT g.id, c.name, g.page, g.turn, g.at, g.digest, g.tier, g.marks, g.episode, g.chain, g.title
 FROM memory_page AS g JOIN memory_context AS c ON c.nr = g.context """
 _ADD = """
-INSERT INTO memory_page(owner, context, page, turn, at, digest, analyzed) VALUES (?, ?, ?, ?, ?, ?, ?) RETURNING id"""
+INSERT INTO memory_page(owner, context, page, turn, at, digest, marks) VALUES (?, ?, ?, ?, ?, ?, ?) RETURNING id"""
 _FIND = _PAGE + "JOIN memory_owner AS o ON o.nr = c.owner WHERE o.name = ? AND c.name = ? AND g.page = ?"
 _ROW = _PAGE + "WHERE g.id = ?"
 _GROUPED = _PAGE + "WHERE g.owner = ? AND (g.episode IS NOT NULL OR g.chain IS NOT NULL) ORDER BY g.id"
 _ACKNOWLEDGED = """
-SELECT c.heard FROM memory_owner AS o JOIN memory_context AS c ON c.owner = o.nr WHERE o.name = ? AND c.name = ?"""
+SELECT c.acknowledged FROM memory_owner AS o JOIN memory_context AS c ON c.owner = o.nr
+WHERE o.name = ? AND c.name = ?"""
 _ASIDE = """
 SELECT g.page FROM memory_owner AS o JOIN memory_context AS c ON c.owner = o.nr
 JOIN memory_page AS g ON g.context = c.nr
-WHERE o.name = ? AND c.name = ? AND g.analyzed & ? <> 0 ORDER BY g.page"""
+WHERE o.name = ? AND c.name = ? AND g.marks & ? <> 0 ORDER BY g.page"""
 _ACKNOWLEDGE = """
-INSERT INTO memory_context(owner, name, heard) VALUES (?, ?, ?)
-ON CONFLICT(owner, name) DO UPDATE SET heard = excluded.heard WHERE memory_context.heard < excluded.heard"""
+INSERT INTO memory_context(owner, name, acknowledged) VALUES (?, ?, ?)
+ON CONFLICT(owner, name) DO UPDATE SET acknowledged = excluded.acknowledged
+WHERE memory_context.acknowledged < excluded.acknowledged"""
 _RECOUNT = """
-UPDATE memory_context SET heard = (SELECT coalesce(max(page), 0) FROM memory_page WHERE context = nr)
-WHERE owner = ? AND name = ? AND heard > (SELECT coalesce(max(page), 0) FROM memory_page WHERE context = nr)"""
+UPDATE memory_context SET acknowledged = (SELECT coalesce(max(page), 0) FROM memory_page WHERE context = nr)
+WHERE owner = ? AND name = ? AND acknowledged > (SELECT coalesce(max(page), 0) FROM memory_page WHERE context = nr)"""
 _SOME_OF_CONTEXT = """
 SELECT g.page, g.id FROM memory_page AS g JOIN memory_context AS c ON c.nr = g.context
 WHERE c.owner = ? AND c.name = ? AND g.page IN (SELECT value FROM json_each(?))"""
@@ -309,48 +312,49 @@ WHERE c.owner = ? AND (CAST(? AS TEXT) IS NULL OR c.name = ?)
 AND (CAST(? AS TEXT) IS NULL OR g.page IN (SELECT value FROM json_each(?)))"""
 _QUARANTINE = """
 UPDATE memory_page SET tier = 0, entered = NULL, episode = NULL, chain = NULL,
-summary = '', keywords = '', analyzed = ? WHERE id = ?"""
+title = '', keywords = '', marks = ? WHERE id = ?"""
+_NOT_LAST = "UPDATE memory_owner SET last_page = NULL WHERE nr = ? AND last_page = ?"
 _ENQUEUE = """
 UPDATE memory_page SET tier = ?, entered = (SELECT coalesce(max(entered), 0) + 1 FROM memory_page
-WHERE owner = ? AND tier = ?) WHERE id = ? AND tier = ? AND analyzed & ? = 0"""
+WHERE owner = ? AND tier = ?) WHERE id = ? AND tier = ? AND marks & ? = 0"""
 # Few pages are in no tier, those that are whole in a window: "+" keeps SQLite at the index that has them.
 _OBSERVED = """
 SELECT g.page FROM memory_page AS g JOIN memory_context AS c ON c.nr = +g.context
-WHERE g.owner = (SELECT nr FROM memory_owner WHERE name = ?) AND g.tier = ? AND g.analyzed & ? = 0 AND c.name = ?
+WHERE g.owner = (SELECT nr FROM memory_owner WHERE name = ?) AND g.tier = ? AND g.marks & ? = 0 AND c.name = ?
 ORDER BY g.page"""
 _SILENT = """
 SELECT g.id FROM memory_page AS g
-WHERE g.owner = (SELECT nr FROM memory_owner WHERE name = ?) AND g.tier = ? AND g.analyzed & ? = 0 AND
+WHERE g.owner = (SELECT nr FROM memory_owner WHERE name = ?) AND g.tier = ? AND g.marks & ? = 0 AND
     (SELECT p.at FROM memory_page AS p WHERE p.context = g.context ORDER BY p.page DESC LIMIT 1) <= ?
 ORDER BY g.id"""
 _QUEUE = """
 SELECT g.id FROM memory_owner AS o JOIN memory_page AS g ON g.owner = o.nr
 WHERE o.name = ? AND g.tier = ? ORDER BY g.entered LIMIT ?"""
 _EXTRACT = """
-SELECT g.id, g.summary, g.keywords, v.vector, g.chain, g.at FROM memory_page AS g
+SELECT g.id, g.title, g.keywords, v.vector, g.chain, g.at FROM memory_page AS g
 LEFT JOIN memory_vector AS v ON v.page = g.id AND v.passage = 0 """
 _KEEP_VECTOR = """
 INSERT INTO memory_vector VALUES (?, 0, ?, ?, ?)
 ON CONFLICT(page, passage, model) DO UPDATE SET vector = excluded.vector"""
-_LAST = _EXTRACT + "JOIN memory_owner AS o ON o.last = g.id WHERE o.nr = ?"
+_LAST = _EXTRACT + "JOIN memory_owner AS o ON o.last_page = g.id WHERE o.nr = ?"
 _EXTRACTS = _EXTRACT + "JOIN memory_evidence AS e ON e.page = g.id WHERE e.item = ? ORDER BY g.context, g.page"
-_COUNT = "SELECT count(*) FROM memory_page WHERE id IN (SELECT value FROM json_each(?)) AND analyzed & ? = 0"
+_COUNT = "SELECT count(*) FROM memory_page WHERE id IN (SELECT value FROM json_each(?)) AND marks & ? = 0"
 _NEW = """
-SELECT g.id, g.analyzed & ?, g.at FROM memory_owner AS o JOIN memory_page AS g ON g.owner = o.nr
-WHERE o.name = ? AND g.id > o.noticed ORDER BY g.id LIMIT ?"""
+SELECT g.id, g.marks & ?, g.at FROM memory_owner AS o JOIN memory_page AS g ON g.owner = o.nr
+WHERE o.name = ? AND g.id > o.detected ORDER BY g.id LIMIT ?"""
 _BETWEEN = """
-SELECT id FROM memory_page WHERE context = ? AND id BETWEEN ? AND ? AND analyzed & ? = 0
+SELECT id FROM memory_page WHERE context = ? AND id BETWEEN ? AND ? AND marks & ? = 0
 ORDER BY id DESC LIMIT ?"""
-_UNTIL = "SELECT id FROM memory_page WHERE owner = ? AND id <= ? AND analyzed & ? = 0 ORDER BY id DESC LIMIT ?"
+_UNTIL = "SELECT id FROM memory_page WHERE owner = ? AND id <= ? AND marks & ? = 0 ORDER BY id DESC LIMIT ?"
 _TALK = """
-SELECT c.nr, c.talk, b.id, b.at FROM memory_page AS g JOIN memory_context AS c ON c.nr = g.context
+SELECT c.nr, c.conversation, b.id, b.at FROM memory_page AS g JOIN memory_context AS c ON c.nr = g.context
 LEFT JOIN memory_page AS b ON b.id = (
     SELECT p.id FROM memory_page AS p WHERE p.context = g.context AND p.page < g.page ORDER BY p.page DESC LIMIT 1)
 WHERE g.id = ?"""
 _OPEN_TALKS = """
-SELECT c.nr, c.name, c.talk, b.id, b.at FROM memory_context AS c JOIN memory_page AS b ON b.id = (
+SELECT c.nr, c.name, c.conversation, b.id, b.at FROM memory_context AS c JOIN memory_page AS b ON b.id = (
     SELECT p.id FROM memory_page AS p WHERE p.context = c.nr ORDER BY p.page DESC LIMIT 1)
-WHERE c.owner = ? AND (c.talk > 0 OR c.name = ?)"""
+WHERE c.owner = ? AND (c.conversation > 0 OR c.name = ?)"""
 _TIERS = """
 SELECT g.page, g.tier FROM memory_owner AS o JOIN memory_context AS c ON c.owner = o.nr
 JOIN memory_page AS g ON g.context = c.nr WHERE o.name = ? AND c.name = ?"""

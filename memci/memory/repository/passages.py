@@ -14,7 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import orjson
 
-from .items import Vector, halved, matrix
+from ..tiers.topics import Vector
+from .items import halved, matrix
 from .store import OwnerTable
 
 NOTE, TOPIC, DAY, TALK, STRATEGY, TRAITS = range(1, 7)
@@ -144,8 +145,8 @@ class PassageTable(OwnerTable):
 
     def vectors(self, model: str, dimension: int) -> tuple[list[int], Vector]:
         """Return the ids of passages, and row by row the vectors of *dimension* that *model* made. O(passages)."""
-        sizes = [len(self._seal(bytes(size), "size")) for size in (2 * dimension + 1, 4 * dimension)]
-        rows = self._store.read_rows(_VECTORS, self._owner.nr, model, *sizes)
+        size = len(self._seal(bytes(2 * dimension), "size"))
+        rows = self._store.read_rows(_VECTORS, self._owner.nr, model, size)
         return [id_ for id_, _ in rows], matrix(
             [self._unseal(row, "vector of a passage", id_) for id_, row in rows], dimension
         )
@@ -200,4 +201,4 @@ ON CONFLICT(page, passage, model) DO UPDATE SET vector = excluded.vector"""
 _DROP_VECTORS = "DELETE FROM memory_vector WHERE owner = ? AND passage > 0 AND model <> ?"
 _VECTORS = """
 SELECT passage, vector FROM memory_vector
-WHERE owner = ? AND model = ? AND passage > 0 AND length(vector) IN (?, ?)"""
+WHERE owner = ? AND model = ? AND passage > 0 AND length(vector) = ?"""

@@ -13,22 +13,18 @@ from typing import Any, Final
 
 import apsw
 
-from ...errors import CorruptRecord, SchemaTooNew, StorageReadOnly
+from ...errors import StorageReadOnly
 from ...storage.protocol import Sidecar
 from ...storage.sqlite.connection import make_private, storage_error
 from ...storage.sqlite.schema import sql_file
 from ...storage.sqlite.write import begin, scrub
 from ..retrieval.postings import WordIndex
 from .passages import PassageTable
-from .store import MemoryStore, OwnerKey
+from .store import FIND_VERSION, SCHEMA, MemoryStore, OwnerKey
 
-SCHEMA_VERSION: Final = 2
 _BUSY_MILLISECONDS = 5_000
 
-_TABLES: Final = sql_file(__file__, "tables.sql")
-_SINCE_2: Final = sql_file(__file__, "since_2.sql")
-_FROM_1 = "UPDATE memory_page SET analyzed = 3 WHERE analyzed = 2; UPDATE memory_schema SET version = 2;"
-
+_WORDS: Final = sql_file(__file__, "words.sql")
 _THERE = "SELECT 1 FROM sqlite_schema WHERE name = 'memory_schema'"
 
 _inherited: list[apsw.Connection] = []
@@ -41,15 +37,13 @@ class SQLiteMemory(MemoryStore):
         super().__init__(place.path, read_only=place.read_only, lasting=lasting, cache_bytes=place.cache_bytes)
         self._synced = not place.shared
         self._connection: apsw.Connection | None = None
-        self._version = 0
-        """of the tables, 0 if there are none yet"""
+        self._there = False
 
     @property
-    def version(self) -> int:
-        """Of the tables, 0 if nothing was ever stored. Looking makes no tables."""
+    def there(self) -> bool:
+        """Whether the tables are there. Looking makes no tables."""
         with self.lock, self._errors():
-            self._look(make=False)
-            return self._version
+            return self._look(make=False) is not None
 
     def read_rows(self, statement: str, *values: Any) -> list[tuple[Any, ...]]:
         """Return the rows of a query, [] if nothing was ever kept."""
@@ -132,11 +126,11 @@ class SQLiteMemory(MemoryStore):
             if not make and self._place != ":memory:" and not os.path.exists(self._place):  # noqa: PTH110
                 return None
             self._connection = self._connect()
-        if self._version < SCHEMA_VERSION:
-            self._version = self._found(self._connection)
-            if make and self._version < SCHEMA_VERSION:
+        if not self._there:
+            self._there = self._found(self._connection)
+            if make and not self._there:
                 self._make(self._connection)
-        return self._connection if self._version else None
+        return self._connection if self._there else None
 
     def _connect(self) -> apsw.Connection:
         flags = apsw.SQLITE_OPEN_READONLY if self.read_only else apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
@@ -154,26 +148,17 @@ class SQLiteMemory(MemoryStore):
         return connection
 
     def _make(self, connection: apsw.Connection) -> None:
-        """Make the tables, or bring them to the latest version."""
         with _transaction(connection):
-            found = self._found(connection)
-            if not found:
-                connection.execute(_TABLES + _SINCE_2)
-                connection.execute("INSERT INTO memory_schema VALUES (?)", (SCHEMA_VERSION,))
-            elif found == 1:  # else another process was faster
-                connection.execute(_SINCE_2 + _FROM_1)
-        self._version = SCHEMA_VERSION
+            if not self._found(connection):  # else another process was faster
+                connection.execute(SCHEMA + _WORDS)
+        self._there = True
 
-    def _found(self, connection: apsw.Connection) -> int:
-        """Return the version of the tables, 0 if there are none."""
+    def _found(self, connection: apsw.Connection) -> bool:
+        """Return whether the tables are there, and check their version."""
         if not connection.execute(_THERE).fetchall():
-            return 0
-        found: list[tuple[Any, ...]] = connection.execute("SELECT version FROM memory_schema").fetchall()
-        if not found:
-            raise CorruptRecord("", 0, f"the memory in {self._place!r} does not say its version")
-        if found[0][0] > SCHEMA_VERSION:
-            raise SchemaTooNew(f"the memory in {self._place!r} was written by a later memci (version {found[0][0]})")
-        return int(found[0][0])
+            return False
+        self._check_schema(connection.execute(FIND_VERSION).fetchall())
+        return True
 
     @contextmanager
     def _errors(self) -> Iterator[None]:

@@ -17,11 +17,16 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
 from threading import RLock
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
-from ...errors import CorruptRecord, HandlePoisoned
+from ...errors import CorruptRecord, HandlePoisoned, SchemaTooNew
 from ...storage.encrypted.keys import Cipher, Forged, KeyRing, Place
+from ...storage.sqlite.schema import sql_file
 from .owner_cache import OwnerCache
+
+SCHEMA_VERSION: Final = 1
+SCHEMA: Final = sql_file(__file__, "tables.sql")
+FIND_VERSION: Final = "SELECT version FROM memory_schema"
 
 
 class Visit(NamedTuple):
@@ -65,18 +70,8 @@ class MemoryStore(ABC):
 
     @property
     @abstractmethod
-    def version(self) -> int:
-        """Of the tables, 0 if nothing was ever stored. Looking makes no tables."""
-
-    @property
     def there(self) -> bool:
-        """Whether anything was ever stored."""
-        return self.version > 0
-
-    @property
-    def has_jobs(self) -> bool:
-        """Whether there is a table of jobs: a file of version 1 has none."""
-        return self.version > 1
+        """Whether the tables are there. Looking makes no tables."""
 
     @property
     @abstractmethod
@@ -153,6 +148,16 @@ class MemoryStore(ABC):
             self._users -= 1
             if self._users <= 0 and not self._lasting:
                 self.shut()
+
+    def _check_schema(self, rows: Sequence[tuple[Any, ...]]) -> None:
+        """Raise an error unless *rows*, those of `memory_schema`, say that these are the tables of this memci."""
+        if not rows:
+            raise CorruptRecord("", 0, f"the memory in {self._place!r} does not say its version")
+        if rows[0][0] != SCHEMA_VERSION:
+            raise SchemaTooNew(
+                f"the memory in {self._place!r} was written by another memci: "
+                f"its schema is {rows[0][0]}, this one knows {SCHEMA_VERSION}"
+            )
 
     def _check_open(self) -> None:
         if self.closed:

@@ -64,12 +64,12 @@ class UsageLedger(OwnerTable):
 
     def total(self) -> Mapping[str, Spent]:
         """Return what was ever spent, by step. O(days)."""
-        rows = self._store.read_rows(_TOTAL, self._owner.nr) if self._store.has_jobs else []
+        rows = self._store.read_rows(_TOTAL, self._owner.nr)
         return {row[0]: Spent(*map(int, row[1:])) for row in rows}
 
     def on(self, day: str) -> int:
         """Return the tokens that were spent on a day."""
-        return int(self._store.read_value(_ON_DAY, self._owner.nr, day) or 0) if self._store.has_jobs else 0
+        return int(self._store.read_value(_ON_DAY, self._owner.nr, day) or 0)
 
 
 def today(now: float) -> str:

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, replace
 from ...text.language.keywords import folded, jaccard
 from ...text.summarize import one_line
 from .heat import Warmth
-from .topics import Topic, Vector, cosine, joint_keywords, mean
+from .topics import WITH_VECTOR, Topic, Vector, cosine, joint_keywords, mean
 
 THRESHOLD = 0.6
 KEYWORD_WEIGHT = 1.0
@@ -30,6 +30,8 @@ LINE_COLUMNS = 100
 @dataclass(frozen=True, slots=True, eq=False)
 class Episode:
     """What is known of one topic."""
+
+    __pydantic_config__ = WITH_VECTOR
 
     summary: str
     """titles of its pages, a line each: the first one, and those that say most"""

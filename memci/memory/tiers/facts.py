@@ -28,7 +28,7 @@ from ...text.language.terms import is_single, terms
 from ...text.summarize import extract, one_line, reads
 from ...text.summarize.observations import observes
 from ..backend import PageRecord
-from .topics import Vector, cosine
+from .topics import WITH_VECTOR, Vector, cosine
 
 PER_PAGE = 12
 LONGEST = 240
@@ -50,6 +50,8 @@ About = Literal["user", "assistant"]
 class Known:
     """A short statement, and where it comes from."""
 
+    __pydantic_config__ = WITH_VECTOR
+
     text: str
     """as it was said, in one line"""
     about: About
@@ -63,6 +65,17 @@ class Known:
     retrieved: float = 0.0
     """when it was learned, or found by a search, last"""
     vector: Vector | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Saving:
+    """A fact that is to be kept, once the page that says it is known."""
+
+    text: str
+    about: About
+    context: str
+    index: int
+    at: float | None = None
 
 
 def facts(page: PageRecord) -> list[Known]:
@@ -132,12 +145,6 @@ class Knowledge:
         excess = max(0, len(self.facts) + 1 - self.limit)
         coldest = sorted(self.facts, key=lambda key: (self.facts[key].retrieved, key))
         return FactUpdate(new, None, tuple(coldest[:excess]))
-
-    def apply(self, change: FactUpdate, key: int) -> None:
-        """Make *change*, whose fact has the id *key*."""
-        for each in change.evicted:
-            self.facts.pop(each, None)
-        self.facts[key] = change.fact
 
     def retrieved(self, keys: Iterable[int], now: float) -> None:
         """Note that a search returned these facts."""

@@ -17,10 +17,6 @@ from .events import LifeEvent
 class Note:
     """What a model said of a page."""
 
-    page: int
-    """its id"""
-    digest: str
-    """of the page as it was sent, in hex digits"""
     title: str
     lines: tuple[str, ...]
     """one per message of the page"""

@@ -14,10 +14,16 @@ def known(text, index=1, **more):
     return Known(text, "user", "c", index, 1, **more)
 
 
+def learn(knowledge, key, fact):
+    change = knowledge.change(fact)
+    for each in change.evicted:
+        del knowledge.facts[each]
+    knowledge.facts[key if change.id is None else change.id] = change.fact
+
+
 def learned(knowledge, *new):
     for key, fact in enumerate(new, 100):
-        change = knowledge.change(fact)
-        knowledge.apply(change, key if change.id is None else change.id)
+        learn(knowledge, key, fact)
     return [fact.text for fact in knowledge.facts.values()]
 
 
@@ -84,8 +90,7 @@ def test_knowledge_never_exceeds_its_limit(said, limit):
     """P25: the limit that is asked for is the one that holds, and the latest fact is always there."""
     knowledge = Knowledge(limit=limit)
     for key, (letter, at) in enumerate(said):
-        change = knowledge.change(known(f"{letter}{letter} word", index=key, at=float(at), retrieved=float(at)))
-        knowledge.apply(change, key if change.id is None else change.id)
+        learn(knowledge, key, known(f"{letter}{letter} word", index=key, at=float(at), retrieved=float(at)))
 
         assert len(knowledge) <= limit
         assert any(("c", key) in fact.pages for fact in knowledge.facts.values())

@@ -78,8 +78,6 @@ def describe(chat: ChatModel, page: PageRecord, *, zone: tzinfo = UTC) -> Note:
             raise ValueError("no line is for an entry of the page")
         written = {each.entry: each.line for each in reversed(answer.lines) if each.entry in shown.entries}
         return Note(
-            0,
-            "",
             kept(answer.title, exact.title, TITLE_COLUMNS, shown.said),
             tuple(kept(written.get(n), line, LINE_COLUMNS, shown.said) for n, line in lines.items()),
             words(answer.keywords, MOST_KEYWORDS, shown.said) or keywords([page_text(page)], limit=MOST_KEYWORDS),

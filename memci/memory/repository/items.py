@@ -130,7 +130,8 @@ class ItemTable(OwnerTable):
 
     def _value(self, id_: int, kind: str, body: str, vector: bytes | None) -> Any:
         """Return the value of a row; ValueError if it is not what was written."""
-        value = _adapter(kind).validate_json(self._unseal(body, kind, id_))
+        # Not `validate_json`: it would keep short texts in a cache of the process, also those that are erased.
+        value = _adapter(kind).validate_python(json.loads(self._unseal(body, kind, id_)))
         if vector is None:
             return value
         numbers = np.frombuffer(self._unseal(vector, "vector", id_), np.float32)

@@ -14,7 +14,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from memci import Context, EphemeralStorage
-from memci.cli.demo.command import conversation, recalled
+from memci.cli.replay.demo import conversation, recall
 from memci.cli.replay.player import NONCE, play
 from memci.serve.inspector.inspected import InspectedContext
 from memci.serve.inspector.page_story import PageEvent, PageStory
@@ -50,7 +50,7 @@ def main(target: Path) -> None:
     with closing(EphemeralStorage()) as storage:
         with Context.open(storage, id="demo", system=chat.system, window=WINDOW, nonce=NONCE) as context:
             play(context, chat, lambda *_: None)
-            recalled(context, PAGE)
+            recall(context, PAGE)
             exact = context.recall_page(PAGE)[0]["content"]
         seen = InspectedContext(storage, "demo")
         sizes = window_sizes(seen, 0, seen.last_turn)

@@ -4,8 +4,7 @@
     $ memci replay conversation.json --window 8000
     $ memci inspect agent.db        … verify, export, import, erase, doctor
 
-Nothing of the package imports it, so that typer and rich stay an extra. Only the command that is run is loaded. This
-module knows nothing of what the commands do.
+Nothing of the package imports it, so that typer and rich stay an extra. Only the command that is run is loaded.
 """
 
 import signal

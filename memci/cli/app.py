@@ -1,20 +1,22 @@
-"""The program: what all commands share, how one is run, and how it ends.
+"""The program: it loads the command that was typed, runs it, prints its result, and ends.
 
     0   all is well
-    1   a command did what it could, and it is not well: docs/cli.md says when
+    1   the command did what it could, and it is not well: docs/cli.md says when
     2   a file or an argument makes no sense: one line on stderr says which and why
 
-A command is a function: its parameters are the options, its docstring is the help. If it returns False, the command
-ends with 1. It raises a `MemciError` if options do not fit together, or a file or store can't be used: the command ends
-with one line and 2, or with 1 for `BudgetExceeded`. This module knows nothing of what the commands do.
+A command is a function. Its parameters are the options, its docstring is the help. It returns a `Result`, or an
+iterator of them if it runs for long; such a command has the option --json. A parameter `printer` gets the printer. If
+options do not fit together, or a file or store can't be used, it raises a `MemciError`: the command ends with one line
+and 2, or with 1 for `BudgetExceeded`.
 """
 
-from collections.abc import Callable
+import inspect
+from collections.abc import Callable, Iterator
 from functools import cache, wraps
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
-from typer import Argument, Option
+from typer import Option
 from typer.core import TyperCommand, TyperGroup
 
 from .. import __version__
@@ -22,15 +24,12 @@ from ..errors import BudgetExceeded, CorruptRecord, InvalidSetting, MemciError
 from .commands import COMMANDS, GROUPS, load
 from .configuration import Setting, settings
 
-if TYPE_CHECKING:
-    from ..llm import Chat
-
 
 class NamedCommand(TyperCommand):
-    """A command of which name and first sentence are known; its module is loaded when it is run, or asked for help."""
+    """A command known by its name and first sentence. Its module is loaded when it is run, or asked for help."""
 
     def make_context(self, *words: Any, **more: Any) -> Any:
-        """Return what the command itself makes of *words*, and of what is set elsewhere.
+        """Return the context of the command itself for *words*, with the settings of environment and file.
 
         Raises:
             typer.BadParameter: If an option makes no sense; one that was not typed is named with its place.
@@ -50,40 +49,54 @@ class NamedCommand(TyperCommand):
             raise typer.BadParameter(f"{given[str(name)].place}: {error.message}") from None
 
     def settings(self) -> dict[str, Setting]:
-        """Return what is set of its options without being typed, by their names."""
+        """Return those of its options that the environment or the file sets, by their names."""
         options = [each.name for each in self.loaded().params if each.opts[0].startswith("-")]
         return settings(str(self.name), options)
 
     def loaded(self) -> Any:
         """Return the command itself, with its options."""
-        return _loaded(str(self.name))
+        return _load(str(self.name))
 
 
 @cache
-def _loaded(name: str) -> Any:
+def _load(name: str) -> Any:
     program = typer.Typer(add_completion=False, **_SETTINGS)  # no other command is made ready when one is run
-    program.command(name)(_ending(load(name)))
+    program.command(name)(_run_and_print(load(name)))
     return typer.main.get_command(program)
 
 
-def _ending(command: Callable[..., bool | None]) -> Callable[..., None]:
-    """Return *command*, which ends as the module says."""
+def _run_and_print(command: Callable[..., Any]) -> Callable[..., None]:
+    """Return *command* as typer calls it: it prints what the command returns, and ends as the module says."""
+    from .printer import Result, standard_output, visible
+
+    signature = inspect.signature(command)
+    parameters, returns = dict(signature.parameters), signature.return_annotation
+    has_printer = parameters.pop("printer", None) is not None
+    single = returns is Result
 
     @wraps(command)
-    def run(**given: object) -> None:
+    def run(*, json: bool = False, **given: object) -> None:
+        printer = standard_output(json=json)
+        well = True
         try:
-            well = command(**given)
+            returned = command(**given, printer=printer) if has_printer else command(**given)
+            for result in [returned] if single else returned or ():
+                printer.print(result, indent=2 if single else None)
+                well = well and result.well
         except MemciError as error:
-            from .output import visible
-
             text = visible(" ".join(str(error).split()))
             if isinstance(error, CorruptRecord) and "--accept" not in text:
                 text += ": memci salvage STORE NEW saves what can be read"
             typer.echo(f"memci: {text}", err=True)
             raise typer.Exit(1 if isinstance(error, BudgetExceeded) else 2) from None
-        if well is False:
+        if not well:
             raise typer.Exit(1)
 
+    if single or returns == Iterator[Result]:
+        printed = "one JSON object" if single else "a line of JSON for each result"
+        option = Annotated[bool, Option("--json", help=f"Print {printed}, and nothing else.")]
+        parameters["json"] = inspect.Parameter("json", inspect.Parameter.KEYWORD_ONLY, default=False, annotation=option)
+    run.__signature__ = inspect.Signature(list(parameters.values()))  # type: ignore[attr-defined]  # typer reads it
     return run
 
 
@@ -116,53 +129,6 @@ app = typer.Typer(
     no_args_is_help=True,
     **_SETTINGS,
 )
-
-Str = str | None
-Int = int | None
-CONTEXT = ("--context", "-c")
-
-
-def size(text: object) -> int:
-    """Return the number of tokens that *text* is: 32000, 32_000, 32k or 1m."""
-    digits = str(text).lower()
-    unit = {"k": 1_000, "m": 1_000_000}.get(digits[-1:], 1)
-    try:
-        return round(float(digits[:-1]) * unit) if unit > 1 else int(digits)
-    except (ValueError, OverflowError):
-        raise typer.BadParameter(f"{text!r:.60} is no number of tokens: 32000, 32k or 1m") from None
-
-
-def tokens(*names: str, help: str) -> Any:  # noqa: A002 -- typer's name
-    """Return an option that takes a number of tokens."""
-    return Option(*names, metavar="TOKENS", parser=size, help=help)
-
-
-WINDOW = ("--window", "-w")
-Store = Annotated[str, Argument(metavar="STORE", help="A SQLite file, a folder with one, or a postgresql:// URL.")]
-NewStore = Annotated[str, Argument(metavar="STORE", help="One is made if there is none (NAME/ makes a folder).")]
-Window = Annotated[int, tokens(*WINDOW, help="The model's context length.")]
-Json = Annotated[bool, Option("--json", help="Print one JSON object, and nothing else.")]
-NoLive = Annotated[bool, Option("--no-live", help="Draw no live picture; print plain lines.")]
-BaseUrl = Annotated[Str, Option(metavar="URL", help="A server that speaks OpenAI's API; default: OPENAI_BASE_URL.")]
-
-TIMEOUT_SECONDS = 120.0
-"""how long a model may take until its first word, before it is known to be slower"""
-_NO_MODEL = (
-    "no model is configured: name it by --model or MEMCI_MODEL, and say where it is by OPENAI_API_KEY (OpenAI's own), "
-    "or by --base-url or OPENAI_BASE_URL (any server that speaks its API, as http://localhost:11434/v1)"
-)
-
-
-def named_model(model: str | None, base_url: str | None) -> "Chat":
-    """Return the model that options or the environment name; close it, or use it with `with`."""
-    from ..llm import Chat
-
-    try:
-        return Chat(model, base_url=base_url, timeout=TIMEOUT_SECONDS)
-    except InvalidSetting as error:
-        if error.name in {"model", "api_key"}:
-            raise InvalidSetting("--model", _NO_MODEL) from None
-        raise
 
 
 def _version(wanted: bool) -> None:

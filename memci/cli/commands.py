@@ -1,41 +1,42 @@
-"""The names of the commands, in the order of the help, and where each of them is.
+"""The names of the commands, in the order of the help, and the module of each.
 
-    COMMANDS["verify"]      ("inspect", "Read everything in a store and say what is wrong with it.")
-    load("verify")          memci.cli.inspect.run_verify
+    COMMANDS["verify"]      ("health", "Read everything in a store and say what is wrong with it.")
+    load("verify")          memci.cli.health.run_verify
 
-So the help, the version and what a shell completes need no module of a command. This module knows nothing of options.
+So the help, the version and what a shell completes load no module of a command.
 """
 
 from collections.abc import Callable
 from importlib import import_module
+from typing import Any
 
 GROUPS = {
     "Begin": {
-        "demo": ("demo.command", "Watch a window of 8,000 tokens at work, over 200 turns."),
+        "demo": ("replay.demo", "Watch a window of 8,000 tokens at work, over 200 turns."),
         "replay": ("replay.command", "See what a window does with a recorded conversation."),
         "chat": ("chat.command", "Talk with a model that has a memory."),
     },
     "Look": {
-        "inspect": ("inspect", "List the contexts of a store, or show one, or its memory."),
-        "show": ("show", "Print a page, or write a conversation as one HTML file."),
+        "inspect": ("look", "List the contexts of a store, or show one, or its memory."),
+        "show": ("look", "Print a page, or write a conversation as one HTML file."),
         "search": ("memory.search", "Find pages and facts in the memory."),
-        "ui": ("ui", "Look inside a store with a browser."),
-        "files": ("files", "Write the pages as files that coding agents search."),
+        "ui": ("servers", "Look inside a store with a browser."),
+        "files": ("look", "Write the pages as files that coding agents search."),
     },
     "Keep": {
-        "verify": ("inspect", "Read everything in a store, and say what is wrong with it."),
+        "verify": ("health", "Read everything in a store, and say what is wrong with it."),
         "doctor": ("doctor", "Check this machine, and how a store is kept on it."),
-        "salvage": ("salvage", "Save what can be read of a damaged store into a new one."),
+        "salvage": ("health", "Save what can be read of a damaged store into a new one."),
         "consolidate": ("memory.consolidate", "Feed memories the pages that wait for them: for cron."),
         "export": ("transfer", "Write contexts as lines of JSON."),
         "import": ("transfer", "Read an export back, or the chat of another program."),
-        "copy": ("copying", "Copy all contexts of a store to another one, exactly."),
-        "rotate": ("rotation", "Change the key of an encrypted store."),
+        "copy": ("transfer", "Copy all contexts of a store to another one, exactly."),
+        "rotate": ("erase", "Change the key of an encrypted store."),
         "erase": ("erase", "Erase a page, a context or all of an owner, for good."),
     },
     "Serve": {
-        "serve": ("serve", "Keep the windows of agents whose code is not yours: a gateway."),
-        "mcp": ("mcp", "Serve a store to programs that speak MCP."),
+        "serve": ("servers", "Keep the windows of agents whose code is not yours: a gateway."),
+        "mcp": ("servers", "Serve a store to programs that speak MCP."),
     },
 }
 """The commands as the help shows them: the module of each, and the first sentence of its own help."""
@@ -43,7 +44,7 @@ GROUPS = {
 COMMANDS = {name: each for group in GROUPS.values() for name, each in group.items()}
 
 
-def load(name: str) -> Callable[..., bool | None]:
+def load(name: str) -> Callable[..., Any]:
     """Return the function of the command *name*, `run_NAME` of its module."""
-    run: Callable[..., bool | None] = getattr(import_module(f".{COMMANDS[name][0]}", __package__), f"run_{name}")
+    run: Callable[..., Any] = getattr(import_module(f".{COMMANDS[name][0]}", __package__), f"run_{name}")
     return run

@@ -1,18 +1,17 @@
-"""What `memci doctor` looks at: what memci runs on, and whether a store is safe where it is.
+"""`memci doctor`: check what memci runs on, and whether a store is safe where it is.
 
     ✓ SQLite            3.53.4: safe
     ! write-ahead log   80 MiB are not in the file yet: close what reads it
     ✗ file system       nfs4: move the store to a local disk
 
-It writes nothing into a store, but for `--accept`. This module knows nothing of what a store holds: `memci verify`
-reads that.
+It writes nothing into a store, but for `--accept`. It reads no messages: `memci verify` does.
 """
 
 import platform
 import shutil
 from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 from typing import Annotated, Final, Literal
@@ -33,12 +32,12 @@ from ..storage.sqlite.connection import check_library, network_file_system
 from ..storage.sqlite.loss import accept_loss
 from ..storage.sqlite.schema import APPLICATION_ID, SCHEMA_VERSION
 from ..storage.witness import WAY_OUT
-from .app import Json, NamedCommand, Str
+from .app import NamedCommand
 from .commands import COMMANDS
 from .configuration import HERE, config_file
-from .output import many, terminal
-from .stores import database, existing, open_store, witnessed
-from .tables import cell
+from .options import Str
+from .printer import Part, Result, many, visible
+from .stores import check_path, count_witnessed, database, open_store
 
 _MIB: Final = 2**20
 _LITTLE_SPACE: Final = 256 * _MIB
@@ -64,10 +63,8 @@ def run_doctor(
     store: Annotated[Str, Argument(metavar="STORE", help="A store to look at, too.")] = None,
     *,
     accept: Annotated[bool, Option("--accept", help="Take a store that has lost commits as it is.")] = False,
-    json: Json = False,
-) -> bool:
+) -> Result:
     """Check this machine, and how a store is kept on it. Changes nothing, but for --accept."""
-    output = terminal(json=json)
     if accept and store is None:
         raise InvalidSetting("--accept", "name the store that is to be taken as it is")
     findings = [*_machine(), *_settings()]
@@ -75,15 +72,13 @@ def run_doctor(
         findings += [_accepted(store)] if accept else []
         findings += _store(store)
     well = all(each.state != "problem" for each in findings)
-    if output.json:
-        output.print_json({"store": store, "well": well, "findings": [asdict(each) for each in findings]})
-        return well
+    view: list[Part] = []
     for each in findings:
-        mark, style = _MARKS[each.state]
         advice = f": {each.advice}" if each.advice else ""
-        line = cell(f"{each.name:<{_WIDTH}}{each.text}{advice}")
-        output.console.print(Text(mark, style=style), line, soft_wrap=True)
-    return well
+        mark, style = _MARKS[each.state]
+        line = visible(f" {each.name:<{_WIDTH}}{each.text}{advice}")
+        view.append((Text.assemble((mark, style), line), ""))
+    return Result({"store": store, "well": well, "findings": findings}, view, well)
 
 
 def _machine() -> Iterator[Finding]:
@@ -118,12 +113,12 @@ def _store(path: str) -> Iterator[Finding]:
     if is_url(path):
         yield from _server(path)
         return
-    place = existing(path, filled=False)
+    place = check_path(path, filled=False)
     yield _file_system(network_file_system(path), folder=is_folder(path))
     yield _space(shutil.disk_usage(place if place.is_dir() else place.resolve().parent).free)
     found = list(_folder(place) if is_folder(path) else _file(path))
     yield from found
-    known = witnessed(path)
+    known = count_witnessed(path)
     none = "none: the loss of whole commits could not be seen; the next commit makes one"
     yield Finding("witness", "ok", none if known is None else f"knows of {many(known, 'context')}")
     if all(each.name != "schema" or each.state == "ok" for each in found):
@@ -146,7 +141,7 @@ def _accepted(path: str) -> Finding:
     """Take the store at *path* as it is, if it has lost anything, and return what was done."""
     if is_url(path):
         raise InvalidSetting("--accept", "is for files: a server keeps its own log")
-    existing(path, filled=False)
+    check_path(path, filled=False)
     try:
         with open_store(path) as storage:
             lost = storage.damage() if isinstance(storage, CheckedStorage) else []

@@ -1,12 +1,14 @@
-"""What `memci erase` does: it shows what would be erased, asks, erases, and prints a receipt.
+"""What can't be taken back: `memci erase` and `memci rotate`.
 
-$ memci erase agent.db --context alice --page 12
-$ memci erase agent.db --owner ada --yes
+    $ memci erase agent.db --context alice --page 12
+    $ memci erase agent.db --owner ada --yes
+    $ MEMCI_KEY="NEW OLD" memci rotate agents.db
+    412 data keys wrapped with the new key
 
-This module knows nothing of how a store erases.
+`erase` shows what would be erased, asks, erases, and prints a receipt.
 """
 
-import sys
+from collections.abc import Iterator
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
@@ -17,8 +19,8 @@ from ..errors import InvalidSetting
 from ..messages import call_name, text_of, tool_calls
 from ..rows import ContextRecord
 from ..storage import Storage
-from .app import CONTEXT, Int, Json, Store, Str
-from .output import Output, many, terminal
+from .options import CONTEXT, Int, Store, Str
+from .printer import Part, Printer, Result, many
 from .stores import choose_context, choose_contexts, open_store
 from .tables import table
 
@@ -33,7 +35,7 @@ _ERASED = (
     ("ops", "digests of named appends"),
 )
 _LONGEST = 100
-"""characters that are shown of a message"""
+"""characters of a message that are shown: about one line"""
 
 
 def run_erase(
@@ -45,8 +47,8 @@ def run_erase(
     owner: Annotated[Str, Option(metavar="NAME", help="All contexts of this owner, or the named one of it.")] = None,
     scrub: Annotated[bool, Option("--scrub", help="Only finish an erasure that was left pending.")] = False,
     yes: Annotated[bool, Option("--yes", "-y", help="Do not ask.")] = False,
-    json: Json = False,
-) -> bool:
+    printer: Printer,
+) -> Result:
     """Erase a page, a context or all of an owner, for good.
 
     The bytes are removed from the store's files, and from every fork that shares them.
@@ -54,14 +56,13 @@ def run_erase(
     from ..context.context import Context
     from ..history.erase import erase, finish_erasures
 
-    output = terminal(json=json)
     if (context is not None or owner is not None) == scrub:
         raise InvalidSetting("--context", "name --context, --owner or --scrub")
     if page is not None and context is None:
         raise InvalidSetting("--page", "belongs to one context: name it with --context")
     if entry is not None and page is None:
         raise InvalidSetting("--entry", "belongs to one page: name it with --page")
-    if output.json and not yes and not scrub:
+    if printer.json and not yes and not scrub:
         raise InvalidSetting("--yes", "--json does not ask: add --yes to erase without a question")
     with open_store(store, write=True) as storage:
         if scrub:
@@ -69,60 +70,68 @@ def run_erase(
         elif page is not None:
             found = choose_context(storage, store, context, owner)
             if not yes:
-                _show_messages(output, storage, found, page, entry)
-                _ask()
+                _ask(printer, _list_messages(storage, found, page, entry))
             with Context.open(storage, found.id, owner=found.owner) as opened:
                 receipt = opened.erase(page, entry)
         else:
             one = None if context is None else choose_context(storage, store, context, owner)
             records = [one] if one else choose_contexts(storage, store, owner)
             if not yes:
-                output.line(f"to be erased whole: {many(len(records), 'context')}", "bold")
-                for each in records:
-                    counts = f"{many(each.head, 'message')} on {many(each.next_page - 1, 'page')}"
-                    output.line(f"  {each.id} of {each.owner}: {counts}")
-                _ask()
+                _ask(printer, _list_contexts(records))
             [name, whose] = [one.id, one.owner] if one else [None, owner]
             receipt = erase(storage, context=name, owner=whose)
     done = receipt.physical == receipt.memory == "done"
-    _print_receipt(output, store, receipt, done=done)
-    return done
+    return Result({"store": store, **asdict(receipt)}, _show_receipt(receipt, done=done), done)
 
 
-def _show_messages(output: Output, storage: Storage, context: ContextRecord, page: int, entry: int | None) -> None:
+def run_rotate(store: Store) -> Result:
+    """Change the key of an encrypted store.
+
+    All data keys are wrapped with the first key of the environment. No message is encrypted again.
+    """
+    from ..history.rotation import rotate
+
+    with open_store(store, write=True) as storage:
+        count = rotate(storage)
+    line = f"{many(count, 'data key')} wrapped with the new key" if count else "all data keys have the new key"
+    return Result({"store": store, "wrapped": count}, [line])
+
+
+def _list_messages(storage: Storage, context: ContextRecord, page: int, entry: int | None) -> Iterator[Part]:
     from ..context.context import Context
 
     with Context.view(storage, context.id, owner=context.owner) as seen:
         messages = seen.recall_page(page, entry)
-    output.line(
-        f"page #{page} of {context.id}: {many(len(messages), 'message')} would be erased, and what quotes them:", "bold"
-    )
+    erased = f"{many(len(messages), 'message')} would be erased, and what quotes them"
+    yield f"page #{page} of {context.id}: {erased}:", "bold"
     for message in messages:
         text = " ".join(text_of(message).split()) or ", ".join(call_name(call) for call in tool_calls(message))
-        output.line(f"  {message['role']}: {text[:_LONGEST]}{'…' if len(text) > _LONGEST else ''}")
+        yield f"  {message['role']}: {text[:_LONGEST]}{'…' if len(text) > _LONGEST else ''}"
     if storage.forks(context.id) or context.parent:
-        output.line("it is erased from every fork that shares it, too")
+        yield "it is erased from every fork that shares it, too"
 
 
-def _ask() -> None:
+def _list_contexts(records: list[ContextRecord]) -> Iterator[Part]:
+    yield f"to be erased whole: {many(len(records), 'context')}", "bold"
+    for each in records:
+        counts = f"{many(each.head, 'message')} on {many(each.next_page - 1, 'page')}"
+        yield f"  {each.id} of {each.owner}: {counts}"
+
+
+def _ask(printer: Printer, question: Iterator[Part]) -> None:
+    printer.show(*question)
     if not typer.confirm("Erase it for good?", err=True):
-        sys.stderr.write("memci: nothing was erased\n")
+        typer.echo("memci: nothing was erased", err=True)
         raise typer.Exit(1)
 
 
-def _print_receipt(output: Output, path: str, receipt: "ErasureReceipt", *, done: bool) -> None:
-    fields = asdict(receipt)
-    if output.json:
-        output.print_json({"store": path, **fields})
-        return
-    rows = ((description, fields[name]) for name, description in _ERASED)
-    output.console.print(table("erased", "", rows=rows, figures=("",)))
+def _show_receipt(receipt: "ErasureReceipt", *, done: bool) -> Iterator[Part]:
+    rows = ((description, getattr(receipt, name)) for name, description in _ERASED)
+    yield table("erased", "", rows=rows, figures=("",))
     if done:
-        output.line("✓ no byte of it is left in the store's own files", "green")
-        output.line("backups, exports and a provider's cache are out of reach", "dim")
+        yield "✓ no byte of it is left in the store's own files", "green"
+        yield "backups, exports and a provider's cache are out of reach", "dim"
     else:
-        output.line(
-            "✗ pending: another process still reads an older state of the store, no space was left, or the file has "
-            "more than 512 MB and is not written again at once; finish it with memci erase STORE --scrub",
-            "yellow",
-        )
+        why = "another process still reads an older state of the store, no space was left, or the file has more than "
+        way_out = "512 MB and is not written again at once; finish it with memci erase STORE --scrub"
+        yield f"✗ pending: {why}{way_out}", "yellow"

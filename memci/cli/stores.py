@@ -4,33 +4,36 @@
     with open_store(path, write=True) as storage:   one that exists, to be changed
     with open_store(path, write=True, make=True)    it is made if there is none; a name that ends in / becomes a folder
 
-What is not there, or not the only one where none is named, is an `InvalidSetting`. This module knows nothing of the
-terminal.
+If something is missing, or nothing is named and there are several, an `InvalidSetting` says so.
 """
 
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from ..errors import InvalidSetting, KeyMissing, SeveralOwners
-from ..rows import ContextRecord
+from ..errors import InvalidSetting, SeveralOwners
 from ..storage import Storage, opening
 from ..storage.filesystem.store import DATABASE
 from ..storage.names import owned
 from ..storage.opening import is_folder, is_url, name_of
+from ..storage.protocol import ContextRecord
 from ..storage.sqlite.loss import witness_path
 from ..storage.witness import Witness
 
+if TYPE_CHECKING:
+    from ..memory import TieredMemory
+
 NAMED = 5
-"""ids that a line names, at most"""
+"""ids in one line, at most: more do not fit a terminal"""
 
 
 @contextmanager
 def open_store(path: str, *, write: bool = False, make: bool = False, plain: bool = False) -> Iterator[Storage]:
-    """Yield the store at *path*, and close it at the end; *plain*: as it is, without the keys of the environment."""
+    """Yield the store at *path*, and close it at the end; *plain*: do not use the keys of the environment."""
     if not is_url(path) and (not make or os.path.exists(path)):  # noqa: PTH110 -- a Path would lose the / at the end
-        existing(path, filled=not make)
+        check_path(path, filled=not make)
     storage = (opening.open_plain if plain else opening.open_store)(path, read_only=not write)
     try:
         yield storage
@@ -38,13 +41,32 @@ def open_store(path: str, *, write: bool = False, make: bool = False, plain: boo
         storage.close()
 
 
+def check_path(path: str, *, filled: bool) -> Path:
+    """Return the file or folder at *path*, which may be a store; *filled*: it must not be empty."""
+    try:
+        place = Path(path)
+        if not place.exists():
+            why = "there is no such file: check the path; nothing was made"
+        elif not place.is_dir() and not place.is_file():
+            why = "is not a file, so it is not a store"
+        elif filled and place.is_dir() and not (place / "memci.json").exists():
+            why = "is a folder, not a store: it has no memci.json; name a store in it"
+        elif filled and not place.stat().st_size:
+            why = "is empty, not a store; it was left as it is"
+        else:
+            return place
+    except (OSError, ValueError) as error:
+        why = f"can't be read: {error}"
+    raise InvalidSetting(path, why)
+
+
 def database(path: str) -> str:
     """Return the SQLite file of the store at *path*: itself, or the one in the folder."""
     return str(Path(path, DATABASE)) if is_folder(path) else path
 
 
-def witnessed(path: str) -> int | None:
-    """Return how many contexts the witness of the store at *path* knows of, None if there is none, as on a server."""
+def count_witnessed(path: str) -> int | None:
+    """Return how many contexts the witness of the store at *path* knows, None if there is none, as on a server."""
     if is_url(path):
         return None
     witness = Witness(witness_path(database(path)), read_only=True)
@@ -52,23 +74,6 @@ def witnessed(path: str) -> int | None:
         return len(witness.slots()) if witness.is_there else None
     finally:
         witness.close()
-
-
-def choose(
-    option: str, wanted: str | None, known: Sequence[str], *, what: str, path: str, owner: str | None = None
-) -> str:
-    """Return *wanted* if it is *known*, or the only one that is known if *wanted* is None.
-
-    The error is one of *option*: the store at *path*, or *owner* in it, has no such *what*, or several.
-    """
-    if wanted in known or (wanted is None and len(known) == 1):
-        return wanted or known[0]
-    names = ", ".join(repr(each)[:60] for each in known[:NAMED]) or "none"
-    names += f", … ({len(known):,} in all)" if len(known) > NAMED else ""
-    [whose, it] = [name_of(path), "it"] if owner is None else [f"{owner!r:.60}"] * 2
-    if wanted is None:
-        raise InvalidSetting(option, f"name one: {whose} has {names}")
-    raise InvalidSetting(option, f"{whose} has no {what} {wanted!r:.60}; {it} has {names}")
 
 
 def find_context(storage: Storage, context: str, owner: str | None) -> ContextRecord | None:
@@ -98,31 +103,39 @@ def choose_contexts(storage: Storage, path: str, owner: str | None) -> list[Cont
     return records
 
 
-def window_and_compactions(record: ContextRecord) -> dict[str, int | str | None]:
-    """Return the window of a context in tokens, and how often it was compacted; or what key is missing."""
-    from ..history.loader import settings_of
-    from ..window.state import WindowState
-
-    try:
-        return {"window": settings_of(record).window, "compactions": WindowState.loads(record.state).compactions}
-    except KeyMissing as error:
-        return {"window": None, "compactions": None, "not_shown": str(error)}
+def choose_owner(storage: Storage, path: str, *, context: str | None, owner: str | None) -> str:
+    """Return the owner who is named, or whose *context* is named, or the only one. O(contexts)."""
+    if context is not None:
+        return choose_context(storage, path, context, owner).owner
+    return choose("--owner", owner, list_owners(storage), what="owner", path=path)
 
 
-def existing(path: str, *, filled: bool) -> Path:
-    """Return the file or folder at *path*, which may be a store; *filled*: it must not be empty."""
-    try:
-        place = Path(path)
-        if not place.exists():
-            why = "there is no such file: check the path; nothing was made"
-        elif not place.is_dir() and not place.is_file():
-            why = "is not a file, so it is not a store"
-        elif filled and place.is_dir() and not (place / "memci.json").exists():
-            why = "is a folder, not a store: it has no memci.json; name a store in it"
-        elif filled and not place.stat().st_size:
-            why = "is empty, not a store; it was left as it is"
-        else:
-            return place
-    except (OSError, ValueError) as error:
-        why = f"can't be read: {error}"
-    raise InvalidSetting(path, why)
+def list_owners(storage: Storage) -> list[str]:
+    """Return all who have a context or a memory in *storage*. O(contexts)."""
+    from ..memory.inspect import owners
+
+    return list(dict.fromkeys([*(record.owner for record in storage.contexts()), *owners(storage)]))
+
+
+def count_waiting(storage: Storage, memory: "TieredMemory") -> int:
+    """Return how many pages of its owner's contexts the memory was not fed yet. O(contexts)."""
+    from ..memory.inspect import waiting
+
+    return sum(waiting(memory, record.id) for record in storage.contexts(owner=memory.owner))
+
+
+def choose(
+    option: str, wanted: str | None, known: Sequence[str], *, what: str, path: str, owner: str | None = None
+) -> str:
+    """Return *wanted* if it is *known*, or the only one that is known if *wanted* is None.
+
+    Else the error names *option*: the store at *path*, or *owner* in it, has no such *what*, or several.
+    """
+    if wanted in known or (wanted is None and len(known) == 1):
+        return wanted or known[0]
+    names = ", ".join(repr(each)[:60] for each in known[:NAMED]) or "none"
+    names += f", … ({len(known):,} in all)" if len(known) > NAMED else ""
+    [whose, it] = [name_of(path), "it"] if owner is None else [f"{owner!r:.60}"] * 2
+    if wanted is None:
+        raise InvalidSetting(option, f"name one: {whose} has {names}")
+    raise InvalidSetting(option, f"{whose} has no {what} {wanted!r:.60}; {it} has {names}")

@@ -1,34 +1,37 @@
-"""What stays on the screen: a window as a bar, a context's report, its pages, the contexts of a store.
+"""The pieces that people see: tables, a window as a bar, a context's report, its pages and messages.
 
-    ████▒▒▒▒▒▒▒▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓░░░····╱╱╱╱╱
-    ██ system & tools  600  ▒▒ contents  900  ▓▓ active 4,000  ░░ open  200  ·· free 1,297  ╱╱ reply 1,000
+████▒▒▒▒▒▒▒▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓░░░····╱╱╱╱╱
+██ system & tools  600  ▒▒ contents  900  ▓▓ active 4,000  ░░ open  200  ·· free 1,297  ╱╱ reply 1,000
 
-    the request        tokens      pages
-    system              1,339      open                 1
-    contents              901      active              14
-
-This module knows nothing of where the values come from.
+the request        tokens      pages
+system              1,339      open                 1
+contents              901      active              14
 """
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 from rich import box
 from rich.columns import Columns
-from rich.console import Group, RenderableType
+from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from ..errors import CorruptRecord
 from ..messages import Message, call_body, call_name, text_of, tool_calls
-from .output import Output, visible
+from .printer import Part, visible
 
 if TYPE_CHECKING:
+    from ..context.context import Context
     from ..context.report import Report
     from ..history.reader import PageInfo
 
 WIDEST = 100
-"""columns of a picture of the window, at most"""
+"""columns of a picture of the window, at most: longer lines are hard to follow"""
 _PAGES = (
     ("open", "open"),
     ("active", "active: in full"),
@@ -84,6 +87,21 @@ def clipped(text: str) -> Text:
     return Text(visible(" ".join(text.split())), no_wrap=True, overflow="ellipsis")
 
 
+def indented(text: Text, columns: int = 2) -> Padding:
+    """Return *text* with space to its left, on all its lines."""
+    return Padding(text, (0, 0, 0, columns), expand=False)
+
+
+def page_name(context: str, index: int) -> str:
+    """Return the name of a page: its context and index."""
+    return f"{visible(context)} #{index}"
+
+
+def day(at: float | None) -> str:
+    """Return the day of *at*, in seconds since 1970 UTC; "" if it is not known."""
+    return "" if at is None else f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d}"
+
+
 def window_bar(report: "Report", width: int) -> Text:
     """Return the window as a bar of *width* columns."""
     bar = Text(no_wrap=True)
@@ -118,25 +136,42 @@ def _parts(report: "Report") -> list[tuple[str, str, str, int]]:
     ]
 
 
-def report_tables(report: "Report", width: int) -> RenderableType:
-    """Return where the tokens and the pages are: a bar and two tables, side by side if *width* allows."""
-    tokens = table(
-        *("the request", "tokens", ""),
-        rows=((name, cost, f"{cost / report.budget:.1%}") for name, cost in report.tokens.items()),
-        footer=("in all", report.total, f"of {report.budget:,}"),
-        figures=("tokens", ""),
-    )
-    pages = table(
-        *("pages", ""),
-        rows=((description, report.pages[state]) for state, description in _PAGES),
-        footer=("in all", sum(report.pages.values())),
-        figures=("",),
-    )
-    both = Table.grid(padding=(0, 3))
-    both.add_row(tokens, pages)
-    wide = min(width, WIDEST)
-    notes = [Text(f"note: {warning}", style="yellow") for warning in report.warnings]
-    return Group(window_bar(report, wide), legend(report), both, *notes)
+@dataclass(frozen=True, slots=True)
+class ReportTables:
+    """Where the tokens and the pages are: a bar and two tables, side by side if the terminal is wide enough."""
+
+    report: "Report"
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """Yield the bar, the tables, and the warnings of the report."""
+        report, wide = self.report, min(options.max_width, WIDEST)
+        tokens = table(
+            *("the request", "tokens", ""),
+            rows=((name, cost, f"{cost / report.budget:.1%}") for name, cost in report.tokens.items()),
+            footer=("in all", report.total, f"of {report.budget:,}"),
+            figures=("tokens", ""),
+        )
+        pages = table(
+            *("pages", ""),
+            rows=((description, report.pages[state]) for state, description in _PAGES),
+            footer=("in all", sum(report.pages.values())),
+            figures=("",),
+        )
+        both = Table.grid(padding=(0, 3))
+        both.add_row(tokens, pages)
+        yield from (window_bar(report, wide), legend(report), both)
+        yield from (Text(f"note: {warning}", style="yellow") for warning in report.warnings)
+
+
+def titled(context: "Context", page: "PageInfo") -> "PageInfo":
+    """Return *page* with a title: the text of its first message, if it has no line in the contents. O(messages)."""
+    title = page.title
+    if title is None and page.where not in {"undone", "erased"}:
+        try:
+            title = " ".join(text_of(context.recall_page(page.index)[0])[:400].split())
+        except CorruptRecord as error:
+            title = f"can't be read: {error.reason}"
+    return replace(page, title=title)
 
 
 def pages_table(pages: Iterable["PageInfo"]) -> Table:
@@ -152,15 +187,15 @@ def pages_table(pages: Iterable["PageInfo"]) -> Table:
     return table("page", "where", *figures[1:], "title", rows=rows, figures=figures, fills="title")
 
 
-def print_messages(output: Output, messages: Iterable[Message]) -> None:
-    """Print *messages* so that a human can read them, each under its role."""
+def message_lines(messages: Iterable[Message]) -> Iterator[Part]:
+    """Yield lines with all of *messages*, each under its role."""
     for position, message in enumerate(messages):
         call_id = f" {message['tool_call_id']}" if message["role"] == "tool" else ""
-        output.line(f"── {position} {message['role']}{call_id}", "bold cyan")
+        yield f"── {position} {message['role']}{call_id}", "bold cyan"
         if text := text_of(message):
-            output.line(text)
+            yield text
         for call in tool_calls(message):
-            output.line(f"{call['id']}: {call_name(call)}({arguments_of(call)})", "yellow")
+            yield f"{call['id']}: {call_name(call)}({arguments_of(call)})", "yellow"
 
 
 def arguments_of(call: Message) -> str:

@@ -1,9 +1,12 @@
-"""What `memci export` and `memci import` do: contexts as lines of JSON, to keep or to take elsewhere.
+"""Contexts that leave a store or enter it: `memci export`, `memci import` and `memci copy`.
 
     $ memci export agent.db --context alice -o alice.jsonl
     $ memci import other.db alice.jsonl --id alice-2
+    $ memci copy agents.db postgresql://ada@db.example/agents
+    412 contexts with 96,210 messages copied, 3 contexts there already
+    $ MEMCI_KEY_FILE=key memci copy agents.db sealed.db       the copy is encrypted; --decrypt goes back
 
-A file is read twice: first to check all of it, then to store it. This module knows nothing of the format of a line.
+An imported file is read twice: first to check all of it, then to store it.
 """
 
 from collections.abc import Iterable, Sequence
@@ -17,9 +20,9 @@ from ..errors import InvalidSetting
 from ..storage import Storage
 from ..storage.audit import audit
 from ..storage.names import new
-from .app import CONTEXT, WINDOW, Int, Json, NewStore, Store, Str, tokens
-from .output import Output, many, new_file, terminal
-from .source import Source
+from .files import Source, new_file, read_key
+from .options import CONTEXT, WINDOW, Int, NewStore, Store, Str, tokens
+from .printer import Printer, Result, many
 from .stores import NAMED, choose_context, choose_contexts, open_store
 
 if TYPE_CHECKING:
@@ -35,41 +38,37 @@ def run_export(
     chat: Annotated[bool, Option("--chat", help="Only the messages, a line each, for other programs.")] = False,
     target: Annotated[Str, Option("-o", "--output", metavar="FILE", help="A new file; default: the screen.")] = None,
     key: Annotated[Str, Option(metavar="FILE", help="Sign it with the secret bytes in this file.")] = None,
-    json: Json = False,
-) -> None:
+    printer: Printer,
+) -> Result:
     """Write contexts as lines of JSON. They hold all that is stored, for memci import. Changes nothing."""
-    output = terminal(json=json)
     if everything and (chat or context is not None):
         raise InvalidSetting("--all", "takes every context, as memci import reads them: leave --chat and --context out")
-    if output.json and target is None:
+    if printer.json and target is None:
         raise InvalidSetting("--json", "the export itself goes to standard output: name a file with -o")
     if chat and key is not None:
         raise InvalidSetting("--key", "a chat can't be signed: leave --chat or --key out")
-    secret = _key(key)
+    secret = read_key(key)
     with open_store(store) as storage:
         one = None if everything else choose_context(storage, store, context, owner)
-        records = [one] if one else choose_contexts(storage, store, owner)
-        ids = [record.id for record in records]
-        if target is None:
-            stream = typer.get_binary_stream("stdout")
-            _write(stream, storage, ids, chat=chat, key=secret)
-            stream.flush()
-        else:
-            write_export(output, storage, ids, target, chat=chat, key=secret)
+        ids = [record.id for record in ([one] if one else choose_contexts(storage, store, owner))]
+        if target is not None:
+            return write_export(storage, ids, target, chat=chat, key=secret)
+        stream = typer.get_binary_stream("stdout")
+        _write(stream, storage, ids, chat=chat, key=secret)
+        stream.flush()
+        return Result({})
 
 
 def write_export(
-    output: Output, storage: Storage, ids: Sequence[str], target: str, *, chat: bool = False, key: bytes | None = None
-) -> None:
-    """Write the contexts *ids* to the new file *target*, and print a line about it. O(messages)."""
+    storage: Storage, ids: Sequence[str], target: str, *, chat: bool = False, key: bytes | None = None
+) -> Result:
+    """Write the contexts *ids* to the new file *target*. O(messages)."""
     with new_file(target) as stream:
         lines = _write(stream, storage, ids, chat=chat, key=key)
     size = Path(target).stat().st_size
-    if output.json:
-        output.print_json({"file": target, "contexts": list(ids), "lines": lines, "bytes": size})
-    else:
-        names = ", ".join(ids[:NAMED]) + (", …" if len(ids) > NAMED else "") or "no contexts"
-        output.line(f"{target}: {names}, {many(lines, 'line')}, {size:,} bytes")
+    names = ", ".join(ids[:NAMED]) + (", …" if len(ids) > NAMED else "") or "no contexts"
+    line = f"{target}: {names}, {many(lines, 'line')}, {size:,} bytes"
+    return Result({"file": target, "contexts": list(ids), "lines": lines, "bytes": size}, [line])
 
 
 def run_import(
@@ -80,42 +79,60 @@ def run_import(
     window: Annotated[Int, tokens(*WINDOW, help="For a chat: the context length.")] = None,
     model: Annotated[Str, Option(metavar="NAME", help="For a chat: counts tokens as this one.")] = None,
     key: Annotated[Str, Option(metavar="FILE", help="It must be signed with the secret bytes in this file.")] = None,
-    json: Json = False,
-) -> None:
+) -> Result:
     """Read an export back, or the chat of another program. A context is stored whole, or not at all."""
     from ..history.import_ import committed, transitions
 
-    output = terminal(json=json)
-    source, secret = Source(file), _key(key)
+    source, secret = Source(file), read_key(key)
     lines = source.lines
     if secret is None and not source.is_export():
-        lines = _lines_of_chat(source, id, window, model).__iter__
+        lines = _chat_as_export(source, id, window, model).__iter__
     elif window is not None or model is not None:
         raise InvalidSetting("--window", "an export of memci has its settings: --window and --model are for chats")
-    found = [(each.record.id, each.record.head, each.record.owner) for each in transitions(lines(), key=secret)]
+    found = [each.record for each in transitions(lines(), key=secret)]
     if id is not None and len(found) > 1:
         raise InvalidSetting("--id", f"{source.name} has {len(found):,} contexts: leave --id out")
-    names = [name if id is None else id for name, *_ in found]
+    names = [each.id if id is None else id for each in found]
     if len(set(names)) < len(names):
         raise InvalidSetting("file", "it has two contexts of one name: import each by itself, with --id")
     with open_store(store, write=True, make=True) as storage:
-        for name, (_, _, owner) in zip(names, found, strict=True):
-            new(storage, name, owner)
+        for name, record in zip(names, found, strict=True):
+            new(storage, name, record.owner)
         names = [committed(storage, each, id=id) for each in transitions(lines(), key=secret)]
-    if output.json:
-        contexts = [{"id": name, "messages": messages} for name, (_, messages, _) in zip(names, found, strict=True)]
-        output.print_json({"store": store, "contexts": contexts})
-        return
-    for name, (_, messages, _) in zip(names, found, strict=True):
-        output.line(f"{name}: {many(messages, 'message')} imported")
+    contexts = [{"id": name, "messages": each.head} for name, each in zip(names, found, strict=True)]
+    view = [f"{name}: {many(each.head, 'message')} imported" for name, each in zip(names, found, strict=True)]
+    return Result({"store": store, "contexts": contexts}, view)
 
 
-def _key(file: str | None) -> bytes | None:
-    """Return the bytes of *file*, None if there is none."""
-    try:
-        return None if file is None else Path(file).read_bytes()
-    except (OSError, ValueError) as error:
-        raise InvalidSetting("--key", f"{file!r} can't be read: {error}") from None
+def run_copy(
+    source: Store,
+    target: NewStore,
+    *,
+    decrypt: Annotated[bool, Option("--decrypt", help="Do not encrypt the copy, although there is a key.")] = False,
+    printer: Printer,
+) -> Result:
+    """Copy all contexts of a store to another one, exactly. After an interruption, run it again."""
+    from ..history.copying import copied
+
+    if source == target:
+        raise InvalidSetting("target", "name another store than the one that is copied")
+    made = there = messages = 0
+    renamed: dict[str, str] = {}
+    with open_store(source) as storage, open_store(target, write=True, make=True, plain=decrypt) as into:
+        sizes = {record.id: record.head for record in storage.contexts()}
+        with printer.progress("messages", sizes) as done:
+            for each in copied(storage, into):
+                made, there = made + each.new, there + (not each.new)
+                messages += each.messages if each.new else 0
+                renamed |= {each.id: each.stored} if each.stored != each.id else {}
+                done(each.id, each.messages)
+    already = f", {many(there, 'context')} there already" if there else ""
+    view = [f"{many(made, 'context')} with {many(messages, 'message')} copied{already}"]
+    view += [
+        f"  {name} is {stored} there, where another owner has a context {name}" for name, stored in renamed.items()
+    ]
+    figures = {"copied": made, "there": there, "messages": messages, "renamed": renamed}
+    return Result({"source": source, "target": target, **figures}, view)
 
 
 def _write(stream: BinaryIO, storage: Storage, ids: Iterable[str], *, chat: bool, key: bytes | None) -> int:
@@ -130,8 +147,8 @@ def _write(stream: BinaryIO, storage: Storage, ids: Iterable[str], *, chat: bool
     return lines
 
 
-def _lines_of_chat(source: Source, id: str | None, window: int | None, model: str | None) -> list[str]:  # noqa: A002
-    """Return the lines of an export of the chat in *source*."""
+def _chat_as_export(source: Source, id: str | None, window: int | None, model: str | None) -> list[str]:  # noqa: A002
+    """Return the chat in *source* as the lines of an export."""
     from ..context.context import Context
     from ..history.plain_chat import exported_chat, read_chat
 

@@ -3,7 +3,7 @@
 import json
 
 from memci import Context, EphemeralStorage
-from memci.cli.demo.command import TURNS, conversation, recalled
+from memci.cli.replay.demo import TURNS, conversation, recall
 from memci.messages import call_name, check, tool_calls
 from memci.text.sanitize import quoted
 from memci.tools.recall_page import quotable
@@ -64,6 +64,6 @@ def test_recalled_when_a_page_is_archived():
             context.append_turn(*each)
         context.archive(keep=0)
 
-        answer = recalled(context, 1)
+        answer = recall(context, 1)
 
     assert all(quoted(quotable(message)[0]) in answer for message in page)

@@ -9,8 +9,9 @@ import pytest
 import typer
 
 import memci
-from memci.cli.app import app, size
+from memci.cli.app import app
 from memci.cli.commands import COMMANDS
+from memci.cli.options import size
 
 
 def python(code):

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from memci import Context, EphemeralStorage
-from memci.cli.output import Output
+from memci.cli.printer import Printer
 from memci.cli.replay.live_picture import history, picture, watching
 from memci.cli.replay.player import ReplayProgress
 from memci.cli.tables import window_bar
@@ -74,7 +74,7 @@ def test_watching_when_it_is_live():
         def report(self):
             return report_of()
 
-    with watching(Output(console, live=True), "memci demo") as watch:
+    with watching(Printer(console, live=True), "memci demo") as watch:
         watch(Shown(), ReplayProgress(1, 2, turn=1, messages=1))
 
     drawn = console.file.getvalue()

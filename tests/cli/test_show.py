@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from memci.cli.output import many
+from memci.cli.printer import many
 
 
 def test_show_when_the_page_left_the_window(run, told, store):

@@ -1,4 +1,1 @@
-"""`memci chat`: a companion in a terminal.
-
-This package knows nothing of how a companion answers.
-"""
+"""`memci chat`: a companion in a terminal."""

@@ -1,37 +1,34 @@
-"""What `memci chat` is: a conversation with a model, kept in a store.
+"""`memci chat`: a conversation with a model, kept in a store.
 
     $ memci chat agent.db --id alice --model gpt-4.1-mini
     > Book me a flight to Oslo.
     When do you want to go?
     > /pages
 
-On a terminal it streams; from a pipe each line is a message, and its answer goes to standard output, or a line of JSON
-about it. This module knows nothing of how an answer or a command is printed.
+On a terminal it streams. From a pipe each line is a message, and its answer goes to standard output, or a line of JSON
+about it.
 """
 
 import logging
 import sys
 from collections.abc import Iterator
 from io import TextIOWrapper
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from typer import Option
 
 from ...errors import MemciError
-from ..app import WINDOW, BaseUrl, Int, NewStore, Str, named_model, tokens
-from ..output import terminal
+from ..options import WINDOW, BaseUrl, Int, NewStore, Str, named_model, tokens
+from ..printer import Printer, Result
 from ..stores import choose, find_context, open_store
+from .display import Display
 from .input import messages_of, typed
-from .output import Display, JsonDisplay, PlainDisplay, TerminalDisplay
 from .slash_commands import Talk, is_command
 
-if TYPE_CHECKING:
-    from ...companion import Companion
-
 _WINDOW = 32_000
-"""tokens of a new context's window, if none is named"""
-NAME = "me"
-"""of the first context of a new store"""
+"""tokens of a new context's window, if none is named: most models have as many"""
+_NAME = "me"
+"""id of the first context of a new store"""
 
 
 def run_chat(
@@ -47,16 +44,15 @@ def run_chat(
     no_analysis: Annotated[bool, Option("--no-analysis", help="Search for messages as they are: a call less.")] = False,
     no_search: Annotated[bool, Option("--no-search", help="Do not search the memory before an answer.")] = False,
     no_memory_model: Annotated[bool, Option("--no-memory-model", help="Keep the model from the memory.")] = False,
-    json: Annotated[bool, Option("--json", help="Print a line of JSON for each message.")] = False,
-) -> bool:
+    printer: Printer,
+) -> Iterator[Result]:
     """Talk with a model that has a memory. From a pipe, each line is a message."""
     from ...companion import Companion
     from ...context.context import Context
 
-    output = terminal(json=json)
     with named_model(model, base_url) as chat, open_store(store, write=True, make=True) as storage:
         ids = [record.id for record in storage.contexts(owner=owner)]
-        name = id or (choose("--id", None, ids, what="context", path=store) if ids else NAME)
+        name = id or (choose("--id", None, ids, what="context", path=store) if ids else _NAME)
         new = find_context(storage, name, owner) is None
         context = Context.open(
             storage,
@@ -71,37 +67,24 @@ def run_chat(
         if isinstance(sys.stdin, TextIOWrapper):
             sys.stdin.reconfigure(errors="replace")
         with context:
-            shown: Display = PlainDisplay(output)
-            if output.json:
-                shown = JsonDisplay(output, context.id)
-            elif sys.stdin.isatty() and sys.stdout.isatty():
-                shown = TerminalDisplay(output)
+            talk = Talk(store, storage, context, chat.ledger)
+            at_terminal = sys.stdin.isatty() and sys.stdout.isatty() and not printer.json
+            display = Display(printer, talk, at_terminal=at_terminal)
             companion = Companion(
-                context, chat, role=role, analysis=not no_analysis, search=not no_search, on_tool=shown.tool
+                context, chat, role=role, analysis=not no_analysis, search=not no_search, on_tool=display.tool
             )
-            talk = Talk(output, store, storage, context, chat.ledger)
             # a warning in the middle of an answer is noise: /memory shows what went wrong in the background
             logging.getLogger("memci").addHandler(logging.NullHandler())
-            if not isinstance(shown, TerminalDisplay):
-                return _lead(talk, companion, shown, messages_of(sys.stdin))
-            shown.welcome(store, context, chat.model)
-            _lead(talk, companion, shown, typed(output.console))
-            shown.farewell(store, context)
-            return True
-
-
-def _lead(talk: Talk, companion: "Companion", shown: Display, messages: Iterator[str]) -> bool:
-    """Answer *messages*, one after another; return whether each got its answer."""
-    well = True
-    for text in messages:
-        try:
-            if is_command(text):
-                if not shown.command(talk, text):
-                    break
-                continue
-            message = text.removeprefix("/") if text.startswith("//") else text
-            well = shown.answer(message, companion.stream(message)) and well
-        except MemciError as error:
-            shown.failed(text, error)
-            well = False
-    return well
+            yield display.welcome(chat.model)
+            for text in typed(printer.console) if at_terminal else messages_of(sys.stdin):
+                try:
+                    if is_command(text):
+                        if (result := display.command(text)) is None:
+                            break
+                    else:
+                        message = text.removeprefix("/") if text.startswith("//") else text
+                        result = display.answer(message, companion.stream(message))
+                except MemciError as error:
+                    result = display.failed(text, error)
+                yield result
+            yield display.farewell()

@@ -3,8 +3,7 @@ r"""What a user types: a message is one line, or several lines that end in a bac
     > First line,\
     … second line.          ──▶  "First line,\nsecond line."
 
-On a terminal the lines can be edited, and the arrow keys bring earlier ones back. This module knows nothing of what is
-typed.
+On a terminal the lines can be edited, and the arrow keys bring earlier ones back.
 """
 
 import signal
@@ -14,6 +13,7 @@ from itertools import chain
 from rich.console import Console
 
 PROMPT, MORE = "> ", ". "
+"""before a message, and before its further lines"""
 
 
 def typed(console: Console) -> Iterator[str]:

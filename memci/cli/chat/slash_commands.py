@@ -3,11 +3,10 @@
     > /window          where the tokens are               > /search Oslo     what the memory finds
     > /page 42         a page, word for word              > /undo            take the last turn back
 
-Looking does not count as use: no page stays listed longer for it. This module knows nothing of models or of what is
-typed.
+Looking does not count as use: no page stays listed longer for it.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -18,11 +17,10 @@ from rich.text import Text
 from ...errors import InvalidSetting, PageNotFound
 from ...messages import text_of
 from ...storage import Storage
+from ..memory.overview import memory_tables, work_lines
 from ..memory.search import found_lines
-from ..memory.tables import memory_tables, work_lines
-from ..output import Output, many, visible
-from ..show import titled
-from ..tables import pages_table, print_messages, report_tables, table
+from ..printer import Part, many, visible
+from ..tables import ReportTables, clipped, message_lines, pages_table, table, titled
 from ..transfer import write_export
 
 if TYPE_CHECKING:
@@ -30,14 +28,13 @@ if TYPE_CHECKING:
     from ...llm import Ledger
 
 LATEST = 20
-"""pages that /pages lists"""
+"""pages that /pages lists: about one screen"""
 
 
 @dataclass(frozen=True, slots=True)
 class Talk:
-    """What a command can look at: the conversation that is open, and where it is shown."""
+    """What a command can look at: the conversation that is open, and its store."""
 
-    output: Output
     path: str
     storage: Storage
     context: "Context"
@@ -55,121 +52,114 @@ def is_command(text: str) -> bool:
     return text.startswith("/") and not text.startswith("//")
 
 
-def run_command(talk: Talk, text: str) -> bool:
-    """Run the command *text*, and return whether the conversation continues."""
+def run_command(talk: Talk, text: str) -> list[Part] | None:
+    """Run the command *text*, and return what it shows, or None if the conversation is to end."""
     name, _, rest = text.partition(" ")
     if name == "/quit":
-        return False
+        return None
     run = {usage.partition(" ")[0]: run for usage, (_, run) in COMMANDS.items()}.get(name)
     if run is None:
         known = "there is no such command: /help lists them; // begins a message with /"
         raise InvalidSetting(visible(name)[:40], known)
-    run(talk, rest.strip())
-    return True
+    return [*run(talk, rest.strip())]
 
 
-def _help(talk: Talk, _: str) -> None:
+def _help(_talk: Talk, _rest: str) -> Iterator[Part]:
     grid = Table.grid(padding=(0, 3))
     for usage, (meaning, _run) in COMMANDS.items():
         grid.add_row(Text(usage, style="bold", no_wrap=True), meaning)
     grid.add_row(Text("/quit", style="bold"), "leave; Ctrl-D and Ctrl-C do the same")
-    talk.output.console.print(grid)
+    yield grid
 
 
-def _window(talk: Talk, _: str) -> None:
-    console = talk.output.console
-    console.print(report_tables(talk.context.report(), console.width))
+def _window(talk: Talk, _rest: str) -> Iterator[Part]:
+    yield ReportTables(talk.context.report())
 
 
-def _pages(talk: Talk, rest: str) -> None:
+def _pages(talk: Talk, rest: str) -> Iterator[Part]:
     pages = list(talk.context.pages())
     shown = pages if rest == "all" else pages[-LATEST:]
     with talk.view() as context:
-        talk.output.console.print(pages_table([titled(context, page) for page in shown]))
+        yield pages_table([titled(context, page) for page in shown])
     if len(shown) < len(pages):
-        talk.output.line(f"the latest {len(shown):,} of {len(pages):,}: /pages all", "dim")
+        yield f"the latest {len(shown):,} of {len(pages):,}: /pages all", "dim"
 
 
-def _page(talk: Talk, rest: str) -> None:
+def _page(talk: Talk, rest: str) -> Iterator[Part]:
     with talk.view() as context:
-        print_messages(talk.output, context.recall_page(_number(rest, "/page")))
+        yield from message_lines(context.recall_page(_number(rest, "/page")))
 
 
-def _memory(talk: Talk, _: str) -> None:
+def _memory(talk: Talk, _rest: str) -> Iterator[Part]:
     from ...memory import TieredMemory
     from ...memory.inspect import overview
 
-    output = talk.output
     with closing(TieredMemory(talk.storage, owner=talk.context.owner, read_only=True)) as memory:
         seen = overview(memory)
     work = talk.context.report().work
     if not seen:
-        output.line("the memory is empty: a page is fed to it once the next one is open and the context is idle")
+        yield "the memory is empty: a page is fed to it once the next one is open and the context is idle"
     else:
-        output.console.print(memory_tables(seen, brief=True))
+        yield from memory_tables(seen, brief=True)
     if work is not None:
-        for line in work_lines(work):
-            output.console.print(line)
-    output.line(f"all of it: memci inspect {talk.path} --memory", "dim")
+        yield from work_lines(work)
+    yield f"all of it: memci inspect {talk.path} --memory", "dim"
 
 
-def _search(talk: Talk, rest: str) -> None:
+def _search(talk: Talk, rest: str) -> Iterator[Part]:
     if not rest:
         raise InvalidSetting("/search", "what for? /search WORDS")
     with talk.view() as context:
         found = context.search_memory(rest)
-    talk.output.console.print(found_lines(replace(found, pending=0), talk.context.id))
+    yield from found_lines(replace(found, pending=0), talk.context.id)
     if found.pending:
-        talk.output.line(f"and {found.pending:,} of the latest pages are not searchable yet, but soon", "dim")
+        yield f"and {found.pending:,} of the latest pages are not searchable yet, but soon", "dim"
 
 
-def _cost(talk: Talk, _: str) -> None:
+def _cost(talk: Talk, _rest: str) -> Iterator[Part]:
     total = talk.ledger.total
     if not total.calls:
-        talk.output.line("no call of the model yet")
+        yield "no call of the model yet"
         return
     figures = ("calls", "prompt", "completion", "cached", "failed")
     rows = ((step, *(getattr(spent, name) for name in figures)) for step, spent in talk.ledger.steps.items())
     footer = ("in all", *(getattr(total, name) for name in figures))
-    talk.output.console.print(table("step", *figures, rows=rows, footer=footer, figures=figures))
+    yield table("step", *figures, rows=rows, footer=footer, figures=figures)
     report = talk.context.report()
     cached = f"{report.cached:.1%} of what was sent began as the request before"
-    talk.output.line(f"{cached}; {many(report.compactions, 'compaction')}")
+    yield f"{cached}; {many(report.compactions, 'compaction')}"
 
 
-def _pin(talk: Talk, rest: str) -> None:
+def _pin(talk: Talk, rest: str) -> Iterator[Part]:
     talk.context.pin(index := _number(rest, "/pin"))
-    talk.output.line(f"#{index} stays in the window")
+    yield f"#{index} stays in the window"
 
 
-def _unpin(talk: Talk, rest: str) -> None:
+def _unpin(talk: Talk, rest: str) -> Iterator[Part]:
     talk.context.unpin(index := _number(rest, "/unpin"))
-    talk.output.line(f"#{index} may be archived again")
+    yield f"#{index} may be archived again"
 
 
-def _undo(talk: Talk, _: str) -> None:
+def _undo(talk: Talk, _rest: str) -> Iterator[Part]:
     try:
         taken = talk.context.undo()
     except PageNotFound:
         raise InvalidSetting("/undo", "there is nothing to take back") from None
-    first = visible(" ".join(text_of(taken[0]).split())) if taken else ""
-    line = Text(f"taken back, {many(len(taken), 'message')}: {first}", no_wrap=True)
-    line.truncate(talk.output.console.width, overflow="ellipsis")
-    talk.output.console.print(line)
+    yield clipped(f"taken back, {many(len(taken), 'message')}: {text_of(taken[0]) if taken else ''}")
 
 
-def _archive(talk: Talk, _: str) -> None:
+def _archive(talk: Talk, _rest: str) -> Iterator[Part]:
     pages = talk.context.archive()
     archived = ", ".join(f"#{index}" for index in pages)
-    talk.output.line(f"archived: {archived}" if pages else "there is nothing to archive")
+    yield f"archived: {archived}" if pages else "there is nothing to archive"
 
 
-def _export(talk: Talk, rest: str) -> None:
+def _export(talk: Talk, rest: str) -> Iterable[Part]:
     target = rest or f"{''.join(each if each.isalnum() else '-' for each in talk.context.id)[:60]}.jsonl"
-    write_export(talk.output, talk.storage, [talk.context.id], target)
+    return write_export(talk.storage, [talk.context.id], target).view
 
 
-COMMANDS: dict[str, tuple[str, Callable[[Talk, str], None]]] = {
+COMMANDS: dict[str, tuple[str, Callable[[Talk, str], Iterable[Part]]]] = {
     "/help": ("this list", _help),
     "/window": ("where the tokens and the pages are", _window),
     "/pages [all]": (f"the latest {LATEST} pages, or all", _pages),
@@ -183,7 +173,7 @@ COMMANDS: dict[str, tuple[str, Callable[[Talk, str], None]]] = {
     "/archive": ("archive old pages now", _archive),
     "/export [FILE]": ("write the conversation to a new file, for memci import", _export),
 }
-"""what can be typed in place of a message: its meaning, and what runs it"""
+"""what can be typed in place of a message: its meaning, and the function that runs it"""
 
 
 def _number(rest: str, name: str) -> int:

@@ -1,4 +1,1 @@
-"""`memci search`, `memci consolidate` and `memci inspect --memory`: the memory at the command line.
-
-This package knows nothing of how a memory works.
-"""
+"""`memci search`, `memci consolidate` and `memci inspect --memory`."""

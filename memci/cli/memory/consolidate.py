@@ -4,11 +4,10 @@
                                    with a model                  its jobs are done, until none is due
 
 It changes no context, so no writer of one is disturbed. A context that can't be read is named, and the others go on.
-This module knows nothing of how a memory is built.
 """
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing, suppress
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Annotated
@@ -19,12 +18,11 @@ from typer import Option
 from ...errors import CorruptRecord, InvalidSetting, MemciError, WriteConflict
 from ...rows import ContextRecord
 from ...storage import Storage
-from ..app import CONTEXT, BaseUrl, Int, Json, Store, Str, named_model, tokens
-from ..output import Output, terminal
-from ..stores import choose_context, open_store
+from ..options import CONTEXT, BaseUrl, Int, Store, Str, named_model, tokens
+from ..printer import Part, Printer, Result
+from ..stores import choose_context, choose_owner, open_store
 from ..tables import table
-from .inspect import choose_owner
-from .tables import COUNTED, counted
+from .overview import COUNTED, counted
 
 if TYPE_CHECKING:
     from ...llm import Spent
@@ -61,14 +59,13 @@ def run_consolidate(
     model: Annotated[Str, Option(metavar="NAME", help="A model that improves what is derived; default: none.")] = None,
     base_url: BaseUrl = None,
     ceiling: Annotated[Int, tokens(help="What the model may cost an owner in a UTC day.")] = None,
-    json: Json = False,
-) -> bool:
+    printer: Printer,
+) -> Result:
     """Feed memories the pages that wait for them: for cron. They do what is due; no context is changed."""
     from ...memory import TieredMemory
     from ...memory.backend import Scope
     from ...memory.inspect import Counts, counts
 
-    output = terminal(json=json)
     for option, value in (("--base-url", base_url), ("--ceiling", ceiling)):
         if model is None and value is not None:
             raise InvalidSetting(option, "is for a model: name it by --model")
@@ -92,41 +89,34 @@ def run_consolidate(
                 before[name] = counts(memory)
             if rebuild:
                 memory.erase(Scope())
-        fed = _feed_all(output, storage, records, memories)
+        fed = _feed_all(printer, storage, records, memories)
         after = {name: counts(memory) for name, memory in memories.items()}
         jobs = sum(memory.work().waiting for memory in memories.values())
     spent = None if chat is None else chat.ledger.total
     silent = spent is not None and spent.failed > 0 and jobs > 0
     well = not silent and not any(each.problem for each in fed)
-    if output.json:
-        owners = [{"owner": name, "before": asdict(was), "after": asdict(after[name])} for name, was in before.items()]
-        output.print_json(
-            {
-                "store": store,
-                "rebuilt": rebuild,
-                "well": well,
-                "contexts": [asdict(each) for each in fed],
-                "owners": owners,
-                "model": None if spent is None else {**asdict(spent), "waiting": jobs},
-            }
-        )
-    elif not fed:
-        output.line("there are no contexts: nothing waits")
-    else:
-        _print(output, fed, before, after, rebuilt=rebuild)
-        if spent is not None:
-            _print_model(output, spent, jobs, silent=silent)
-    return well
+    facts = {
+        "store": store,
+        "rebuilt": rebuild,
+        "well": well,
+        "contexts": fed,
+        "owners": [{"owner": name, "before": was, "after": after[name]} for name, was in before.items()],
+        "model": None if spent is None else {**asdict(spent), "waiting": jobs},
+    }
+    view = [*_show(fed, before, after, rebuilt=rebuild)]
+    if fed and spent is not None:
+        view.append(_show_model(spent, jobs, silent=silent))
+    return Result(facts, view, well)
 
 
 def _feed_all(
-    output: Output, storage: Storage, records: Sequence[ContextRecord], memories: dict[str, "TieredMemory"]
+    printer: Printer, storage: Storage, records: Sequence[ContextRecord], memories: dict[str, "TieredMemory"]
 ) -> list[FedContext]:
     from ...memory.inspect import waiting
 
     waits = {each.id: waiting(memories[each.owner], each.id) for each in records}
     fed = []
-    with output.progress("pages", waits) as done:
+    with printer.progress("pages", waits) as done:
         for record in records:
             done(record.id, 0)
             memory = memories[record.owner]
@@ -171,18 +161,21 @@ def feed(storage: Storage, context: str, memory: "TieredMemory") -> str:
     return ""
 
 
-def _print_model(output: Output, spent: "Spent", jobs: int, *, silent: bool) -> None:
-    """Print what the model cost, and how many *jobs* still wait for it."""
+def _show_model(spent: "Spent", jobs: int, *, silent: bool) -> Part:
+    """Return what the model cost, and how many *jobs* still wait for it."""
     line = f"the model: {spent.calls:,} calls, {spent.prompt:,} + {spent.completion:,} tokens"
     if jobs:
         why = "it did not answer" if silent else "the ceiling is reached, or they are tried later"
         line += f"; {jobs:,} jobs wait: {why}"
-    output.line(line, "red" if silent else "dim")
+    return line, "red" if silent else "dim"
 
 
-def _print(
-    output: Output, fed: Sequence[FedContext], before: dict[str, "Counts"], after: dict[str, "Counts"], *, rebuilt: bool
-) -> None:
+def _show(
+    fed: Sequence[FedContext], before: dict[str, "Counts"], after: dict[str, "Counts"], *, rebuilt: bool
+) -> Iterator[Part]:
+    if not fed:
+        yield "there are no contexts: nothing waits"
+        return
     rows = []
     for owner, was in before.items():
         pages = sum(each.fed for each in fed if each.owner == owner)
@@ -191,12 +184,12 @@ def _print(
         changes = zip(counted(was), counted(now), strict=True)
         rows.append((owner, pages, moved, *(_change(old, new) for old, new in changes)))
     figures = ("fed", "moved", *COUNTED)
-    output.console.print(table("owner", *figures, rows=rows, figures=figures))
+    yield table("owner", *figures, rows=rows, figures=figures)
     if rebuilt:
-        output.line("how often something was found counts from 0 again: pages do not hold it", "dim")
+        yield "how often something was found counts from 0 again: pages do not hold it", "dim"
     for each in fed:
         if each.problem:
-            output.line(f"✗ {each.id}: {' '.join(each.problem.split())}; {each.waiting:,} pages wait", "red")
+            yield f"✗ {each.id}: {' '.join(each.problem.split())}; {each.waiting:,} pages wait", "red"
 
 
 def _change(old: int, new: int) -> Text:

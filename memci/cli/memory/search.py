@@ -5,8 +5,7 @@
     known of the user …
 
 It does not count as use, unless --count is given. Pages that the memory was not fed yet are found as well: a copy of
-the memory is fed all pages of the owner then, and deleted behind the search. This module knows nothing of how things
-are found.
+the memory is fed all pages of the owner then, and deleted after the search.
 """
 
 import re
@@ -17,19 +16,16 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated
 
-from rich.console import Group, RenderableType
 from rich.text import Text
 from typer import Argument, Option
 
 from ...errors import InvalidSetting
 from ...storage import Storage
-from ..app import CONTEXT, Json, Store, Str
-from ..output import terminal, visible
-from ..stores import open_store
-from ..tables import cell
+from ..options import CONTEXT, Store, Str
+from ..printer import Part, Result, visible
+from ..stores import choose_owner, count_waiting, open_store
+from ..tables import cell, day, indented, page_name
 from .consolidate import feed
-from .inspect import choose_owner, waiting_pages
-from .tables import day, indented, page_name
 
 if TYPE_CHECKING:
     from ...memory import TieredMemory
@@ -55,13 +51,11 @@ def run_search(
     since: Annotated[Str, Option(metavar="DATE", help="Only pages from then on: 2026-03-01, or ISO 8601.")] = None,
     until: Annotated[Str, Option(metavar="DATE", help="Only pages until then; a date is its end.")] = None,
     count: Annotated[bool, Option("--count", help="Count it as use: the heat of what is found rises.")] = False,
-    json: Json = False,
-) -> None:
+) -> Result:
     """Find pages and facts in the memory. Changes nothing, unless --count."""
     from ...context.context import Context
     from ...tools.search_memory import timestamp
 
-    output = terminal(json=json)
     if not query.strip():
         raise InvalidSetting("QUERY", "expected what to look for, got an empty text")
     first, last = timestamp(since, "--since"), timestamp(until, "--until", ends=True)
@@ -74,11 +68,8 @@ def run_search(
         else:
             opened = stack.enter_context(Context.view(storage, context, memory=memory, owner=name))
             found = opened.search_memory(query, k=k, since=first, until=last)
-        found = replace(found, pending=waiting_pages(storage, memory))
-    if output.json:
-        output.print_json({"store": store, "owner": name, "context": context, **asdict(found)})
-    else:
-        output.console.print(found_lines(found, context))
+        found = replace(found, pending=count_waiting(storage, memory))
+    return Result({"store": store, "owner": name, "context": context, **asdict(found)}, found_lines(found, context))
 
 
 def _memory(stack: ExitStack, storage: Storage, owner: str, *, count: bool) -> "TieredMemory":
@@ -86,7 +77,7 @@ def _memory(stack: ExitStack, storage: Storage, owner: str, *, count: bool) -> "
     from ...memory import TieredMemory
 
     memory = stack.enter_context(closing(TieredMemory(storage, owner=owner, read_only=not count)))
-    if count or not waiting_pages(storage, memory):
+    if count or not count_waiting(storage, memory):
         return memory
     path = Path(stack.enter_context(TemporaryDirectory(prefix="memci-"))) / "memory.db"
     memory = stack.enter_context(closing(TieredMemory(storage, owner=owner, path=path)))
@@ -95,27 +86,24 @@ def _memory(stack: ExitStack, storage: Storage, owner: str, *, count: bool) -> "
     return memory
 
 
-def found_lines(found: "Recollection", context: str | None) -> RenderableType:
-    """Return *found* as lines: pages first, the words of the query marked; *context* is the one that searched."""
-    parts: list[RenderableType] = []
+def found_lines(found: "Recollection", context: str | None) -> Iterator[Part]:
+    """Yield *found* as lines: pages first, the words of the query marked; *context* is the one that searched."""
     for position, page in enumerate(found.pages, 1):
-        parts += [_headline(position, page), indented(marked(page.text, found.query), 3)]
-        parts += [indented(Text("… ").append(marked(each.text, found.query)), 3) for each in page.more]
-    parts += _facts("known of the user", found.user_facts, found.query)
-    parts += _facts("known of what the assistant did", found.assistant_facts, found.query)
+        yield _headline(position, page)
+        yield indented(marked(page.text, found.query), 3)
+        yield from (indented(Text("… ").append(marked(each.text, found.query)), 3) for each in page.more)
+    yield from _facts("known of the user", found.user_facts, found.query)
+    yield from _facts("known of what the assistant did", found.assistant_facts, found.query)
     if found.concepts:
-        parts.append(Text("related", style="bold"))
+        yield "related", "bold"
         for each in found.concepts:
-            parts.append(indented(cell(f"{each.name} {each.activation:.2f}: {'; '.join(each.relations)}")))
+            yield indented(cell(f"{each.name} {each.activation:.2f}: {'; '.join(each.relations)}"))
     if not found:
-        parts.append(cell(f"nothing was found for {found.query!r}"))
+        yield cell(f"nothing was found for {found.query!r}")
     if context is not None:
-        parts.append(Text(f"pages in the window of {visible(context)} were left out", style="dim"))
+        yield f"pages in the window of {context} were left out", "dim"
     if found.pending:
-        parts.append(
-            Text(f"{found.pending:,} pages are not searchable yet: memci consolidate feeds them", style="yellow")
-        )
-    return Group(*parts)
+        yield f"{found.pending:,} pages are not searchable yet: memci consolidate feeds them", "yellow"
 
 
 def marked(text: str, query: str) -> Text:
@@ -155,9 +143,9 @@ def _headline(position: int, page: "FoundPage") -> Text:
     return line.append(f" · {_TIERS[page.tier]} · {page.score:.2f}", style="dim")
 
 
-def _facts(title: str, facts: Sequence["Fact"], query: str) -> Iterator[RenderableType]:
+def _facts(title: str, facts: Sequence["Fact"], query: str) -> Iterator[Part]:
     if facts:
-        yield Text(title, style="bold")
+        yield title, "bold"
     for each in facts:
         when = f", {day(each.at)}" if each.at is not None else ""
         source = f"  {page_name(each.context, each.index)}{when} · {each.score:.2f}"

@@ -1,4 +1,1 @@
-"""`memci replay`: a stored conversation through a real context, with a live picture of the window.
-
-This package knows nothing of stores.
-"""
+"""`memci replay` and `memci demo`: a recorded conversation in a real context, with a live picture of the window."""

@@ -1,23 +1,21 @@
-"""What `memci replay` prints: the picture while it runs, then a table, or one JSON object.
+"""`memci replay`: see what a window does with a recorded conversation.
 
-    memci replay trip.json --pages        memci replay trip.json --at 40 --json
-
-This module knows nothing of formats.
+memci replay trip.json --pages        memci replay trip.json --at 40 --json
 """
 
 import time
-from dataclasses import asdict, replace
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
 
 from typer import Argument, Option
 
 from ...errors import InvalidSetting
-from ..app import Int, Json, NoLive, Str, Window, tokens
-from ..output import Output, many, terminal, visible
-from ..show import titled
-from ..source import Source, read_conversation
-from ..tables import grid, pages_table, print_messages, report_tables
+from ..files import Source, read_conversation
+from ..options import Int, NoLive, Preset, Str, Window, tokens
+from ..printer import Part, Printer, Result, many, visible
+from ..tables import ReportTables, grid, message_lines, pages_table, titled
 from .live_picture import watching
 from .player import NONCE, ReplayProgress, play, replay_store
 
@@ -31,23 +29,23 @@ def run_replay(
     *,
     window: Window = 8_000,
     reply: Annotated[Int, tokens(help="For the answer; default min(4096, window / 8).")] = None,
-    preset: Annotated[Str, Option(metavar="NAME", help="balanced, economy, verbatim or original.")] = None,
+    preset: Preset = None,
     model: Annotated[Str, Option(metavar="NAME", help="Counts tokens as this model does.")] = None,
     at: Annotated[Int, Option(metavar="TURN", help="Stop after this turn; print what the model would see.")] = None,
     pages: Annotated[bool, Option("--pages", help="List all pages at the end.")] = False,
     store: Annotated[Str, Option(metavar="PATH", help="Keep the store here; default: a temporary file.")] = None,
-    json: Json = False,
     no_live: NoLive = False,
-) -> None:
+    printer: Printer,
+) -> Result:
     """See what a window does with a recorded conversation.
 
     It reads JSON and JSON lines: chat messages ({"messages": […]}, […] or one per line), trajectories of agents
     ([{"traj": […]}, …], joined end to end), and what memci export wrote.
     """
     from ...context.context import Context
-    from ...settings import Policy, Preset
+    from ...settings import Policy
+    from ...settings import Preset as PresetName
 
-    output = terminal(json=json, no_live=no_live)
     source = Source(file)
     chat = read_conversation(source)
     if at is not None:
@@ -63,44 +61,37 @@ def run_replay(
             model=model,
             window=window,
             reply=reply,
-            policy=Policy(preset=cast("Preset | None", preset)),
+            policy=Policy(preset=cast("PresetName | None", preset)),
             clock=None,
             nonce=NONCE if store is None else None,
         ) as context,
     ):
-        with watching(output, f"memci replay {visible(chat.name)}") as watch:
+        with watching(printer, f"memci replay {visible(chat.name)}", still=no_live) as watch:
             progress = play(context, chat, watch, model=model)
         seconds = time.perf_counter() - start
         report = context.report()
         listed = [titled(context, page) for page in context.pages()] if pages else None
         shown = context.render(tools=chat.tools, strict=False)
-    if output.json:
-        output.print_json(
-            {
-                "file": file,
-                "context": name,
-                "store": store,
-                "turns": progress.turns,
-                "messages": progress.messages,
-                "model_calls": len(progress.sizes),
-                "said_tokens": progress.said,
-                "largest_request": progress.largest,
-                "system_messages_left_out": len(chat.left_out),
-                "report": asdict(report),
-                "seconds": round(seconds, 3),
-                "pages": None if listed is None else [asdict(page) for page in listed],
-                "rendering": None if at is None else shown,
-            }
-        )
-        return
-    print_replay(output, chat, progress, report, seconds)
+    facts = {
+        "file": file,
+        "context": name,
+        "store": store,
+        **figures_of(progress),
+        "system_messages_left_out": len(chat.left_out),
+        "report": report,
+        "seconds": round(seconds, 3),
+        "pages": listed,
+        "rendering": None if at is None else shown,
+    }
+    view = [*replay_lines(chat, progress, report, seconds)]
     if listed is not None:
-        output.console.print(pages_table(listed))
+        view.append(pages_table(listed))
     if at is not None:
-        output.line(f"what the model sees next: {many(len(shown), 'message')}\n", "bold")
-        print_messages(output, shown)
+        view.append((f"what the model sees next: {many(len(shown), 'message')}\n", "bold"))
+        view += message_lines(shown)
     if store is not None:
-        output.line(f"the store: memci inspect {store}")
+        view.append(f"the store: memci inspect {store}")
+    return Result(facts, view)
 
 
 def first_turns(chat: "PlainChat", turns: int) -> "PlainChat":
@@ -111,17 +102,27 @@ def first_turns(chat: "PlainChat", turns: int) -> "PlainChat":
     return replace(chat, messages=chat.messages[: sum(map(len, pages[:turns]))])
 
 
-def print_replay(output: Output, chat: "PlainChat", progress: ReplayProgress, report: "Report", seconds: float) -> None:
-    """Print the final table of a replay, which took *seconds*."""
-    output.line(f"\n{chat.name} in a window of {report.window:,} tokens", "bold")
-    figures = grid(
+def figures_of(progress: ReplayProgress) -> dict[str, int]:
+    """Return the figures of a replay, as --json prints them."""
+    return {
+        "turns": progress.turns,
+        "messages": progress.messages,
+        "model_calls": len(progress.sizes),
+        "said_tokens": progress.said,
+        "largest_request": progress.largest,
+    }
+
+
+def replay_lines(chat: "PlainChat", progress: ReplayProgress, report: "Report", seconds: float) -> Iterator[Part]:
+    """Yield the figures of a replay, which took *seconds*, and the last state of the window."""
+    yield f"\n{chat.name} in a window of {report.window:,} tokens", "bold"
+    yield grid(
         ("turns", f"{progress.turns:,}", f"{many(progress.messages, 'message')}, {progress.said:,} tokens said"),
         ("model calls", f"{len(progress.sizes):,}", f"none above {progress.largest:,} of {report.budget:,} tokens"),
         ("cached", f"{report.cached:.1%}", f"of all that was sent; {many(report.compactions, 'compaction')}"),
         ("seconds", f"{seconds:,.1f}", ""),
     )
-    output.console.print(figures)
-    output.line("")
+    yield ""
     if chat.left_out:
-        output.line(f"note: {len(chat.left_out):,} system messages differ from the first message; they were left out")
-    output.console.print(report_tables(report, output.console.width))
+        yield f"note: {len(chat.left_out):,} system messages differ from the first message; they were left out"
+    yield ReportTables(report)

@@ -1,10 +1,8 @@
 """The live picture of a window: what fills it, how it grew and was compacted, what a prompt cache keeps.
 
-    ████▒▒▒▒▒▒▒▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓░░░····╱╱╱╱╱    the window: a bar of all its parts
-      ▂▄▆█ ▂▄▆█ ▂▄▆█ ▂▄▆█ ▂▄▆█ ▂▄▆█ ▂▄▆█ ▂▄▆█ ▂▄▆█     its size, call by call: the drops are compactions
-    ▆███████████████████████████████████████████████
-
-This module knows nothing of how the figures are computed.
+████▒▒▒▒▒▒▒▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓░░░····╱╱╱╱╱    the window: a bar of all its parts
+▂▄▆█ ▂▄▆█ ▂▄▆█ ▂▄▆█ ▂▄▆█ ▂▄▆█ ▂▄▆█ ▂▄▆█ ▂▄▆█     its size, call by call: the drops are compactions
+▆███████████████████████████████████████████████
 """
 
 import time
@@ -16,7 +14,7 @@ from rich.console import Group, RenderableType
 from rich.live import Live
 from rich.text import Text
 
-from ..output import Output, many
+from ..printer import Printer, many
 from ..tables import WIDEST, grid, legend, window_bar
 from .player import ReplayProgress, Watch
 
@@ -26,17 +24,18 @@ if TYPE_CHECKING:
 
 _STEPS = " ▁▂▃▄▅▆▇█"
 _FRAMES_PER_SECOND = 15
+"""enough to look smooth; drawing takes a few percent of the time then"""
 _LINES = 5
-"""progress lines where there is no terminal"""
+"""progress lines where there is no terminal: a log stays short"""
 
 
 @contextmanager
-def watching(output: Output, title: str, *, seconds: float = 0) -> Iterator[Watch]:
+def watching(printer: Printer, title: str, *, still: bool = False, seconds: float = 0) -> Iterator[Watch]:
     """Show a replay of *title* while the block runs: a picture on a terminal, some lines elsewhere, nothing as JSON.
 
-    With the picture it takes so many *seconds* at least, so that one can follow it.
+    *still* forbids the picture. With the picture it takes so many *seconds* at least, so that one can follow it.
     """
-    console, start, drawn = output.console, time.monotonic(), 0.0
+    console, start, drawn = printer.console, time.monotonic(), 0.0
 
     def draw(context: "Context", progress: ReplayProgress) -> None:
         nonlocal drawn
@@ -51,10 +50,10 @@ def watching(output: Output, title: str, *, seconds: float = 0) -> Iterator[Watc
 
     def say(context: "Context", progress: ReplayProgress) -> None:
         every = -(-progress.total // _LINES)
-        if progress.messages % every == 0 and progress.messages < progress.total and not output.json:
+        if progress.messages % every == 0 and progress.messages < progress.total and not printer.json:
             console.print(progress_line(context.report(), progress), soft_wrap=True)
 
-    if not output.live:
+    if still or not printer.live:
         yield say
         return
     with Live(console=console, auto_refresh=False, transient=True) as live:

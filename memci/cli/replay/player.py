@@ -2,7 +2,7 @@
 
     user, tool …  ──▶ append_turn        assistant  ──▶ render (a call of the model), then append_turn
 
-A `Watch` is called after every message. This module knows nothing of files or of the terminal.
+A `Watch` is called after every message.
 """
 
 from collections.abc import Callable, Iterator

@@ -1,7 +1,7 @@
 """Stores for the inspector: a conversation at work, three facts that were not visible, hostile texts, a long one."""
 
 from memci import Context, Policy, SQLiteStorage
-from memci.cli.demo.command import conversation
+from memci.cli.replay.demo import conversation
 from memci.memory.backend import NullMemory
 from memci.rows import EntryRow, PageRow, PageState
 from memci.storage.codec import digest, encode

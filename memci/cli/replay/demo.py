@@ -3,8 +3,7 @@
     200 turns  ──▶  a picture of 8,000 tokens  ──▶  recall_page(7): word for word?  ──▶  reopened: the same bytes?
 
 The conversation is `travel_desk.json`, which `memci replay` reads too. Three colleagues plan their trips in English,
-Chinese and Japanese: flights are searched in pairs, a gateway times out, prices and references matter later. This
-module knows nothing of how the picture is drawn.
+Chinese and Japanese: flights are searched in pairs, a gateway times out, prices and references matter later.
 """
 
 import json
@@ -16,11 +15,11 @@ from typing import TYPE_CHECKING, Annotated
 from typer import Option
 
 from ...messages import Message
-from ..app import NoLive, Window
-from ..output import Output, terminal
-from ..replay.command import first_turns, print_replay
-from ..replay.live_picture import watching
-from ..replay.player import NONCE, play, replay_store
+from ..options import NoLive, Window
+from ..printer import Part, Printer, Result, proof
+from .command import figures_of, first_turns, replay_lines
+from .live_picture import watching
+from .player import NONCE, play, replay_store
 
 if TYPE_CHECKING:
     from ...context.context import Context
@@ -37,26 +36,27 @@ def run_demo(
     window: Window = 8_000,
     no_live: NoLive = False,
     turns: Annotated[int, Option("--turns", min=20, max=TURNS, hidden=True)] = TURNS,
-) -> bool:
+    printer: Printer,
+) -> Result:
     """Watch a window of 8,000 tokens at work, over 200 turns. One of its pages is recalled, word for word."""
     from ...context.context import Context
 
-    output = terminal(no_live=no_live)
     chat = first_turns(conversation(), turns)
     start = time.perf_counter()
     with replay_store(None, "demo") as storage:
         with Context.open(storage, id="demo", system=chat.system, window=window, nonce=NONCE) as context:
-            with watching(output, "memci demo: a travel desk", seconds=_SECONDS) as watch:
+            with watching(printer, "memci demo: a travel desk", still=no_live, seconds=_SECONDS) as watch:
                 progress = play(context, chat, watch)
             seconds = time.perf_counter() - start
-            print_replay(output, chat, progress, context.report(), seconds)
-            exact = _recall(output, context, chat.pages())
+            view = [*replay_lines(chat, progress, report := context.report(), seconds)]
+            exact, lines = _recall(context, chat.pages())
             before = json.dumps(context.render(tools=chat.tools))
         with Context.open(storage, id="demo") as context:
             same = json.dumps(context.render(tools=chat.tools)) == before
-    output.proof(same, f"closed and opened again, it renders {'the same' if same else 'other'} bytes")
-    output.line("\nnow one of yours: memci replay FILE; how to use it in an agent: README.md", "bold")
-    return exact and same
+    reopened = proof(same, f"closed and opened again, it renders {'the same' if same else 'other'} bytes")
+    hint = ("\nnow one of yours: memci replay FILE; how to use it in an agent: README.md", "bold")
+    facts = {**figures_of(progress), "report": report, "recalled_exactly": exact, "same_when_reopened": same}
+    return Result(facts, [*view, *lines, reopened, hint], exact and same)
 
 
 def conversation() -> "PlainChat":
@@ -67,7 +67,7 @@ def conversation() -> "PlainChat":
     return read_chat(text.split("\n"), "a travel desk")
 
 
-def recalled(context: "Context", index: int) -> str:
+def recall(context: "Context", index: int) -> str:
     """Let the model call `recall_page` for page *index*, and return the answer that it reads."""
     function = {"name": "recall_page", "arguments": json.dumps({"index": index, "entry": None, "offset": None})}
     call = {"id": f"recall_{index}", "type": "function", "function": function}
@@ -77,24 +77,22 @@ def recalled(context: "Context", index: int) -> str:
     return str(answer["content"])
 
 
-def _recall(output: Output, context: "Context", pages: Sequence[Sequence[Message]]) -> bool:
-    """Recall a page that left the window long ago; return whether it comes back as it was appended."""
+def _recall(context: "Context", pages: Sequence[Sequence[Message]]) -> tuple[bool, list[Part]]:
+    """Recall a page that left the window long ago; return whether it comes back as it was appended, and lines."""
     from ...text.sanitize import quoted
     from ...tools.recall_page import quotable
 
     gone = [page for page in context.pages() if page.where in {"archived", "folded", "unloaded"}]
     if not gone:
-        output.line(f"  all {len(pages):,} pages still fit this window: nothing to recall")
-        return True
+        return True, [f"  all {len(pages):,} pages still fit this window: nothing to recall"]
     fits = [page for page in gone if page.where == "archived"] or gone
     index = max(fits, key=lambda page: (min(page.entries, 4), -len(json.dumps(pages[page.index - 1])))).index
     original = list(pages[index - 1])
     context.append_turn(f"What exactly was it that I asked on page {index}, and what did you find?")
-    answer = recalled(context, index)
+    answer = recall(context, index)
     quotations = [quoted(quotable(message)[0]) for message in original]
     whole = "\nnext: " not in answer
     same = context.recall_page(index) == original and (not whole or all(each in answer for each in quotations))
     result = "word for word" if same else "changed"
-    output.proof(same, f"the model called recall_page({index}): its {len(original)} messages came back {result}")
-    output.console.print(f"  {original[0]['content']}", style="dim")
-    return same
+    line = proof(same, f"the model called recall_page({index}): its {len(original)} messages came back {result}")
+    return same, [line, (f"  {original[0]['content']}", "dim")]

@@ -1,22 +1,26 @@
-"""The tables of a memory: its queue, its episodes by heat, its chains, facts, events, the graph.
+"""What `memci inspect --memory` prints: what a memory holds, tier by tier.
+
+    memory of ada: 96 pages; 8 still in a window or listed, 9 short-term, 79 in 6 episodes
 
     heat                since   visits   found   pages   episode
     ███████░░░   12.9     4.0        3       2       9   Flight to Oslo
                                                          2026-03-01 to 2026-03-02, flight, oslo, seat
 
-This module knows nothing of where the values come from.
+Looking does not count as use: no heat rises.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from contextlib import closing
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
 
-from rich.console import Group, RenderableType
-from rich.padding import Padding
 from rich.text import Text
 
-from ..output import many, visible
-from ..tables import cell, clipped, table
+from ...storage import Storage
+from ...storage.opening import name_of
+from ..printer import Part, Result, many, visible
+from ..stores import choose_owner, count_waiting, list_owners
+from ..tables import cell, clipped, day, indented, page_name, table
 
 if TYPE_CHECKING:
     from ...memory.backend import PageKey, Work
@@ -27,27 +31,77 @@ if TYPE_CHECKING:
 COUNTED = ("queue", "episodes", "facts", "events", "concepts")
 """the columns of what an owner has"""
 MOST = 10
-"""rows of a table"""
+"""rows of a table, at most: several tables fit a screen; --json has all rows"""
 _BAR = 10
 """columns of the hottest episode's bar"""
 
 
-def memory_tables(seen: "Overview", *, brief: bool = False) -> RenderableType:
-    """Return all that a memory holds, tier by tier; *brief*: what is known, the profile and the episodes only."""
-    parts: list[RenderableType] = [Text(summed_up(seen), style="bold")]
+def inspect_memory(storage: Storage, path: str, *, context: str | None, owner: str | None) -> Result:
+    """Return what the memory of an owner holds: *owner*, the one of *context*, or the only one.
+
+    If none is named and there are several, return how much each memory holds.
+    """
+    from ...memory import TieredMemory
+    from ...memory.inspect import overview
+
+    def look(name: str) -> tuple["Overview", int]:
+        with closing(TieredMemory(storage, owner=name, read_only=True)) as memory:
+            return overview(memory), count_waiting(storage, memory)
+
+    names = list_owners(storage)
+    if context is None and owner is None and len(names) != 1:
+        return _compare(path, [look(name) for name in names])
+    seen, waits = look(choose_owner(storage, path, context=context, owner=owner))
+    facts = asdict(seen) | _figures(seen, waits) | {"store": path}
+    facts["days"] = [asdict(each) | {"mood": each.felt} for each in seen.days]
+    facts["concepts"] = [{"name": name, "statements": count} for name, count in seen.concepts]
+    return Result(facts, _show(seen, waits))
+
+
+def _compare(path: str, rows: Sequence[tuple["Overview", int]]) -> Result:
+    facts = {"store": path, "owners": [_figures(seen, waits) for seen, waits in rows]}
+    if not rows:
+        return Result(facts, [f"{name_of(path)} holds no contexts, and no memory"])
+    figures = ("pages", *COUNTED, "waiting")
+    cells = ((seen.owner, seen.counts.pages, *counted(seen.counts), waits) for seen, waits in rows)
+    hint = ("one of them: memci inspect STORE --memory --owner NAME", "dim")
+    return Result(facts, [table("owner", *figures, rows=cells, figures=figures), hint])
+
+
+def _show(seen: "Overview", waits: int) -> Iterator[Part]:
+    if not seen:
+        why = "no page was closed yet"
+        if waits:
+            why = f"{waits:,} pages wait: a program feeds them when its context is idle, or memci consolidate does"
+        yield f"{seen.owner}: the memory is empty: {why}"
+        return
+    yield from memory_tables(seen)
+    if waits:
+        yield f"\n{waits:,} pages wait: memci consolidate feeds them", "yellow"
+
+
+def _figures(seen: "Overview", waits: int) -> dict[str, Any]:
+    return {"owner": seen.owner, "counts": asdict(seen.counts), "waiting": waits}
+
+
+def memory_tables(seen: "Overview", *, brief: bool = False) -> Iterator[Part]:
+    """Yield all that a memory holds, tier by tier; *brief*: only what is known, the profile and the episodes."""
+    yield sum_up(seen), "bold"
     facts = [*_facts("known of the user", seen.user_facts)]
     facts += _facts("known of what the assistant did", seen.assistant_facts)
-    episodes = list(_episodes(seen.episodes))
     if brief:
-        return Group(*parts, *facts, *profile_lines(seen.profile), *episodes)
-    parts += _section(
+        yield from (*facts, *profile_lines(seen.profile), *_episodes(seen.episodes))
+        return
+    yield from _section(
         "short-term: the page that moves next is first",
         ("page", "when", "title"),
         [(_page(each), day(each.at), clipped(each.title)) for each in seen.queue],
     )
+    yield from _episodes(seen.episodes)
     chains = [(Text(" → ".join(_few(each.pages))), clipped(each.summary)) for each in seen.chains]
-    parts += [*episodes, *_section("chains: pages that continue one another", ("pages", "chain"), chains), *facts]
-    parts += _section(
+    yield from _section("chains: pages that continue one another", ("pages", "chain"), chains)
+    yield from facts
+    yield from _section(
         "events, latest first",
         ("page", "when", "weight", "who", "what"),
         [
@@ -56,18 +110,18 @@ def memory_tables(seen: "Overview", *, brief: bool = False) -> RenderableType:
         ],
         figures=("weight",),
     )
-    parts += _section(
+    yield from _section(
         "days, latest first",
         ("day", "mood", "messages", "about"),
         [(each.date, each.felt or "–", each.messages, each.summary) for each in reversed(seen.days)],
         figures=("messages",),
     )
-    parts += [*profile_lines(seen.profile), *work_lines(seen.work)]
+    yield from (*profile_lines(seen.profile), *work_lines(seen.work))
     if seen.counts.concepts:
         names = ", ".join(f"{name} {count:,}" for name, count in seen.concepts)
         figures = f"{seen.counts.concepts:,} concepts in {seen.counts.statements:,} statements"
-        parts += [Text("\ngraph", style="bold"), cell(f"{figures}; most statements: {names}")]
-    return Group(*parts)
+        yield "\ngraph", "bold"
+        yield cell(f"{figures}; most statements: {names}")
 
 
 def counted(own: "Counts") -> tuple[int, ...]:
@@ -75,7 +129,7 @@ def counted(own: "Counts") -> tuple[int, ...]:
     return own.short, own.episodes, own.user_facts + own.assistant_facts, own.events, own.concepts
 
 
-def summed_up(seen: "Overview") -> str:
+def sum_up(seen: "Overview") -> str:
     """Return a line on how many pages are where."""
     counts = seen.counts
     where = [
@@ -87,12 +141,12 @@ def summed_up(seen: "Overview") -> str:
     return f"memory of {visible(seen.owner)}: {many(counts.pages, 'page')}; {', '.join(where)}"
 
 
-def _facts(title: str, facts: Iterable["HeldFact"]) -> Iterator[RenderableType]:
+def _facts(title: str, facts: Iterable["HeldFact"]) -> Iterator[Part]:
     rows = [(_page(each), day(each.at), each.text) for each in facts]
     return _section(title, ("page", "when", "fact"), rows)
 
 
-def _episodes(episodes: Sequence["WarmEpisode"]) -> Iterator[RenderableType]:
+def _episodes(episodes: Sequence["WarmEpisode"]) -> Iterator[Part]:
     """Yield a table with two lines per episode, and its heat as a bar."""
     figures = ("", "since", "visits", "found", "pages")
     hottest = max((each.heat for each in episodes), default=0.0)
@@ -108,12 +162,12 @@ def _episodes(episodes: Sequence["WarmEpisode"]) -> Iterator[RenderableType]:
     return _section("episodes, hottest first", ("heat", *figures, "episode"), rows, figures=figures)
 
 
-def profile_lines(profile: "Profile") -> Iterator[RenderableType]:
+def profile_lines(profile: "Profile") -> Iterator[Part]:
     """Yield the profile, as far as there is one."""
     if not (profile.version or profile.strategy or profile.conversations):
         return
     version = f", version {profile.version:,}" if profile.version else ""
-    yield Text(f"\nprofile{version}, {many(profile.turns, 'turn')}", style="bold")
+    yield f"\nprofile{version}, {many(profile.turns, 'turn')}", "bold"
     lines = [profile.text] if profile.text else []
     if not profile.text:  # where there is a text, it was made of the traits
         for trait in profile.traits:
@@ -129,13 +183,13 @@ def profile_lines(profile: "Profile") -> Iterator[RenderableType]:
     yield from (indented(Text(visible(each))) for each in lines)
 
 
-def work_lines(work: "Work") -> Iterator[RenderableType]:
+def work_lines(work: "Work") -> Iterator[Part]:
     """Yield what a model did for the memory, by step, and the jobs that wait; nothing if there never was a model."""
     if not (work.spent or work.waiting or work.set_aside or work.skipped):
         return
     jobs_by_state = {"wait": work.waiting, "set aside": work.set_aside, "skipped": work.skipped}
     jobs = ", ".join(f"{count:,} {name}" for name, count in jobs_by_state.items() if count)
-    yield Text(f"\na model's work{f'; jobs: {jobs}' if jobs else ''}", style="bold")
+    yield f"\na model's work{f'; jobs: {jobs}' if jobs else ''}", "bold"
     if not work.spent:
         return
     figures = ("calls", "tokens in", "tokens out", "failed", "rejected")
@@ -144,21 +198,6 @@ def work_lines(work: "Work") -> Iterator[RenderableType]:
         for step, each in sorted(work.spent.items(), key=lambda item: (-item[1].calls, item[0]))
     )
     yield table("step", *figures, rows=rows, figures=figures)
-
-
-def indented(text: Text, columns: int = 2) -> Padding:
-    """Return *text* with space to its left, on all its lines."""
-    return Padding(text, (0, 0, 0, columns), expand=False)
-
-
-def page_name(context: str, index: int) -> str:
-    """Return the name of a page: its context and index."""
-    return f"{visible(context)} #{index}"
-
-
-def day(at: float | None) -> str:
-    """Return the day of *at*, in seconds since 1970 UTC; "" if it is not known."""
-    return "" if at is None else f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d}"
 
 
 def _few(pages: Sequence["PageKey"]) -> list[str]:
@@ -172,14 +211,14 @@ def _few(pages: Sequence["PageKey"]) -> list[str]:
 
 def _section(
     title: str, names: Sequence[str], rows: Sequence[Iterable[object]], *, figures: Collection[str] = ()
-) -> Iterator[RenderableType]:
+) -> Iterator[Part]:
     """Yield a title and a table of the first *rows*, the last column as wide as it can be; nothing without rows."""
     if not rows:
         return
-    yield Text(f"\n{title}", style="bold")
+    yield f"\n{title}", "bold"
     yield table(*names, rows=rows[:MOST], figures=figures, fills=names[-1])
     if len(rows) > MOST:
-        yield Text(f"and {len(rows) - MOST:,} more: memci inspect STORE --memory --json lists them", style="dim")
+        yield f"and {len(rows) - MOST:,} more: memci inspect STORE --memory --json lists them", "dim"
 
 
 def _page(each: "QueuedPage | HeldFact | LifeEvent") -> str:

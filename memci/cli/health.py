@@ -1,0 +1,149 @@
+"""Damage: `memci verify` finds it, and `memci salvage` saves what can be read into a new store.
+
+    $ memci salvage agent.db saved.db
+    ! alice: 119 of 120 messages
+      message 24 (page #12): its bytes are not those that were written
+
+Both only read the store.
+"""
+
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from ..errors import CorruptRecord, InvalidSetting, KeyMissing
+from ..storage import Storage
+from ..storage.opening import is_url, name_of
+from ..storage.protocol import CheckedStorage, ContextRecord
+from ..storage.sqlite.loss import accept_loss
+from .options import NewStore, Store
+from .printer import Part, Printer, Result, many, proof
+from .stores import check_path, count_witnessed, database, open_store
+
+_LOST = 20
+"""lines about losses of one context, at most: a screen; --json has all"""
+
+
+def run_verify(store: Store, *, printer: Printer) -> Result:
+    """Read everything in a store, and say what is wrong with it. Changes nothing."""
+    from ..history.verify import problems
+
+    contexts: dict[str, dict[str, Any]] = {}
+    damage: list[str] = []
+    try:
+        with open_store(store) as storage:
+            damage += storage.damage() if isinstance(storage, CheckedStorage) else []
+            records: list[ContextRecord] = list(storage.contexts())
+            with printer.progress("messages", {record.id: record.head for record in records}) as done:
+                for each in records:
+                    found = {"id": each.id, "messages": each.head, "problems": [], "not_checked": None}
+                    contexts[each.id] = found
+                    try:
+                        found["problems"] = list(problems(storage, each.id, on_entry=partial(done, each.id, 1)))
+                    except KeyMissing as error:
+                        found["not_checked"] = str(error)
+    except CorruptRecord as error:
+        damage.append(str(error))
+    damaged = bool(damage) or any(each["problems"] for each in contexts.values())
+    well = not damaged and all(each["not_checked"] is None for each in contexts.values())
+    facts = {"store": store, "well": well, "problems": damage, "contexts": list(contexts.values())}
+    return Result(facts, _verified(facts, damaged=damaged), well)
+
+
+def _verified(facts: Mapping[str, Any], *, damaged: bool) -> Iterator[Part]:
+    for problem in facts["problems"]:
+        yield f"✗ {problem}", "red"
+    for each in facts["contexts"]:
+        if each["not_checked"] is not None:
+            yield proof(False, f"{each['id']}: not checked: {each['not_checked']}")
+            continue
+        wrong = each["problems"]
+        result = many(len(wrong), "problem") if wrong else "every one is there, and as it was written"
+        yield proof(not wrong, f"{each['id']}: {many(each['messages'], 'message')}, {result}")
+        yield from (f"  {problem}" for problem in wrong)
+    name = name_of(store := facts["store"])
+    if damaged:
+        yield f"what can be read goes to a new store: memci salvage {name} NEW"
+    elif not facts["contexts"]:
+        yield f"{name} holds no contexts"
+    elif count_witnessed(store) is None and not is_url(store):
+        yield "no witness is beside it, so that the loss of whole commits can't be seen", "dim"
+
+
+def run_salvage(store: Store, target: NewStore) -> Result:
+    """Save what can be read of a damaged store into a new one. What is lost is named; the old store is only read."""
+    from ..history.salvage import salvaged
+
+    if not is_url(target) and Path(target).exists():
+        raise InvalidSetting(target, "is there already, and was left as it is: name a new store")
+    with _open_damaged(store) as (source, place, refused), open_store(target, write=True, make=True) as into:
+        if is_url(target) and into.contexts(limit=1):
+            raise InvalidSetting("target", "holds contexts already: name an empty database or schema")
+        found = [
+            each._replace(lost=tuple(reason.replace(place, store) for reason in each.lost))
+            for each in salvaged(source, into)
+        ]
+    lost = [refused] if refused else []
+    well = not lost and not any(each.lost for each in found)
+    view: list[Part] = [(f"! {reason}", "yellow") for reason in lost]
+    for each in found:
+        mark, style = ("✓", "green") if not each.lost else ("!", "yellow") if each.saved else ("✗", "red")
+        result = many(each.messages, "message") if each.saved else "could not be saved"
+        view.append((f"{mark} {each.id or 'unknown'}: {result}{', all of it' if not each.lost else ''}", style))
+        view += [f"  lost: {reason}" for reason in each.lost[:_LOST]]
+        if len(each.lost) > _LOST:
+            view.append((f"  and {len(each.lost) - _LOST:,} more: --json names them all", "dim"))
+    view.append((f"the new store: memci inspect {target}; its memory: memci consolidate {target}", "dim"))
+    contexts = [each._asdict() for each in found]
+    return Result({"store": store, "target": target, "well": well, "lost": lost, "contexts": contexts}, view, well)
+
+
+@contextmanager
+def _open_damaged(path: str) -> Iterator[tuple[Storage, str, str]]:
+    """Yield the store at *path*, the path that is read, and "".
+
+    If the store is refused, a copy without its witness is read, and the third is the reason.
+    """
+    reason = _refusal(path)
+    if not reason:
+        with open_store(path) as storage:
+            yield storage, path, ""
+        return
+    with TemporaryDirectory(prefix="memci-") as folder:
+        place, copy = check_path(path, filled=True), Path(folder, "store")
+        if place.is_dir():
+            shutil.copytree(place, copy)
+        else:
+            for each in (place, *place.parent.glob(f"{place.name}-*")):
+                shutil.copy2(each, f"{copy}{each.name.removeprefix(place.name)}")
+        file = database(str(copy))
+        accept_loss(file)
+        _extend(file)
+        if _refusal(str(copy)):
+            raise InvalidSetting(path, f"nothing of it can be read, take a backup: {reason}")
+        with open_store(str(copy)) as storage:
+            yield storage, str(copy), reason
+
+
+def _extend(file: str) -> None:
+    """Give a SQLite file that lost its end its length again: SQLite does not read a file shorter than it says."""
+    with Path(file).open("r+b") as opened:
+        head = opened.read(32)
+        length = int.from_bytes(head[16:18]) * int.from_bytes(head[28:32])
+        if length > Path(file).stat().st_size:
+            opened.truncate(length)
+
+
+def _refusal(path: str) -> str:
+    """Return why the store at *path* is not opened although its files are there, "" if it is opened."""
+    try:
+        with open_store(path):
+            return ""
+    except CorruptRecord as error:
+        if is_url(path):
+            raise
+        return str(error)

@@ -24,13 +24,21 @@ endef
 
 TESTED := 'pytest>=8.3' 'hypothesis>=6.110'
 
+# of the tests those that find most of what breaks, in two minutes: what is slow, or tries whole programs, is for `test`
+CORE := $(addprefix tests/,async_context chapters companion context formats llm memory/retrieval segments storage text tokens tools window) \
+	$(patsubst %,tests/test_%.py,docstrings errors layers messages model_catalog one_store settings words workers)
 HARNESSES := tests/faults tests/test_benchmarks.py
 PYTEST := $(BIN)/python -m pytest -n auto --dist loadgroup
 
-.PHONY: demo test harnesses adapters docs embeddings wrapped postgres postgres-torture postgres-bench local-model lint types ui bench peers stale faults torture mutation release lock clean
+.PHONY: demo check core test harnesses adapters docs embeddings wrapped postgres postgres-torture postgres-bench local-model lint types ui bench peers stale faults torture mutation release lock clean
 
 demo: .venv/ready          ## replay a conversation through a real context and look at the window
 	@$(BIN)/memci demo
+
+check: lint types core     ## lint, types and the core of the tests, in three minutes: while you work
+
+core: .venv/ready          ## the core of the tests
+	@PYTHONDONTWRITEBYTECODE= $(PYTEST) -m 'not slow' $(CORE)
 
 test: .venv/ready          ## all tests of the library
 	@PYTHONDONTWRITEBYTECODE= $(PYTEST) $(HARNESSES:%=--ignore=%)

@@ -4,7 +4,8 @@
     .venv-release/bin/python tools/release /opt/python3.14/bin/python        with these interpreters only
 
 The wheel is built from the source archive. Each of the two is installed in a new environment of each Python that is
-found, from 3.11 on, and tried there: a conversation is stored and recalled, and the commands look at it. The bill of
+found, from 3.11 on, and tried there: a conversation is stored and recalled, and the commands look at it. The archive is
+unpacked as well, and the core of its tests runs there (`make core`). The bill of
 materials (CycloneDX) lists what the wheel needs without extras, as pip resolves it today. Nothing is published.
 """
 
@@ -41,6 +42,10 @@ def main(interpreters: list[str]) -> None:
     for interpreter in interpreters or found():
         for artifact in artifacts:
             print(f"{tried(interpreter, artifact)}: {artifact.name} is installed, stores, recalls and verifies")
+    archive = next(each for each in artifacts if each.name.endswith(".tar.gz"))
+    with tempfile.TemporaryDirectory() as folder:
+        shutil.unpack_archive(archive, folder, filter="data")
+        print(run("make", "core", f"PYTHON={sys.executable}", folder=f"{folder}/{archive.name.removesuffix('.tar.gz')}"))
     with tempfile.TemporaryDirectory() as folder:
         python = environment(sys.executable, folder, str(wheel))
         by_name = ("--no-index", "--no-deps", "--force-reinstall", "--find-links", str(DIST), "memci")

@@ -20,8 +20,9 @@ from ..errors import InvalidMessage, InvalidSetting, brief
 from ..messages import Enveloped, Item, Message, call_name, calls_of, plain, tool_calls
 from ..model_catalog import reads_breakpoints
 from . import anthropic, gemini, openai_chat, openai_responses
+from .anthropic import without_thoughts as without_thoughts
 from .detection import unwrapped
-from .envelope import call_of, native_of
+from .envelope import call_of
 
 _FORMATS: Mapping[str, Any] = {each.NAME: each for each in (openai_chat, openai_responses, anthropic, gemini)}
 FORMATS = tuple(_FORMATS)
@@ -84,18 +85,6 @@ def write(format: str, messages: Sequence[Message]) -> list[Item]:  # noqa: A002
     return items
 
 
-def without_thoughts(message: Message) -> Message:
-    """Return *message* without the thoughts that its provider accepts behind the same beginning only. O(blocks).
-
-    That is Anthropic: it checks a signature against what stood in front of it. Others keep what they came with.
-    """
-    native = native_of(message, anthropic.NAME)
-    if native is None or message["role"] != "assistant":
-        return message
-    items = [anthropic.without_thoughts(item) for item in native.items]
-    return message if items == native.items else Enveloped(message, native._replace(items=items))
-
-
 def write_answers(format: str, calls: Sequence[Message], answers: Sequence[Message]) -> list[Item]:  # noqa: A002
     """Return *answers* to *calls*, both in the form of Chat Completions, as items of *format*.
 
@@ -139,10 +128,12 @@ def request(
     names = [call_name(schema) or schema.get("name") for schema in given]
     once = [schema for at, schema in enumerate(given) if names[at] is None or names[at] not in names[:at]]
     made = tools(format, once)
+    module = _FORMATS[format]
+    items = module.write(messages)
     if format in {openai_chat.NAME, openai_responses.NAME} and not reads_breakpoints(model):
         stable = ()
-    built: dict[str, Any] = _FORMATS[format].request(messages, system, made, stable)
-    return built
+    ends = [len(module.write(messages[:count])) - 1 for count in (0, *stable) if count <= len(messages) and stable]
+    return {**module.request(items, system, made, ends), **({"tools": made} if made and format != gemini.NAME else {})}
 
 
 def calls(value: object, default: str = openai_chat.NAME) -> tuple[str, list[Message]]:

@@ -21,18 +21,21 @@ from ..messages import Enveloped, Item, Message, Native, tool_calls
 from .breakpoints import ANTHROPIC, MOST
 from .envelope import (
     NO_TEXT,
+    Spoken,
     arguments_as_object,
     as_user,
     body_of,
     call_of,
     content_of,
-    enveloped,
+    data_in,
     function_call,
     joined,
     native_of,
+    part_named,
     parts_of,
     safe_id,
-    split_data_url,
+    split_results,
+    text_in,
 )
 
 NAME = "anthropic"
@@ -82,12 +85,18 @@ def write(messages: Sequence[Message]) -> list[Item]:
     return items
 
 
-def without_thoughts(item: Item) -> Item:
-    """Return an assistant's *item* without its blocks of thoughts, readable or not. O(blocks)."""
-    if isinstance(item["content"], str):
-        return item
-    kept = [block for block in item["content"] if block["type"] not in {"thinking", "redacted_thinking"}]
-    return {**item, "content": kept}
+def without_thoughts(message: Message) -> Message:
+    """Return *message* without the thoughts that Anthropic accepts only behind the same beginning. O(blocks).
+
+    It checks their signature against the text in front of them. Other providers' thoughts stay.
+    """
+    native = native_of(message, NAME)
+    if native is None or message["role"] != "assistant" or not isinstance(blocks := native.items[0]["content"], list):
+        return message
+    kept = [block for block in blocks if block["type"] not in {"thinking", "redacted_thinking"}]
+    return (
+        message if kept == blocks else Enveloped(message, native._replace(items=[{**native.items[0], "content": kept}]))
+    )
 
 
 def tools(schemas: Iterable[Message]) -> list[Item]:
@@ -103,22 +112,18 @@ def tools(schemas: Iterable[Message]) -> list[Item]:
     return made
 
 
-def request(
-    messages: Sequence[Message], system: Message | None, tools_: list[Item], stable: Sequence[int]
-) -> dict[str, Any]:
+def request(items: list[Item], system: Message | None, tools_: list[Item], ends: Sequence[int]) -> dict[str, Any]:
     """Return the arguments of `client.messages.create`, with at most three breakpoints of the cache marked.
 
-    *stable* says after how many messages a part ends that the next requests will have as it is.
+    They are at the end of the system prompt, and at the positions *ends*.
     """
-    prompt: dict[str, Any] = {}
     used = sum("cache_control" in each for each in tools_)
-    if system is not None:
-        blocks = _blocks(_made_blocks(system["content"]))
-        prompt = {"system": ANTHROPIC.on({"role": "user", "content": blocks})["content"] if used < MOST - 1 else blocks}
-        used += 1
-    ends = [len(write(messages[:count])) - 1 for count in stable if 0 < count <= len(messages)]
-    items = ANTHROPIC.marked(write(messages), ends, used=used)
-    return {**prompt, "messages": items, **({"tools": tools_} if tools_ else {})}
+    if system is None:
+        return {"messages": ANTHROPIC.mark(items, ends, used=used)}
+    blocks = _blocks(_made_blocks(system["content"]))
+    if used < MOST - 1:
+        blocks = ANTHROPIC.on({"role": "user", "content": blocks})["content"]
+    return {"system": blocks, "messages": ANTHROPIC.mark(items, ends, used=used + 1)}
 
 
 def call(item: Item) -> Message | None:
@@ -187,45 +192,29 @@ def _native(role: str, content: object, *, joins: bool = False) -> Native:
 
 
 def _assistant(blocks: list[Item]) -> Message:
-    parts: list[Message] = []
-    calls: list[Message] = []
-    reasoning, opaque, signatures = [], [], []
+    said = Spoken()
     for block in blocks:
         match block["type"]:
             case "text":
-                parts.append({"type": "text", "text": str(block.get("text", ""))})
+                said.parts.append({"type": "text", "text": str(block.get("text", ""))})
             case "tool_use":
-                calls.append(_call(block))
+                said.calls.append(_call(block))
             case "thinking":
-                reasoning.append(str(block.get("thinking", "")))
-                signatures.append(block.get("signature"))
+                said.reasoning.append(str(block.get("thinking", "")))
+                said.hidden.append(block.get("signature"))
             case _:
-                opaque.append(block)
-    items = [{"role": "assistant", "content": blocks}]
-    return enveloped(NAME, items, parts=parts, calls=calls, reasoning=reasoning, opaque=opaque, hidden=signatures)
+                said.opaque.append(block)
+    return said.enveloped(NAME, [{"role": "assistant", "content": blocks}])
 
 
 def _user(role: str, blocks: list[Item]) -> list[Message]:
-    """Return a message for each result, and one for what else the user says, each time that it goes on."""
+    """Return a message for each result, and one for each run of other blocks."""
     messages: list[Message] = []
-    said: list[Item] = []
-
-    def end() -> None:
-        if said:
-            content = content_of([_part(block) for block in said])
-            messages.append(Enveloped({"role": role, "content": content}, _native(role, [*said], joins=bool(messages))))
-            said.clear()
-
-    for block in blocks:
-        if block["type"] != "tool_result":
-            said.append(block)
-            continue
-        end()
-        content = block.get("content", "")
-        result = content if isinstance(content, str) else content_of([_part(each) for each in content])
-        message = {"role": "tool", "tool_call_id": str(block.get("tool_use_id")), "content": result}
-        messages.append(Enveloped(message, _native(role, [block], joins=bool(messages))))
-    end()
+    for result, own in split_results(blocks, lambda block: block["type"] == "tool_result"):
+        content = own[0].get("content", "") if result else own
+        text = content if isinstance(content, str) else content_of([_part(each) for each in content])
+        message = {"role": "tool", "tool_call_id": str(own[0].get("tool_use_id"))} if result else {"role": role}
+        messages.append(Enveloped({**message, "content": text}, _native(role, own, joins=bool(messages))))
     return messages
 
 
@@ -249,7 +238,7 @@ def _part(block: Item) -> Message:
             texts = [str(each.get("text", "")) for each in block.get("content") or []]
             return {"type": "text", "text": "\n".join([str(block.get("title", "")), *texts])}
         case kind, _:
-            return {"type": "text", "text": f"[{kind}]"}
+            return part_named(kind)
 
 
 def _made(message: Message) -> Item:
@@ -284,25 +273,19 @@ def _made_blocks(content: object) -> str | list[Item]:
 
 def _block(part: Message) -> Item | None:
     """Return a part of Chat Completions as a block; None for an empty text, which is refused."""
+    if (text := text_in(part)) is not None:
+        return {"type": "text", "text": text} if text.strip() else None
+    url, (media, data) = str(body_of(part, "image_url").get("url")), data_in(part) or ("", "")
     match part.get("type"):
-        case "text":
-            return {"type": "text", "text": part["text"]} if part["text"].strip() else None
-        case "refusal":
-            return _block({"type": "text", "text": str(part.get("refusal", ""))})
-        case "image_url":
-            url = str(body_of(part, "image_url").get("url"))
-            media, data = split_data_url(url) or ("", "")
-            if data and media in _IMAGES:
-                return {"type": "image", "source": {"type": "base64", "media_type": media, "data": data}}
-            if url.startswith(("https://", "http://")):
-                return {"type": "image", "source": {"type": "url", "url": url}}
-        case "file":
-            file = body_of(part, "file")
-            media, data = split_data_url(str(file.get("file_data"))) or ("", "")
-            source = _document(media, data)
-            if source is not None:
-                return {"type": "document", "title": str(file.get("filename") or "document"), "source": source}
-    return {"type": "text", "text": f"[{part.get('type')}]"}
+        case "image_url" if data and media in _IMAGES:
+            return {"type": "image", "source": {"type": "base64", "media_type": media, "data": data}}
+        case "image_url" if url.startswith(("https://", "http://")):
+            return {"type": "image", "source": {"type": "url", "url": url}}
+        case "file" if (source := _document(media, data)) is not None:
+            title = str(body_of(part, "file").get("filename") or "document")
+            return {"type": "document", "title": title, "source": source}
+        case kind:
+            return part_named(kind)
 
 
 def _document(media: str, data: str) -> Item | None:

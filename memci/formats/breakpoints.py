@@ -47,14 +47,15 @@ class Mark(NamedTuple):
         content = item.get("content")
         return sum(self.key in part for part in content) if isinstance(content, list) else 0
 
-    def marked(self, items: Sequence[Item], stable: Collection[int], *, used: int = 0) -> list[Item]:
-        """Return *items* with a mark at each position in *stable*, or before it where none can be; the last ones first.
+    def mark(self, items: Sequence[Item], ends: Collection[int], *, used: int = 0) -> list[Item]:
+        """Return *items* with a mark at each of the positions *ends*, the last ones first. O(items).
 
-        *used* marks stand elsewhere already; those that the caller made count, too, and stay. O(items).
+        Where no mark is possible, the nearest item before it gets one. *used* marks are elsewhere already; marks that
+        the caller made count, too, and stay.
         """
         marked_items = list(items)
         room = _OWN - used - sum(map(self.count, items))
-        for position in sorted(set(stable), reverse=True)[: max(0, room)]:
+        for position in sorted(set(ends), reverse=True)[: max(0, room)]:
             for at in range(position, -1, -1):
                 if (made := self.on(items[at])) is not items[at]:
                     marked_items[at] = made

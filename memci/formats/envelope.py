@@ -10,8 +10,10 @@ before, so that writing puts them together again. This module has what the forma
 
 import json
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from hashlib import blake2b
+from itertools import groupby
 from typing import Any
 
 from ..messages import Enveloped, Item, Message, Native, text_of
@@ -27,28 +29,37 @@ def native_of(message: Message, format: str) -> Native | None:  # noqa: A002 -- 
     return native if native is not None and native.format == format else None
 
 
-def enveloped(
-    format: str,  # noqa: A002
-    items: list[Item],
-    *,
-    parts: Sequence[Message],
-    calls: Sequence[Message],
-    reasoning: Sequence[str],
-    opaque: Sequence[Item],
-    hidden: Sequence[object],
-) -> Enveloped:
-    """Return an assistant's message of text *parts*, *calls*, *reasoning* and *opaque* items, made from *items*.
+@dataclass(frozen=True, slots=True)
+class Spoken:
+    """The contents of an assistant's message, collected while its native items are read."""
 
-    *hidden* is what only the provider can read of the understood items.
-    """
-    named = [{"type": "text", "text": f"[{each.get('type', next(iter(each), 'part'))}]"} for each in opaque]
-    message: Message = {"role": "assistant", "content": content_of([*parts, *named]) or (None if calls else "")}
-    if calls:
-        message["tool_calls"] = list(calls)
-    if any(reasoning):
-        message["reasoning"] = "\n".join(text for text in reasoning if text)
-    unread = [*opaque, *(each for each in hidden if each)]
-    return Enveloped(message, Native(format, items, hidden=json.dumps(unread, ensure_ascii=False) if unread else ""))
+    parts: list[Message] = field(default_factory=list)
+    calls: list[Message] = field(default_factory=list)
+    reasoning: list[str] = field(default_factory=list)
+    opaque: list[Item] = field(default_factory=list)
+    """items that memci does not understand"""
+    hidden: list[object] = field(default_factory=list)
+    """parts of the understood items that only the provider can read"""
+
+    def enveloped(self, format: str, items: list[Item]) -> Enveloped:  # noqa: A002
+        """Return the message with these contents, made from *items* of *format*."""
+        named = [part_named(each.get("type", next(iter(each), "part"))) for each in self.opaque]
+        message: Message = {"role": "assistant", "content": content_of([*self.parts, *named])}
+        message["content"] = message["content"] or (None if self.calls else "")
+        if self.calls:
+            message["tool_calls"] = self.calls
+        if any(self.reasoning):
+            message["reasoning"] = "\n".join(text for text in self.reasoning if text)
+        unread = [*self.opaque, *(each for each in self.hidden if each)]
+        hidden = json.dumps(unread, ensure_ascii=False) if unread else ""
+        return Enveloped(message, Native(format, items, hidden=hidden))
+
+
+def split_results(pieces: Iterable[Item], is_result: Callable[[Item], object]) -> Iterator[tuple[bool, list[Item]]]:
+    """Yield each result among the *pieces* of a user's message alone, and each run of other pieces as one."""
+    for result, run in groupby(pieces, lambda piece: bool(is_result(piece))):
+        own = list(run)
+        yield from ((True, [piece]) for piece in own) if result else [(False, own)]
 
 
 def content_of(parts: Sequence[Message]) -> str | list[Message]:
@@ -62,6 +73,24 @@ def body_of(part: Message, key: str) -> Message:
     """Return the object under *key*, {} if there is none."""
     value = part.get(key)
     return value if isinstance(value, dict) else {}
+
+
+def text_in(part: Message) -> str | None:
+    """Return the text of *part* of Chat Completions, None if it is no text."""
+    if part.get("type") == "text":
+        return part["text"]  # type: ignore[no-any-return]
+    return str(part.get("refusal", "")) if part.get("type") == "refusal" else None
+
+
+def data_in(part: Message) -> tuple[str, str] | None:
+    """Return the media type and the base64 of *part*, an image or a file; None if it holds no data."""
+    url = body_of(part, "image_url").get("url") if part.get("type") == "image_url" else None
+    return split_data_url(str(url or (part.get("type") == "file" and body_of(part, "file").get("file_data"))))
+
+
+def part_named(kind: object) -> Message:
+    """Return a text part that names a part or an item of this *kind*, in place of one that can't be written."""
+    return {"type": "text", "text": f"[{kind}]"}
 
 
 def parts_of(content: object) -> list[Message]:

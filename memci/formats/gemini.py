@@ -13,22 +13,26 @@ module knows nothing of other formats than its own and that of Chat Completions.
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import takewhile
 from typing import Any
 
 from ..errors import InvalidMessage
 from ..messages import Enveloped, Item, Message, Native, text_of, tool_calls
 from .envelope import (
     NO_TEXT,
+    Spoken,
     arguments_as_object,
     as_user,
     body_of,
     call_of,
     content_of,
-    enveloped,
+    data_in,
     function_call,
     joined,
+    part_named,
     parts_of,
-    split_data_url,
+    split_results,
+    text_in,
 )
 
 NAME = "gemini"
@@ -119,14 +123,12 @@ def tools(schemas: Iterable[Message]) -> list[Item]:
     return [*others, *([{"functionDeclarations": functions}] if functions else [])]
 
 
-def request(
-    messages: Sequence[Message], system: Message | None, tools_: list[Item], _stable: Sequence[int]
-) -> dict[str, Any]:
-    """Return the arguments of `client.models.generate_content`."""
+def request(items: list[Item], system: Message | None, tools_: list[Item], _ends: Sequence[int]) -> dict[str, Any]:
+    """Return the arguments of `client.models.generate_content`. Its cache needs no breakpoints."""
     config: dict[str, Any] = {"system_instruction": text_of(system)} if system is not None else {}
     if tools_:
         config["tools"] = tools_
-    return {"contents": write(messages), **({"config": config} if config else {})}
+    return {"contents": items, **({"config": config} if config else {})}
 
 
 def call(item: Item) -> Message | None:
@@ -155,66 +157,59 @@ def _value(part: Item, key: str) -> Any:
 
 
 def _assistant(item: Item, made: int) -> Message:
-    parts: list[Message] = []
-    calls: list[Message] = []
-    reasoning, opaque, signatures = [], [], []
+    said = Spoken()
     for part in item["parts"]:
-        call = _value(part, "functionCall")
-        signatures.append(_value(part, "thoughtSignature"))
+        call, signature = _value(part, "functionCall"), _value(part, "thoughtSignature")
+        said.hidden.append(signature)
         if call is not None:
-            name = str(call.get("name"))
-            calls.append(function_call(call.get("id") or f"gemini-{made + len(calls)}", name, call.get("args") or {}))
+            call_id = call.get("id") or f"gemini-{made + len(said.calls)}"
+            said.calls.append(function_call(call_id, str(call.get("name")), call.get("args") or {}))
         elif isinstance(part.get("text"), str) and part.get("thought"):
-            reasoning.append(part["text"])
+            said.reasoning.append(part["text"])
         elif isinstance(part.get("text"), str):
-            parts.append({"type": "text", "text": part["text"]})
-        elif not signatures[-1] or len(part) > 1:
-            opaque.append(part)
-    return enveloped(NAME, [item], parts=parts, calls=calls, reasoning=reasoning, opaque=opaque, hidden=signatures)
+            said.parts.append({"type": "text", "text": part["text"]})
+        elif not signature or len(part) > 1:
+            said.opaque.append(part)
+    return said.enveloped(NAME, [item])
 
 
 def _user(item: Item, parts: Sequence[Item], waiting: list[tuple[str, str]]) -> list[Enveloped]:
-    """Return a message for each result, and one for what else the user says, each time that it goes on.
+    """Return a message for each result, and one for each run of other parts.
 
     Media directly behind a result are a part of it, as `write` has them.
     """
     messages: list[Enveloped] = []
-    said: list[Item] = []
-
-    def native(own: list[Item]) -> Native:
-        return Native(NAME, [{**item, "parts": own}], bool(messages))
-
-    def end() -> None:
-        if said:
-            content = content_of([_part(part) for part in said])
-            messages.append(Enveloped({"role": "user", "content": content}, native([*said])))
-            said.clear()
-
-    for part in parts:
-        answer = _value(part, "functionResponse")
-        if answer is None:
-            after_result = messages and messages[-1]["role"] == "tool" and not said
-            if after_result and (_value(part, "inlineData") or _value(part, "fileData")):
-                result, own = messages[-1], native([*messages[-1].native.items[0]["parts"], part])
-                content = [*parts_of(result["content"]), _part(part)]
-                messages[-1] = Enveloped({**result, "content": content}, own._replace(joins=len(messages) > 1))
-            else:
-                said.append(part)
-            continue
-        end()
-        name, call_id = str(answer.get("name")), answer.get("id")
-        # an id that memci gave a call without one is another one each time that the call is read
-        found = next((each for each in waiting if each[0] == call_id), None)
-        found = found or next((each for each in waiting if each[1] == name), None)
-        if found is not None:
-            waiting.remove(found)
-        response = answer.get("response") or {}
-        text = response.get("output", response.get("result")) if isinstance(response, Mapping) else response
-        text = text if isinstance(text, str) else call_of(function_call("", "", response))[1]
-        message = {"role": "tool", "tool_call_id": found[0] if found else str(call_id or name), "content": text}
-        messages.append(Enveloped(message, native([part])))
-    end()
+    for result, own in split_results(parts, lambda part: _value(part, "functionResponse") is not None):
+        if result:
+            message = _result(_value(own[0], "functionResponse"), waiting)
+        else:
+            media = list(takewhile(_is_media, own)) if messages else []
+            if media:
+                last = messages[-1]
+                native = last.native._replace(items=[{**item, "parts": [*last.native.items[0]["parts"], *media]}])
+                content = [*parts_of(last["content"]), *map(_part, media)]
+                messages[-1] = Enveloped({**last, "content": content}, native)
+            own = own[len(media) :]  # noqa: PLW2901 -- the rest of it
+            message = {"role": "user", "content": content_of([_part(part) for part in own])}
+        if own:
+            messages.append(Enveloped(message, Native(NAME, [{**item, "parts": own}], bool(messages))))
     return messages
+
+
+def _result(answer: Item, waiting: list[tuple[str, str]]) -> Message:
+    """Return the message of an *answer* to one of the calls that are *waiting*, and take the call out of them."""
+    name, call_id, response = str(answer.get("name")), answer.get("id"), answer.get("response") or {}
+    # a call without an id gets another one from memci each time that it is read: the name finds it then
+    matches = [*(each for each in waiting if each[0] == call_id), *(each for each in waiting if each[1] == name)]
+    if matches:
+        waiting.remove(matches[0])
+    text = response.get("output", response.get("result")) if isinstance(response, Mapping) else response
+    text = text if isinstance(text, str) else call_of(function_call("", "", response))[1]
+    return {"role": "tool", "tool_call_id": matches[0][0] if matches else str(call_id or name), "content": text}
+
+
+def _is_media(part: Item) -> bool:
+    return bool(_value(part, "inlineData") or _value(part, "fileData"))
 
 
 def _part(part: Item) -> Message:
@@ -231,7 +226,7 @@ def _part(part: Item) -> Message:
         return {"type": "file", "file": {"file_data": f"data:{kind};base64,{content}"}}
     if isinstance(file, Mapping):
         return {"type": "file", "file": {"file_id": str(_value(dict(file), "fileUri"))}}
-    return {"type": "text", "text": f"[{next(iter(part), 'part')}]"}
+    return part_named(next(iter(part), "part"))
 
 
 def _is_empty(part: Item) -> bool:
@@ -258,20 +253,16 @@ def _made(message: Message, names: Mapping[str, str]) -> Item:
 
 
 def _made_part(part: Message) -> Item:
+    if (text := text_in(part)) is not None:
+        return {"text": text}
+    if (data := data_in(part)) is not None:
+        return {"inlineData": {"mimeType": data[0], "data": data[1]}}
+    audio = body_of(part, "input_audio")
     match part.get("type"):
-        case "text":
-            return {"text": part["text"]}
-        case "refusal":
-            return {"text": str(part.get("refusal", ""))}
-        case "image_url" if (data := split_data_url(str(body_of(part, "image_url").get("url")))) is not None:
-            return {"inlineData": {"mimeType": data[0], "data": data[1]}}
         case "image_url" if url := body_of(part, "image_url").get("url"):
             return {"fileData": {"fileUri": url}}
         case "input_audio":
-            audio = body_of(part, "input_audio")
             return {"inlineData": {"mimeType": f"audio/{audio.get('format')}", "data": audio.get("data")}}
-        case "file" if (data := split_data_url(str(body_of(part, "file").get("file_data")))) is not None:
-            return {"inlineData": {"mimeType": data[0], "data": data[1]}}
         case "file" if uri := body_of(part, "file").get("file_id"):
             return {"fileData": {"fileUri": uri}}
         case kind:

@@ -50,19 +50,13 @@ def tools(schemas: Iterable[Message]) -> list[Item]:
     return list(schemas)
 
 
-def request(
-    messages: Sequence[Message], system: Message | None, tools_: list[Item], stable: Sequence[int]
-) -> dict[str, Any]:
-    """Return the arguments of `client.chat.completions.create`, with breakpoints of the cache where *stable* is."""
-    items = write(messages)
-    if system is not None:
-        items = [system, *items]
-    if stable:
-        ends = [
-            len(write(messages[:count])) - 1 + (system is not None) for count in (0, *stable) if count <= len(messages)
-        ]
-        items = CHAT.marked(items, [end for end in ends if end >= 0])
-    return {"messages": items, **({"tools": tools_} if tools_ else {})}
+def request(items: list[Item], system: Message | None, _tools: list[Item], ends: Sequence[int]) -> dict[str, Any]:
+    """Return the arguments of `client.chat.completions.create`, with breakpoints of the cache at the positions *ends*.
+
+    The system prompt stands in front of the *items*.
+    """
+    front = [system] if system is not None else []
+    return {"messages": CHAT.mark([*front, *items], [end + len(front) for end in ends])}
 
 
 def call(item: Item) -> Message | None:

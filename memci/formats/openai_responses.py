@@ -18,7 +18,18 @@ from typing import Any
 from ..errors import InvalidMessage
 from ..messages import Enveloped, Item, Message, Native, text_of, tool_calls
 from .breakpoints import RESPONSES
-from .envelope import body_of, call_of, content_of, enveloped, function_call, native_of, parts_of, safe_id
+from .envelope import (
+    Spoken,
+    body_of,
+    call_of,
+    content_of,
+    function_call,
+    native_of,
+    part_named,
+    parts_of,
+    safe_id,
+    text_in,
+)
 
 NAME = "openai_responses"
 _ROLES = frozenset({"user", "assistant", "system", "developer"})
@@ -90,23 +101,17 @@ def write(messages: Sequence[Message]) -> list[Item]:
 
 def tools(schemas: Iterable[Message]) -> list[Item]:
     """Return the *schemas* of Chat Completions as tools of this format; those that are of this format stay."""
-    flat: list[Item] = []
-    for schema in schemas:
-        body = schema.get("function")
-        flat.append({"type": "function", **body} if isinstance(body, dict) else dict(schema))
-    return flat
+    bodies = [(schema, schema.get("function")) for schema in schemas]
+    return [{"type": "function", **body} if isinstance(body, dict) else dict(schema) for schema, body in bodies]
 
 
-def request(
-    messages: Sequence[Message], system: Message | None, tools_: list[Item], stable: Sequence[int]
-) -> dict[str, Any]:
-    """Return the arguments of `client.responses.create`, with breakpoints of the cache where *stable* is.
+def request(items: list[Item], system: Message | None, _tools: list[Item], ends: Sequence[int]) -> dict[str, Any]:
+    """Return the arguments of `client.responses.create`, with breakpoints of the cache at the positions *ends*.
 
     The instructions can't be marked: the first mark behind them is theirs, too.
     """
     prompt = {"instructions": text_of(system)} if system is not None else {}
-    ends = [len(write(messages[:count])) - 1 for count in stable if 0 < count <= len(messages)]
-    return {**prompt, "input": RESPONSES.marked(write(messages), ends), **({"tools": tools_} if tools_ else {})}
+    return {**prompt, "input": RESPONSES.mark(items, ends)}
 
 
 def call(item: Item) -> Message | None:
@@ -117,29 +122,28 @@ def call(item: Item) -> Message | None:
 
 
 def _assistant(items: list[Item]) -> Message:
-    parts: list[Message] = []
-    calls: list[Message] = []
-    reasoning, opaque, encrypted = [], [], []
+    said = Spoken()
     for item in items:
         match item.get("type", "message"):
             case "message":
-                parts += parts_of(_content(item["content"]))
+                said.parts.extend(parts_of(_content(item["content"])))
             case "function_call":
-                calls.append(function_call(str(item.get("call_id")), str(item.get("name")), item.get("arguments", "")))
+                call_id, name = str(item.get("call_id")), str(item.get("name"))
+                said.calls.append(function_call(call_id, name, item.get("arguments", "")))
             case "custom_tool_call":
                 body = {"name": str(item.get("name")), "input": str(item.get("input", ""))}
-                calls.append({"id": str(item.get("call_id")), "type": "custom", "custom": body})
+                said.calls.append({"id": str(item.get("call_id")), "type": "custom", "custom": body})
             case "reasoning":
                 texts = [*(item.get("summary") or []), *(item.get("content") or [])]
-                reasoning += [str(text.get("text", "")) for text in texts]
-                encrypted.append(item.get("encrypted_content"))
+                said.reasoning.extend(str(text.get("text", "")) for text in texts)
+                said.hidden.append(item.get("encrypted_content"))
             case kind if isinstance(item.get("call_id"), str):
                 known = {"type", "id", "call_id", "status"}
                 arguments = {key: value for key, value in item.items() if key not in known}
-                calls.append(function_call(item["call_id"], kind, arguments))
+                said.calls.append(function_call(item["call_id"], kind, arguments))
             case _:
-                opaque.append(item)
-    return enveloped(NAME, items, parts=parts, calls=calls, reasoning=reasoning, opaque=opaque, hidden=encrypted)
+                said.opaque.append(item)
+    return said.enveloped(NAME, items)
 
 
 def _content(content: str | list[Item]) -> str | list[Message]:
@@ -149,10 +153,8 @@ def _content(content: str | list[Item]) -> str | list[Message]:
 def _part(part: Item) -> Message:
     """Return a part of this format as one of Chat Completions."""
     match part.get("type"):
-        case "input_text" | "output_text" | "summary_text" | "text":
-            return {"type": "text", "text": str(part.get("text", ""))}
-        case "refusal":
-            return {"type": "text", "text": str(part.get("refusal", ""))}
+        case "input_text" | "output_text" | "summary_text" | "text" | "refusal" as kind:
+            return {"type": "text", "text": str(part.get("refusal" if kind == "refusal" else "text", ""))}
         case "input_image" if part.get("image_url"):
             image = {"url": part["image_url"], **({"detail": part["detail"]} if part.get("detail") else {})}
             return {"type": "image_url", "image_url": image}
@@ -162,7 +164,7 @@ def _part(part: Item) -> Message:
         case "input_audio":
             return {"type": "input_audio", "input_audio": part.get("input_audio")}
         case kind:
-            return {"type": "text", "text": f"[{kind}]"}
+            return part_named(kind)
 
 
 def _made(message: Message, kinds: Mapping[str, str]) -> list[Item]:
@@ -193,18 +195,13 @@ def _made(message: Message, kinds: Mapping[str, str]) -> list[Item]:
 
 
 def _made_part(part: Message) -> Item:
+    if (text := text_in(part)) is not None:
+        return {"type": "input_text", "text": text}
+    image, file = body_of(part, "image_url"), body_of(part, "file")
     match part.get("type"):
-        case "text":
-            return {"type": "input_text", "text": part["text"]}
-        case "refusal":
-            return {"type": "input_text", "text": str(part.get("refusal", ""))}
-        case "image_url" if url := body_of(part, "image_url").get("url"):
-            return {
-                "type": "input_image",
-                "image_url": url,
-                "detail": body_of(part, "image_url").get("detail") or "auto",
-            }
-        case "file" if file := body_of(part, "file"):
+        case "image_url" if url := image.get("url"):
+            return {"type": "input_image", "image_url": url, "detail": image.get("detail") or "auto"}
+        case "file" if file:
             return {"type": "input_file", **file}
         case kind:
-            return {"type": "input_text", "text": f"[{kind}]"}
+            return {**part_named(kind), "type": "input_text"}

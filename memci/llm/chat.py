@@ -12,17 +12,17 @@
 `memci.llm.ask` asks for an answer of a type.
 """
 
-from collections.abc import Generator, Iterator, Sequence
-from contextlib import ExitStack
-from typing import TYPE_CHECKING, Any, Unpack
+from collections.abc import Generator, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Unpack
 
 from ..errors import InvalidSetting, ModelUnavailable, brief
 from ..messages import Message
 from .endpoint import Endpoint, EndpointOptions
 from .model import Pieces, Reply
-from .replies import IncomingReply, reply_of
+from .replies import IncomingAnswer, IncomingStream, reply_of
 from .requests import CompletionRequest
-from .retry import RetryingCall, estimate, work
+from .retry import RetryingCall, estimate
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -83,17 +83,21 @@ class Chat(Endpoint):
         bounds = (self._max_tokens, None if self._thinks else max_tokens)
         most = min((each for each in bounds if each is not None), default=None)
         request = CompletionRequest(messages, self.parameters, tools=tools, answer=answer, max_tokens=most)
-        call = RetryingCall(self, request, step=step, attempt=attempt, tokens=_tokens(messages, most))
-        reply = call.run(lambda response, _: reply_of(call.body(response)))
-        call.book(reply.usage, finish=reply.finish, estimate=estimate(messages, reply), paced=True)
+        reply = self._call(request, messages, step, most, attempt).result(partial(IncomingAnswer, reply_of))
         self._thinks |= reply.finish == "length" and _has_thoughts(reply)
         return reply
 
     def stream(self, messages: Sequence[Message], *, step: str = "chat", tools: Sequence[Message] = ()) -> "Stream":
         """Return the answer to *messages* piece by piece. The request is sent when the first piece is asked for."""
-        request = CompletionRequest(messages, self.parameters, tools=tools, stream=True, max_tokens=self._max_tokens)
-        call = RetryingCall(self, request, step=step, tokens=_tokens(messages, self._max_tokens))
-        return Stream(step, _stream(call, messages))
+        most = self._max_tokens
+        request = CompletionRequest(messages, self.parameters, tools=tools, stream=True, max_tokens=most)
+        return Stream(step, self._call(request, messages, step, most).run(IncomingStream))
+
+    def _call(
+        self, request: CompletionRequest, messages: Sequence[Message], step: str, most: int | None, attempt: int = 0
+    ) -> RetryingCall:
+        most = _ANSWER if most is None else most
+        return RetryingCall(self, request, step=step, attempt=attempt, prompt=estimate(messages), most=most)
 
 
 class Stream(Pieces):
@@ -120,31 +124,6 @@ class Stream(Pieces):
         self._reply = yield from pieces
 
 
-def _tokens(messages: Sequence[Message], most: int | None) -> float:
-    return work(estimate(messages, "")[0], _ANSWER if most is None else most)
-
-
 def _has_thoughts(reply: Reply) -> bool:
     """Return whether the model wrote thoughts in front of its answer, or nothing that can be read."""
     return not reply.text or "<think" in reply.text or any(key.startswith("reasoning") for key in reply.message)
-
-
-def _stream(call: RetryingCall, messages: Sequence[Message]) -> Generator[str, None, Reply]:
-    """Yield the pieces of the answer to *call*, and return the whole of it."""
-
-    def begin(response: Any, opened: ExitStack) -> tuple[IncomingReply, str, Iterator[str], ExitStack]:
-        """Read until the first piece is there. From then on nothing is sent again, since the caller has the piece."""
-        streamed = "json" not in response.headers.get("content-type", "")
-        incoming = IncomingReply(response.iter_bytes(), call.seconds, call.endpoint.clock, streamed=streamed)
-        pieces = incoming.pieces()
-        return incoming, next(pieces, ""), pieces, opened.pop_all()
-
-    incoming, first, pieces, opened = call.run(begin)
-    with opened, call.streaming(incoming, messages):
-        if first:
-            yield first
-        yield from pieces
-    reply = incoming.reply
-    assert reply is not None, "all pieces were taken"
-    call.book(reply.usage, finish=reply.finish, estimate=estimate(messages, reply))
-    return reply

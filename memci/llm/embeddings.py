@@ -13,13 +13,15 @@ import base64
 import binascii
 from array import array
 from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import partial
 from threading import Lock
 from typing import Unpack
 
 from ..errors import EmbeddingFailed, InvalidSetting, ModelError, brief
 from .endpoint import Endpoint, EndpointOptions
-from .model import Usage
-from .replies import parse, usage_of
+from .model import Reply
+from .replies import IncomingAnswer, parse, usage_of
 from .requests import EmbeddingRequest
 from .retry import RetryingCall
 from .server_errors import Unusable
@@ -94,27 +96,34 @@ class Embeddings(Endpoint):
 
     def _embed(self, texts: Sequence[str]) -> list[Sequence[float]]:
         request = EmbeddingRequest(texts, self.parameters)
-        call = RetryingCall(self, request, step=self._step)
+        prompt = sum(len(text.encode("utf-8", "replace")) for text in texts) // 4
+        call = RetryingCall(self, request, step=self._step, prompt=prompt)
         try:
-            rows, usage = call.run(lambda response, _: _rows(call.body(response), len(texts)))
+            return call.result(partial(IncomingAnswer, partial(_Rows.of, len(texts)))).rows
         except ModelError as error:
             raise EmbeddingFailed(self.name, error.reason, retryable=error.retryable) from error
-        call.book(usage, estimate=(sum(len(text.encode("utf-8", "replace")) for text in texts) // 4, 0))
-        return rows
 
 
-def _rows(body: bytes, count: int) -> tuple[list[Sequence[float]], Usage]:
-    answer = parse(body)  # NaN may be among the numbers: the caller refuses what is no vector
-    given = answer.get("data")
-    if not isinstance(given, list) or not all(isinstance(each, dict) for each in given):
-        raise Unusable("the answer has no embeddings")
-    if len(given) != count:
-        raise Unusable(f"{len(given)} embeddings for {count} texts")
-    places = [each.get("index", place) for place, each in enumerate(given)]
-    if sorted(place for place in places if type(place) is int) != list(range(count)):
-        raise Unusable("the embeddings do not say which texts they belong to")
-    ordered = sorted(zip(places, given, strict=True), key=lambda pair: pair[0])
-    return [_row(each.get("embedding")) for _, each in ordered], usage_of(answer)
+@dataclass(frozen=True, slots=True)
+class _Rows(Reply):
+    """The answer of a server: rows in place of a message."""
+
+    rows: list[Sequence[float]] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, count: int, body: bytes) -> "_Rows":
+        """Return the rows for so many texts that *body* holds, in the order of the texts."""
+        answer = parse(body)  # NaN may be among the numbers: the caller refuses what is no vector
+        given = answer.get("data")
+        if not isinstance(given, list) or not all(isinstance(each, dict) for each in given):
+            raise Unusable("the answer has no embeddings")
+        if len(given) != count:
+            raise Unusable(f"{len(given)} embeddings for {count} texts")
+        places = [each.get("index", place) for place, each in enumerate(given)]
+        if sorted(place for place in places if type(place) is int) != list(range(count)):
+            raise Unusable("the embeddings do not say which texts they belong to")
+        ordered = dict(zip(places, given, strict=True))
+        return cls({}, usage_of(answer), rows=[_row(ordered[place].get("embedding")) for place in range(count)])
 
 
 def _row(value: object) -> Sequence[float]:

@@ -11,7 +11,6 @@ import os
 import time
 import weakref
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Self, TypedDict
 from urllib.parse import urlsplit
@@ -19,7 +18,7 @@ from urllib.parse import urlsplit
 from ..errors import InvalidSetting, brief
 from .circuit_breaker import CircuitBreaker
 from .model import OnCall
-from .requests import Dialect
+from .requests import DIALECT, Dialect
 from .timeout import LearnedTimeout
 from .usage import Ledger
 
@@ -96,7 +95,7 @@ class Endpoint:
         self.parameters: dict[str, Any] = {"model": self.model, **({"extra_body": dict(extra)} if extra else {})}
         """what every request has"""
         self.clock = clock
-        self.dialect = Dialect()
+        self.dialect: Dialect = DIALECT
         self.breaker = CircuitBreaker(clock)
         self._lock = Lock()
 
@@ -121,7 +120,7 @@ class Endpoint:
     def learn(self, words: Mapping[str, Any]) -> None:
         """Use the *words* of the dialect with which the server accepted a request for the next ones, too."""
         with self._lock:
-            self.dialect = replace(self.dialect, **words)
+            self.dialect = {**self.dialect, **words}
 
     def close(self) -> None:
         """Close the connections; the next call opens new ones. A client of the caller's own stays open."""

@@ -10,7 +10,7 @@ A message keeps every field of the provider that is not null. An answer that is 
 
 import json
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from ..errors import InvalidMessage, InvalidSetting
 from ..formats.events import Events, data_of
@@ -20,22 +20,9 @@ from ..messages import Message, check
 from .model import Reply, Usage
 from .server_errors import Unusable, failure_of
 
+T = TypeVar("T")
 LARGEST = 16_000_000
 """bytes of an answer, at most: far more than a model writes, far less than memory holds"""
-
-
-def read_whole(chunks: Iterable[bytes], seconds: float, clock: Callable[[], float]) -> bytes:
-    """Return the bytes of a whole answer, which takes at most *seconds* in all.
-
-    The read timeout of a connection does not end an answer if the server keeps the connection alive by sending blanks.
-    """
-    until = clock() + seconds
-    body = bytearray()
-    for chunk in _bounded(chunks):
-        body += chunk
-        if clock() > until:
-            raise TimeoutError
-    return bytes(body)
 
 
 def parse(body: bytes) -> dict[str, Any]:
@@ -72,32 +59,51 @@ def usage_of(completion: dict[str, Any]) -> Usage:
     return Usage(cost.input, cost.output, cost.cached_read)
 
 
-class IncomingReply:
-    """A reply that arrives in pieces, or whole if it is not *streamed*, though a stream was asked for."""
+class IncomingAnswer(Generic[T]):
+    """An answer that is read from the bytes of a response, and there when it is whole."""
+
+    result: T
+    """the whole answer, once all `pieces` were taken"""
 
     def __init__(
-        self, chunks: Iterable[bytes], seconds: float, clock: Callable[[], float], *, streamed: bool = True
+        self, parse: Callable[[bytes], T], chunks: Iterable[bytes], seconds: float, clock: Callable[[], float]
     ) -> None:
-        """Read from *chunks*, with at most *seconds* between two events; comments and blanks are no events."""
-        self.reply: Reply | None = None
-        """the whole reply, once all `pieces` were taken"""
+        """Read from *chunks*, for at most *seconds* in all; *parse* makes the answer of them."""
+        self._parse = parse
         self._chunks = chunks
         self._seconds, self._clock = seconds, clock
-        self._streamed = streamed
-        self._answer = ChatAnswer()
-        self._done = False
+        self._last = clock()
+        """the time of the last progress"""
 
-    @property
-    def text(self) -> str:
-        """The text so far."""
-        return self._answer.text
+    def pieces(self) -> Iterator[str]:
+        """Yield the pieces of text that are there before the whole: none here."""
+        self.result = self._parse(b"".join(self._read()))
+        yield from ()
+
+    def _read(self) -> Iterator[bytes]:
+        """Yield the chunks. The read timeout of a connection never ends an answer whose server keeps sending blanks."""
+        size = 0
+        for chunk in self._chunks:
+            size += len(chunk)
+            if size > LARGEST:
+                raise Unusable(f"the answer is larger than {LARGEST:,} bytes")
+            yield chunk
+            if self._clock() - self._last > self._seconds:
+                raise TimeoutError
+
+
+class IncomingStream(IncomingAnswer[Reply]):
+    """A reply that arrives as a stream; or whole, from a server that does not stream."""
+
+    def __init__(self, chunks: Iterable[bytes], seconds: float, clock: Callable[[], float]) -> None:
+        """Read from *chunks*, with at most *seconds* between two events; comments and blanks are no events."""
+        super().__init__(reply_of, chunks, seconds, clock)
+        self._answer = ChatAnswer()
+        self._rest = b""
+        self._done = False
 
     def pieces(self) -> Iterator[str]:
         """Yield the pieces of text as they come. A stream of something else, or one that was cut, raises `Unusable`."""
-        if not self._streamed:
-            self.reply = reply_of(read_whole(self._chunks, self._seconds, self._clock))
-            yield self.reply.text
-            return
         answer, begun = self._answer, False
         try:
             for data in self._events():
@@ -107,10 +113,14 @@ class IncomingReply:
         except Exception as error:
             if not answer.ended or failure_of(error) is None:  # behind the end only the usage may be missing
                 raise
+        if not begun and self._rest.startswith(b"{"):
+            self.result = self._parse(self._rest)
+            yield self.result.text
+            return
         if not self._done and not answer.ended:
             raise Unusable("the stream was cut" if begun else "the stream is empty")
         answer.finish = answer.finish or "stop"
-        self.reply = reply_of(answer.whole)
+        self.result = reply_of(answer.whole)
 
     def _add(self, event: dict[str, Any]) -> str:
         if event.get("error"):
@@ -122,27 +132,17 @@ class IncomingReply:
 
     def _events(self) -> Iterator[bytes]:
         """Yield the data of the events up to `[DONE]`."""
-        events, last = Events(), self._clock()
-        for chunk in _bounded(self._chunks):
+        events = Events()
+        for chunk in self._read():
             for event in events.feed(chunk):
                 if data := data_of(event).strip():
-                    last = self._clock()
-                    if data == b"[DONE]":
-                        self._done = True
+                    self._last = self._clock()
+                    self._done = data == b"[DONE]"
+                    if self._done:
                         return
                     yield data
-            if self._clock() - last > self._seconds:
-                raise TimeoutError
-        self._done = data_of(events.rest()).strip() == b"[DONE]"  # the blank line behind it may be missing
-
-
-def _bounded(chunks: Iterable[bytes]) -> Iterator[bytes]:
-    size = 0
-    for chunk in chunks:
-        size += len(chunk)
-        if size > LARGEST:
-            raise Unusable(f"the answer is larger than {LARGEST:,} bytes")
-        yield chunk
+        self._rest = events.rest().strip()
+        self._done = data_of(self._rest) == b"[DONE]"  # the blank line behind it may be missing
 
 
 def _short(value: object) -> str:

@@ -13,7 +13,6 @@ parameter: once it accepts the new words, they become its `Dialect`.
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from ..messages import Message
@@ -37,15 +36,10 @@ _TOO_LONG: Final = ("context_length", "context length", "maximum context", "cont
 """signs of a request that is too long: no other words make it shorter"""
 
 
-@dataclass(frozen=True, slots=True)
-class Dialect:
-    """The words that a server is known to accept."""
-
-    format: str = "json_schema"
-    usage: bool = True
-    limit: str = "max_tokens"
-    null: bool = True
-    encoding: str = "base64"
+Dialect = Mapping[str, Any]
+"""the words that a server is known to accept: the value of each field"""
+DIALECT: Final[Dialect] = {word: values[0] for word, (values, _) in _WORDS.items()}
+"""the words that every server is asked in first"""
 
 
 class Request:
@@ -53,7 +47,7 @@ class Request:
 
     def __init__(self, words: Iterable[str]) -> None:
         """Note the fields of the dialect that matter to this request."""
-        self.dialect = Dialect()
+        self.dialect = DIALECT
         self.learned: dict[str, Any] = {}
         """fields of the dialect that the server refused, and their new values"""
         self._words = tuple(words)
@@ -69,7 +63,7 @@ class Request:
         left: dict[str, Any] = {}
         for word in self._words:
             values = _WORDS[word][0]
-            following = values[values.index(getattr(self.dialect, word)) + 1 :]
+            following = values[values.index(self.dialect[word]) + 1 :]
             if following:
                 left[word] = following[0]
         meant = [word for word in left if any(sign in failure.detail for sign in _WORDS[word][1])]
@@ -77,7 +71,7 @@ class Request:
             return False
         word = next(iter([*meant, *left]))
         self.learned[word] = left[word]
-        self.dialect = replace(self.dialect, **self.learned)
+        self.dialect = {**self.dialect, **self.learned}
         return True
 
 
@@ -106,19 +100,19 @@ class CompletionRequest(Request):
     def send(self, client: Any) -> Any:
         """Send it with an openai client; return a context manager of the response."""
         dialect, messages = self.dialect, self._messages
-        if not dialect.null:
+        if not dialect["null"]:
             messages = [{**each, "content": ""} if _is_null(each) else each for each in messages]
         given: dict[str, Any] = {}
         if self._max_tokens is not None:
-            given[dialect.limit] = self._max_tokens
+            given[dialect["limit"]] = self._max_tokens
         if self._stream:
-            given |= {"stream": True, **({"stream_options": {"include_usage": True}} if dialect.usage else {})}
+            given |= {"stream": True, **({"stream_options": {"include_usage": True}} if dialect["usage"] else {})}
         if self._answer is not None:
-            if dialect.format == "json_schema":
+            if dialect["format"] == "json_schema":
                 given["response_format"] = response_format(self._answer)
             else:
                 messages = _instruct(messages, self._answer)
-            if dialect.format == "json_object":
+            if dialect["format"] == "json_object":
                 given["response_format"] = {"type": "json_object"}
         return client.chat.completions.with_streaming_response.create(messages=messages, **self._fixed, **given)
 
@@ -133,7 +127,7 @@ class EmbeddingRequest(Request):
     def send(self, client: Any) -> Any:
         """Send it with an openai client; return a context manager of the response."""
         create = client.embeddings.with_streaming_response.create
-        return create(**self._fixed, encoding_format=self.dialect.encoding)
+        return create(**self._fixed, encoding_format=self.dialect["encoding"])
 
 
 def response_format(answer: "type[BaseModel]") -> dict[str, Any]:
@@ -152,37 +146,33 @@ def response_format(answer: "type[BaseModel]") -> dict[str, Any]:
     return {"type": "json_schema", "json_schema": form if strict is None else {**form, "strict": True}}
 
 
-_DROPPED = frozenset({"title", "default", "examples", "minLength", "maxLength", "uniqueItems", "discriminator"})
+_DROPPED: Final = frozenset({"title", "default", "examples", "minLength", "maxLength", "uniqueItems", "discriminator"})
+"""keywords that strict mode refuses"""
+_TYPED: Final = frozenset({"type", "anyOf", "enum", "const"})
 
 
 class _Inexpressible(Exception):
     """The schema has something that strict mode does not know."""
 
 
-def _strict(schema: Any) -> dict[str, Any]:
-    if not isinstance(schema, dict) or not schema or "prefixItems" in schema or "patternProperties" in schema:
-        raise _Inexpressible
+def _strict(schema: Any, *, named: bool = False) -> Any:
+    """Return *schema*, or the schemas that are *named* in it, as strict mode wants them."""
+    if isinstance(schema, list):
+        return [_strict(each) for each in schema]
+    if named or not isinstance(schema, dict):
+        return {name: _strict(each) for name, each in schema.items()} if named else schema
     if "$ref" in schema:
         return {"$ref": schema["$ref"]}
     if len(schema.get("allOf", ())) == 1:
         return _strict(schema["allOf"][0])
-    strict = {key: value for key, value in schema.items() if key not in _DROPPED}
-    if not strict.keys() & {"type", "anyOf", "oneOf", "enum", "const"}:
+    kept = {"anyOf" if key == "oneOf" else key: schema[key] for key in schema if key not in _DROPPED}
+    strict = {key: _strict(value, named=key in {"properties", "$defs"}) for key, value in kept.items()}
+    open_ended = strict.get("type") == "object" and ("properties" not in strict or strict.get("additionalProperties"))
+    if open_ended or not strict.keys() & _TYPED or strict.keys() & {"prefixItems", "patternProperties"}:
         raise _Inexpressible
-    for key in ("anyOf", "oneOf"):
-        if key in strict:
-            strict["anyOf"] = [_strict(each) for each in strict.pop(key)]
-    if "$defs" in strict:
-        strict["$defs"] = {name: _strict(each) for name, each in strict["$defs"].items()}
-    if strict.get("type") == "array":
-        strict["items"] = _strict(strict.get("items"))
-    if strict.get("type") == "object":
-        if "properties" not in strict or strict.get("additionalProperties"):
-            raise _Inexpressible
-        strict["properties"] = {name: _strict(each) for name, each in strict["properties"].items()}
-        strict["required"] = list(strict["properties"])
-        strict["additionalProperties"] = False
-    return strict
+    return strict | (
+        {"required": [*strict["properties"]], "additionalProperties": False} if "properties" in strict else {}
+    )
 
 
 def _is_null(message: Message) -> bool:

@@ -28,7 +28,7 @@ from memci.history.verify import problems
 from memci.llm import Ledger, ask
 from memci.llm import embeddings as embedding_answers
 from memci.llm.model import Reply, Usage
-from memci.llm.replies import IncomingReply, reply_of
+from memci.llm.replies import IncomingStream, reply_of
 from memci.llm.server_errors import Unusable
 from memci.memory import NullMemory, TieredMemory
 from memci.storage import Storage
@@ -176,7 +176,7 @@ def _whole(rng: Random, read: Callable[[bytes], Reply]) -> object:
 
 def _embedded(rng: Random, _: object) -> object:
     vectors = {"data": [{"index": 0, "embedding": [0.1]}, {"index": 1, "embedding": "AAAAAA=="}], "usage": {}}
-    return embedding_answers._rows(_body(changed(rng, vectors, json_only=True)), 2)
+    return embedding_answers._Rows.of(2, _body(changed(rng, vectors, json_only=True)))
 
 
 def _own(rng: Random, _: object) -> object:
@@ -213,9 +213,9 @@ def _streamed(rng: Random, _: object) -> Reply:
         while rng.random() < 0.5:
             event = changed(rng, event, json_only=True)
         events.append(b"data: " + _body(event) + b"\n\n")
-    incoming = IncomingReply([*events, b"data: [DONE]\n\n"], 60, time.monotonic)
+    incoming = IncomingStream([*events, b"data: [DONE]\n\n"], 60, time.monotonic)
     list(incoming.pieces())
-    return incoming.reply
+    return incoming.result
 
 
 def _body(value: Any) -> bytes:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from memci.errors import ModelRefused, ModelUnavailable
 from memci.llm import Chat, Reply, Spent, Usage
-from memci.llm.replies import IncomingReply
+from memci.llm.replies import IncomingStream
 from memci.llm.server_errors import Unusable
 from memci.messages import check
 from memci.testing.llm import Cut, Hang, ModelServer, Raw, Reset, Status
@@ -188,7 +188,7 @@ def test_stream_may_last_as_long_as_pieces_come(clock):
             clock.now += seconds
             yield chunk
 
-    pieces = IncomingReply(chunks(), 1.0, clock).pieces()
+    pieces = IncomingStream(chunks(), 1.0, clock).pieces()
 
     assert [next(pieces) for _ in range(5)] == ["x"] * 5
     with pytest.raises(TimeoutError):
@@ -251,23 +251,23 @@ def test_any_stream_is_put_together_however_it_is_torn(text, reasoning, sizes, e
     for size in [*sizes, len(data)]:
         torn.append(data[:size])
         data = data[size:]
-    incoming = IncomingReply(torn, 1.0, lambda: 0.0)
+    incoming = IncomingStream(torn, 1.0, lambda: 0.0)
 
-    assert "".join(incoming.pieces()) == incoming.text == text
+    assert "".join(incoming.pieces()) == text
     if not reasoning:
         del message["reasoning_content"]
-    assert incoming.reply == Reply(message, Usage(5, 6, 1), "tool_calls", "m")
+    assert incoming.result == Reply(message, Usage(5, 6, 1), "tool_calls", "m")
 
 
 @settings(deadline=None)
 @given(st.lists(st.binary(max_size=60) | st.sampled_from([b"data: ", b"{}", b"[DONE]", b"\n\n", b'{"choices": [{}]}'])))
 def test_any_bytes_are_an_answer_or_none(parts):
     """Whatever bytes come as a stream, they are an answer that a context takes or they are refused."""
-    incoming = IncomingReply(parts, 1.0, lambda: 0.0)
+    incoming = IncomingStream(parts, 1.0, lambda: 0.0)
 
     try:
         text = "".join(incoming.pieces())
     except Unusable:
         return
-    assert incoming.reply.text == text
-    check(incoming.reply.message)
+    assert incoming.result.text == text
+    check(incoming.result.message)

@@ -20,8 +20,8 @@ from ..chapters.unload import UnloadRule
 from ..messages import Message
 from ..rows import PageRow, PageState
 from ..segments.budget import Plan
+from ..text.language.telling import telling_keys
 from ..text.summarize import SAID_COLUMNS, Summary, titles
-from ..text.summarize.gists import telling
 from .cache_use import packed
 from .draft import Basis, Compaction, Prepared, StoredPage
 from .page_text import Line, PageText, extracted_lines
@@ -233,11 +233,11 @@ def entries_of(page: StoredPage, summary: Summary | None, line: str, room: int) 
         return []
     if summary is not None:
         told: Mapping[MessageNode, Line] = {
-            node: (line, telling(line)) for node, line in zip(page.text.nodes, summary.lines, strict=True)
+            node: (line, telling_keys(line)) for node, line in zip(page.text.nodes, summary.lines, strict=True)
         }
     else:
         told = page.text.lines if len(nodes) == len(page.text.nodes) else extracted_lines(nodes)
-    known = telling(line)
+    known = telling_keys(line)
     return [
         Entry(page.row.index, node.seq - page.base + 1, node.message["role"], told[node][0])
         for node in nodes

@@ -14,9 +14,9 @@ from zlib import crc32
 from ..chapters.messagelist import MessageNode
 from ..messages import Message, text_of, tool_calls
 from ..text.language.instructions import instructions
+from ..text.language.telling import telling_keys
 from ..text.summarize import lines, one_line
 from ..text.summarize.extractive import Told, told
-from ..text.summarize.gists import telling
 from ..text.summarize.observations import observes
 
 WORD = re.compile(r"[\w@.\-]{3,200}")
@@ -103,4 +103,4 @@ def marks(text: str) -> list[int]:
 def extracted_lines(nodes: Sequence[MessageNode]) -> dict[MessageNode, Line]:
     """Return the lines of *nodes*, which are shown together. O(characters)."""
     made = lines([node.message for node in nodes], [node.quotes for node in nodes])
-    return {node: (line, telling(line)) for node, line in zip(nodes, made, strict=True)}
+    return {node: (line, telling_keys(line)) for node, line in zip(nodes, made, strict=True)}

@@ -6,8 +6,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from memci.text.language.sentences import languages
+from memci.text.language.telling import telling_keys
 from memci.text.sanitize import is_narrow, width
-from memci.text.summarize.gists import telling
 from memci.window.page_text import marks
 
 ASCII = st.lists(st.sampled_from(["the", "como", "Book", "HAT170", "a@b.io", "5,000", "$7", "#9", *" \n.-_|'%/"]))
@@ -18,7 +18,7 @@ ASCII = st.lists(st.sampled_from(["the", "como", "Book", "HAT170", "a@b.io", "5,
 def test_ascii_is_read_as_any_text(text):
     """The same marks, words and languages are found where something that is none of them is not ASCII."""
     assert marks(f"{text} ø") == marks(text)
-    assert telling(f"{text} —") == telling(text)
+    assert telling_keys(f"{text} —") == telling_keys(text)
     assert languages(f"{text} ø") == languages(text)
 
 

@@ -1,15 +1,13 @@
-"""Keywords: what a text is about, by counting.
+"""Keywords: what texts are about, by counting their telling words.
 
     ("We adopted a puppy from the Oslo Dog Shelter.", "The puppy chews shoes.")
     →  puppy (said twice) · oslo dog shelter (a name) · adopted · chews · shoes
 
     "我想预订上海外国语学院的房间，上海外国语学院很远"
-    →  上海外国语学院: cut at grammar (我想 的 很); what is repeated is taken as one word
+    →  上海外国语学院: what is repeated is taken as one word
 
 A word counts by its stem and is shown in its most frequent form, case-folded. Names count more, everyday words less.
 (In the paper, arXiv 2506.06326, a model writes the keywords.)
-
-This module knows nothing of pages, episodes or stored statistics.
 """
 
 import math
@@ -21,7 +19,8 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 
 from ...workers import yield_to_calls
-from .patterns import GRAMMAR, HAN, HIRAGANA, LETTER, PARTICLE, PREDICATE, words
+from .patterns import GRAMMAR, HAN, HIRAGANA, WIDE
+from .telling import EVERYDAY_SHARE, FACT_SHARE, WORD_SHARE, telling_words
 from .terms import is_single, terms
 
 SCANNED = 20_000
@@ -29,12 +28,10 @@ _LONGEST = 40
 _CACHED = 80
 """characters of a word that the cache keeps; longer ones are rare, and would make it large"""
 _PHRASE = 4
+"""words of a name at most"""
 _NAME, _ID, _PLAIN, _COMMON = 1.5, 1.25, 1.0, 0.35
-
-_RUN = re.compile(
-    rf"(?P<han>[{HAN}]+)|(?P<kata>[\u30a1-\u30ff]{{2,}})|(?P<hangul>[\uac00-\ud7a3]{{2,}})"
-    rf"|(?P<word>{LETTER}+(?>['’.@+&-]{LETTER}+)*)"
-)
+"""what a keyword weighs"""
+_HAN = re.compile(f"[{HAN}]+")
 _SENTENCE_END = re.compile(r"[.!?:;\n。！？|>*•\"“(\[-]\s*$")
 
 
@@ -88,65 +85,44 @@ _folded_often = lru_cache(maxsize=16_384)(_folded)
 
 def _candidates(text: str, grams: Counter[str]) -> Iterator[tuple[str, float, float]]:
     """Yield each word of *text*, how often it counts and what it weighs."""
-    name: list[str] = []
+    name: list[tuple[str, float]] = []
     end = 0
     kanji = HIRAGANA.search(text) is not None
-    for match in _RUN.finditer(text):
-        word = match[0]
-        if match.lastgroup != "word":
-            if match.lastgroup == "hangul":
-                found = _noun(word)
-                yield from [(found, 1.0, _PLAIN)] if found else []
-            else:
-                pieces = [word] if match.lastgroup == "kata" else _cut(word, grams, kanji=kanji)
+    for start, stop, key, share, *_ in telling_words(text):
+        said = text[start:stop]
+        if WIDE.match(said):
+            if share <= WORD_SHARE:
+                pieces = _words_of(said, grams) if len(said) > 2 and not kanji and _HAN.match(said) else [key]
                 yield from ((piece, 1.0, _PLAIN) for piece in pieces)
-            end = match.end()
             continue
-        bare = word.removesuffix("'s").removesuffix("’s")
-        follows = text[end : match.start()] in (" ", "-") and name
-        begins = not end or _SENTENCE_END.search(text, max(0, match.start() - 4), match.start())
-        capital = word[0].isupper() and not word.isupper() and bool(folded(bare))
+        bare = said.removesuffix("'s").removesuffix("’s")
+        weight = _COMMON if share >= EVERYDAY_SHARE else _ID if share < FACT_SHARE else _PLAIN
+        follows = bool(name) and text[end:start] == " "
+        begins = not start or _SENTENCE_END.search(text, max(0, start - 4), start)
+        capital = said[0].isupper() and not said.isupper()
         if name and not (capital and follows and len(name) < _PHRASE):
             yield from _named(name)
             name = []
         if capital and (follows or not begins):
-            name.append(bare)
-        elif _telling(bare):
-            yield bare, 1.0, _weight(bare)
-            if capital:
-                # a sentence may begin with a name
-                name = [bare] if _follows_capital(text, match.end()) else []
-        end = match.end()
+            name.append((bare, weight))
+        elif _is_word(bare):
+            yield bare, 1.0, weight
+            if capital and text[stop : stop + 1] == " " and text[stop + 1 : stop + 3].istitle():
+                name = [(bare, weight)]  # a sentence may begin with a name
+        end = stop
     yield from _named(name)
 
 
-def _named(name: Sequence[str]) -> Iterator[tuple[str, float, float]]:
+def _named(name: Sequence[tuple[str, float]]) -> Iterator[tuple[str, float, float]]:
     if len(name) > 1:
-        yield " ".join(name), 1.0, _NAME
-    for word in name:
-        if _telling(word):
-            yield word, 1.0 / len(name), _NAME if folded(word) not in _EVERYDAY_STEMS else _COMMON
+        yield " ".join(word for word, _ in name), 1.0, _NAME
+    yield from (
+        (word, 1.0 / len(name), _COMMON if weight == _COMMON else _NAME) for word, weight in name if _is_word(word)
+    )
 
 
-def _follows_capital(text: str, end: int) -> bool:
-    return text[end : end + 1] == " " and text[end + 1 : end + 2].isupper() and text[end + 2 : end + 3].islower()
-
-
-def _telling(word: str) -> bool:
-    if not 2 <= len(word) <= _LONGEST or word.isdigit():
-        return False
-    return word.isalpha() or any(letter.isalpha() for letter in word)
-
-
-def _weight(word: str) -> float:
-    if not word.isalpha() and any(letter.isdigit() for letter in word):
-        return _ID
-    return _COMMON if folded(word) in _EVERYDAY_STEMS else _PLAIN
-
-
-def _noun(word: str) -> str:
-    bare = PARTICLE.sub("", word)
-    return "" if len(bare) < 2 or (bare == word and PREDICATE.search(word)) else bare
+def _is_word(word: str) -> bool:
+    return 2 <= len(word) <= _LONGEST and any(letter.isalpha() for letter in word)
 
 
 def _grams(texts: Sequence[str]) -> Counter[str]:
@@ -160,15 +136,6 @@ def _grams(texts: Sequence[str]) -> Counter[str]:
             for piece in GRAMMAR.split(match[0]):
                 for start in range(len(piece) - 1):
                     found.update(piece[start:end] for end in range(start + 2, min(start + 8, len(piece)) + 1))
-    return found
-
-
-def _cut(run: str, grams: Counter[str], *, kanji: bool) -> list[str]:
-    # between kana, grammar is not written in Han characters
-    pieces = [run] if kanji and len(run) <= 4 else GRAMMAR.split(run)
-    found: list[str] = []
-    for piece in pieces:
-        found += _words_of(piece, grams) if len(piece) > 2 and not kanji else [piece] if len(piece) >= 2 else []
     return found
 
 
@@ -190,6 +157,3 @@ def _words_of(piece: str, grams: Counter[str]) -> list[str]:
             found.append(piece[end - length : end])
         end -= length
     return found[::-1]
-
-
-_EVERYDAY_STEMS = frozenset(map(folded, words("words", "everyday")))

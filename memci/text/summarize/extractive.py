@@ -21,8 +21,9 @@ from typing import NamedTuple
 
 from ..language.salience import FACT, NAME, NUMBER, Piece, error_lines, has_error, salient
 from ..language.sentences import point, request
+from ..language.telling import telling_keys
 from ..sanitize import SCANNED, harmless, one_line, plain, width
-from .gists import Reading, gists, reading, telling
+from .gists import Reading, gists, reading
 from .observations import command, observes, without_commands, worded
 from .parts import split
 from .structured import MAPPINGS, arguments, pairs, parsed, shape, values
@@ -190,7 +191,7 @@ def told(
     first = asked or answered or (_line(messages[0], _calls(messages[0]), "", "") if messages else "")
     room = columns // 4 if thought else max(columns // 3, columns - width(act))
     read = reading(asked, printed=printed), reading(answered)
-    return Told(act, telling(act), *read, thought, first, columns, room)
+    return Told(act, telling_keys(act), *read, thought, first, columns, room)
 
 
 def _content(message: Mapping[str, object]) -> tuple[str, list[str]]:

@@ -4,9 +4,10 @@
     ──  ────────────────────   ───── ── ───   ─────── ─────   ──── ────    ───────
     small talk                 signed up for pottery class,   like therapy
 
-Rare words, names, ids, figures and dates weigh much, everyday words little, and what most of the texts have that are
-given together nearly nothing. A column has its price, and so has the beginning of a span: a few long spans are easier
-to read than many words. Where there is too much, the price rises until the gist fits.
+Rare words (`language.telling`) weigh much, everyday words little, and what most of the texts have that are given
+together nearly nothing; ids and facts weigh as much however often they were said. A column has its price, and so has
+the beginning of a span: a few long spans are easier to read than many words. Where there is too much, the price rises
+until the gist fits.
 
 Beyond the texts that are given there is only the list of everyday words: the same texts give the same gists in every
 process. This module knows nothing of messages, of pages' numbers or of tokens.
@@ -16,12 +17,11 @@ import math
 import re
 from collections import Counter
 from collections.abc import Collection, Sequence
-from functools import lru_cache
 from typing import NamedTuple
 
-from ..language.patterns import GRAMMAR, HAN, HIRAGANA, LETTER, PARTICLE, PREDICATE, alternatives, words
-from ..language.salience import FACT, ID, rank_of
+from ..language.patterns import alternatives
 from ..language.sentences import SMALL_TALK
+from ..language.telling import FACT_SHARE, WORD_SHARE, Word, telling_words
 from ..sanitize import is_narrow, width
 
 _PRICE = 0.2
@@ -30,22 +30,6 @@ _OPENING = 6
 """columns that the beginning of a span counts as"""
 _PRIOR = 100
 """texts for which the shares below stand, beside those that are given"""
-_ID, _FACT, _WORD, _SHORT, _EVERYDAY = 0.00001, 0.004, 0.01, 0.05, 0.3
-"""the share of texts that have such a word; ids and facts count in full, however often they were said"""
-_LONGEST = 6
-"""of characters in one piece of Han writing, those that count"""
-
-_WIDE = rf"(?P<han>[{HAN}]+)|(?P<kata>[\u30a1-\u30ff]{{2,}})|(?P<hangul>[\uac00-\ud7a3]+)|"
-_RUN, _ASCII_RUN = (
-    re.compile(
-        rf"{wide}(?P<word>{letters}|(?:[$€£¥₩]|(?<!#)#){letters})"
-        r"|[.!?;:()\n—–\"“”「」『』。！？；：…|]|(?<=\s)-(?=\s)"
-    )
-    for wide, letter in ((_WIDE, LETTER), ("", "[A-Za-z0-9]"))
-    for letters in [rf"{letter}++(?:(?:[_'’.@&:/+-]|(?<=\d),(?=\d)){letter}++)*+%?"]
-)
-"""words, and the marks at which a span ends; in a text that is ASCII the second one finds the same, sooner"""
-_ENDING = re.compile("(?:(?<=..)n['’]t|['’](?:s|re|ve|ll|d|m|t)|(?<=..)(?:(?<!s)s|es|ed|e|y|ies|ied|ing|ly))$")
 _ARTICLES = alternatives("words", "articles")
 _BEGINS = "".join(sorted({each[0] for each in _ARTICLES.split("|")}))
 _ARTICLE = re.compile(rf"\b(?=[{_BEGINS}])(?:{_ARTICLES})\s+", re.IGNORECASE)
@@ -66,18 +50,12 @@ class Gist(NamedTuple):
     weight: float
 
 
-_Word = tuple[int, int, str, float, float, int, float]
-"""start and end in its text, the key by which it is counted, the share of texts that have it as far as none were
-counted, how many words it stands for, its columns, and the columns between it and the one before: infinite where no
-span goes on"""
-
-
 class Reading(NamedTuple):
     """A text as a gist is made of it."""
 
     text: str
     """without articles, bullets and small talk"""
-    words: Sequence[_Word]
+    words: Sequence[Word]
     even: bool
     """whether each of its characters takes a column, as no two blanks follow each other"""
 
@@ -88,9 +66,9 @@ def reading(text: str, *, printed: bool = False) -> Reading:
     In what a machine *printed* ids and figures count like other words: it has more of them than anybody needs.
     """
     bare = _ARTICLE.sub("", _CHATTER.sub(" ", _BULLET.sub("", text))) if text else ""
-    words = _words(bare)
+    words = telling_words(bare)
     if printed:
-        words = [(*word[:3], max(word[3], _WORD), *word[4:]) for word in words]
+        words = [(*word[:3], max(word[3], WORD_SHARE), *word[4:]) for word in words]
     return Reading(bare, words, is_narrow(bare) and not _BLANKS.search(bare))
 
 
@@ -106,11 +84,6 @@ def gists(
         _gist(page, _weights(page, counts, len(pages), {*known}), room)
         for page, known, room in zip(pages, shown or [()] * len(pages), columns, strict=True)
     ]
-
-
-def telling(text: str) -> set[str]:
-    """Return the keys of the words of *text* that have a meaning of their own. O(characters)."""
-    return {word[2] for word in _words(text)}
 
 
 def _gist(page: Sequence[Reading], weights: Sequence[float], room: int) -> Gist:
@@ -150,7 +123,7 @@ def _weights(page: Sequence[Reading], counts: Counter[str], pages: int, seen: se
                 weights.append(0.0)
                 continue
             seen.add(key)
-            weights.append(size * math.log(whole / ((counts[key] if share > _FACT else 0) + share * whole)))
+            weights.append(size * math.log(whole / ((counts[key] if share > FACT_SHARE else 0) + share * whole)))
     return weights
 
 
@@ -183,77 +156,3 @@ def _best(items: Sequence[tuple[float, int, float]], price: float) -> list[tuple
         spans, first, last = spans
         found.append((first, last))
     return found[::-1]
-
-
-def _words(text: str) -> list[_Word]:
-    """Return the words of *text* that have a meaning of their own. O(characters)."""
-    found: list[_Word] = []
-    before = 0
-    gap = math.inf
-    narrow = is_narrow(text)
-    kanji = not narrow and HIRAGANA.search(text) is not None
-    for match in (_ASCII_RUN if text.isascii() else _RUN).finditer(text):
-        kind = match.lastgroup
-        if kind is None:
-            gap = math.inf
-            continue
-        run = match[0]
-        if kind == "word":
-            key, share = _read(run)
-            if not key:
-                continue
-            start, end = match.span()
-            if narrow:  # all words of most texts
-                found.append((start, end, key, share, 1.0, end - start, gap or start - before))
-                before, gap = end, 0
-                continue
-            pieces = [(start, end, key, share, 1.0)]
-        elif kind == "han":
-            start = match.start()
-            pieces = [(start + a, start + b, *_of_han(run[a:b])) for a, b in _cut(run, kanji=kanji)]
-        else:
-            bare = run if kind == "kata" else PARTICLE.sub("", run)
-            verb = bare == run and kind == "hangul" and PREDICATE.search(run)
-            pieces = [(*match.span(), bare or run, 3 * _SHORT if verb or len(bare) < 2 else _WORD, 1.0)]
-        for first, last, key, share, size in pieces:
-            between = gap or width(text[before:first])
-            found.append((first, last, key, share, size, width(text[first:last]), between))
-            before, gap = last, 0
-    return found
-
-
-def _cut(run: str, *, kanji: bool) -> list[tuple[int, int]]:
-    """Return where the pieces of *run* begin and end: between kana, grammar is not written in Han characters."""
-    if kanji:
-        return [(0, len(run))]
-    cuts = [(cut.start(), cut.end()) for cut in GRAMMAR.finditer(run)]
-    starts, ends = [0, *(end for _, end in cuts)], [*(start for start, _ in cuts), len(run)]
-    return [(start, end) for start, end in zip(starts, ends, strict=True) if start < end]
-
-
-def _of_han(piece: str) -> tuple[str, float, float]:
-    return (piece, _WORD, min(len(piece), _LONGEST) / 2) if len(piece) > 1 else (piece, _EVERYDAY, 1.0)
-
-
-@lru_cache(maxsize=16_384)
-def _read(word: str) -> tuple[str, float]:
-    """Return the key of *word* and its share; "" if it has no meaning of its own."""
-    lower = word.lower()
-    key = _key(lower)
-    if lower in _FUNCTION or key in _FUNCTION:
-        return "", 1.0
-    rank = rank_of(word)
-    if rank in (ID, FACT):
-        return key, _ID if rank == ID else _FACT
-    if key in _EVERYDAY_KEYS:
-        return key, _EVERYDAY
-    return key, _SHORT if len(word) < 3 or (len(word) == 3 and word.islower()) else _WORD
-
-
-def _key(lower: str) -> str:
-    """Return what the forms of a word share, roughly: a table of stems would take long to load."""
-    return _ENDING.sub("", lower)
-
-
-_FUNCTION = frozenset(words("words", "function"))
-_EVERYDAY_KEYS = frozenset(map(_key, words("words", "everyday")))

@@ -1,0 +1,117 @@
+"""Telling words: which words of a text say what it is about, and how rare they are.
+
+    We adopted a puppy from the Oslo Dog Shelter.
+       ───────   ─────          ──── ─── ───────        function words tell nothing
+
+A word is counted by its key, which its forms share. Its share is how many texts have such a word, before any are
+counted: ids and facts are the rarest, everyday words the commonest. Han writing is cut at its grammar, Hangul loses its
+particles. Spans (`summarize.gists`) and keywords (`keywords`) are two views of these words.
+"""
+
+import math
+import re
+from functools import lru_cache
+
+from ..sanitize import is_narrow, width
+from .patterns import GRAMMAR, HAN, HIRAGANA, LETTER, PARTICLE, PREDICATE, words
+from .salience import FACT, ID, rank_of
+
+ID_SHARE, FACT_SHARE, WORD_SHARE, _SHORT, EVERYDAY_SHARE = 0.00001, 0.004, 0.01, 0.05, 0.3
+"""the share of texts that have such a word; of short words, too"""
+_LONGEST = 6
+"""of characters in one piece of Han writing, those that count"""
+
+_WIDE = rf"(?P<han>[{HAN}]+)|(?P<kata>[\u30a1-\u30ff]{{2,}})|(?P<hangul>[\uac00-\ud7a3]+)|"
+_RUN, _ASCII_RUN = (
+    re.compile(
+        rf"{wide}(?P<word>{letters}|(?:[$€£¥₩]|(?<!#)#){letters})"
+        r"|[.!?;:()\n—–\"“”「」『』。！？；：…|]|(?<=\s)-(?=\s)"
+    )
+    for wide, letter in ((_WIDE, LETTER), ("", "[A-Za-z0-9]"))
+    for letters in [rf"{letter}++(?:(?:[_'’.@&:/+-]|(?<=\d),(?=\d)){letter}++)*+%?"]
+)
+"""words, and the marks at which a span ends; in a text that is ASCII the second one finds the same, sooner"""
+_ENDING = re.compile("(?:(?<=..)n['’]t|['’](?:s|re|ve|ll|d|m|t)|(?<=..)(?:(?<!s)s|es|ed|e|y|ies|ied|ing|ly))$")
+Word = tuple[int, int, str, float, float, int, float]
+"""start and end in its text, the key by which it is counted, the share of texts that have it as far as none were
+counted, how many words it stands for, its columns, and the columns between it and the one before: infinite where no
+span goes on"""
+
+
+def telling_keys(text: str) -> set[str]:
+    """Return the keys of the words of *text* that have a meaning of their own. O(characters)."""
+    return {word[2] for word in telling_words(text)}
+
+
+def telling_words(text: str) -> list[Word]:
+    """Return the words of *text* that have a meaning of their own. O(characters)."""
+    found: list[Word] = []
+    before = 0
+    gap = math.inf
+    narrow = is_narrow(text)
+    kanji = not narrow and HIRAGANA.search(text) is not None
+    for match in (_ASCII_RUN if text.isascii() else _RUN).finditer(text):
+        kind = match.lastgroup
+        if kind is None:
+            gap = math.inf
+            continue
+        run = match[0]
+        if kind == "word":
+            key, share = _read(run)
+            if not key:
+                continue
+            start, end = match.span()
+            if narrow:  # all words of most texts
+                found.append((start, end, key, share, 1.0, end - start, gap or start - before))
+                before, gap = end, 0
+                continue
+            pieces = [(start, end, key, share, 1.0)]
+        elif kind == "han":
+            start = match.start()
+            pieces = [(start + a, start + b, *_of_han(run[a:b])) for a, b in _cut(run, kanji=kanji)]
+        else:
+            bare = run if kind == "kata" else PARTICLE.sub("", run)
+            verb = bare == run and kind == "hangul" and PREDICATE.search(run)
+            pieces = [(*match.span(), bare or run, 3 * _SHORT if verb or len(bare) < 2 else WORD_SHARE, 1.0)]
+        for first, last, key, share, size in pieces:
+            between = gap or width(text[before:first])
+            found.append((first, last, key, share, size, width(text[first:last]), between))
+            before, gap = last, 0
+    return found
+
+
+def _cut(run: str, *, kanji: bool) -> list[tuple[int, int]]:
+    """Return where the pieces of *run* begin and end: between kana, grammar is not written in Han characters."""
+    if kanji:
+        return [(0, len(run))]
+    cuts = [(cut.start(), cut.end()) for cut in GRAMMAR.finditer(run)]
+    starts, ends = [0, *(end for _, end in cuts)], [*(start for start, _ in cuts), len(run)]
+    return [(start, end) for start, end in zip(starts, ends, strict=True) if start < end]
+
+
+def _of_han(piece: str) -> tuple[str, float, float]:
+    return (piece, WORD_SHARE, min(len(piece), _LONGEST) / 2) if len(piece) > 1 else (piece, EVERYDAY_SHARE, 1.0)
+
+
+@lru_cache(maxsize=16_384)
+def _read(word: str) -> tuple[str, float]:
+    """Return the key of *word* and its share; "" if it has no meaning of its own."""
+    lower = word.lower()
+    key = _key(lower)
+    if lower in _FUNCTION or key in _FUNCTION:
+        return "", 1.0
+    rank = rank_of(word)
+    if rank in (ID, FACT):
+        return key, ID_SHARE if rank == ID else FACT_SHARE
+    if key in _EVERYDAY_KEYS:
+        return key, EVERYDAY_SHARE
+    return key, _SHORT if len(word) < 3 or (len(word) == 3 and word.islower()) else WORD_SHARE
+
+
+def _key(lower: str) -> str:
+    """Return what the forms of a word share, roughly: a table of stems would take long to load."""
+    return _ENDING.sub("", lower)
+
+
+_FUNCTION = frozenset(words("words", "function"))
+_EVERYDAY_KEYS = frozenset(map(_key, words("words", "everyday")))

@@ -45,7 +45,8 @@ def main(interpreters: list[str]) -> None:
     archive = next(each for each in artifacts if each.name.endswith(".tar.gz"))
     with tempfile.TemporaryDirectory() as folder:
         shutil.unpack_archive(archive, folder, filter="data")
-        print(run("make", "core", f"PYTHON={sys.executable}", folder=f"{folder}/{archive.name.removesuffix('.tar.gz')}"))
+        unpacked = f"{folder}/{archive.name.removesuffix('.tar.gz')}"
+        print(run("make", "core", f"PYTHON={sys.executable}", folder=unpacked))
     with tempfile.TemporaryDirectory() as folder:
         python = environment(sys.executable, folder, str(wheel))
         by_name = ("--no-index", "--no-deps", "--force-reinstall", "--find-links", str(DIST), "memci")

@@ -3,11 +3,10 @@
     for context in copied(SQLiteStorage("agent.db"), PostgresStorage("postgresql://…")):
         …                                        parents come before their forks; repeat it after an interruption
 
-A memory is not copied: it is made again from the pages. This module knows nothing of what rows mean.
+A memory is not copied: it is made again from the pages.
 """
 
 from collections.abc import Iterator
-from itertools import islice
 from typing import NamedTuple
 
 from ..errors import InvalidSetting, WriteConflict
@@ -15,7 +14,7 @@ from ..rows import ContextRecord
 from ..storage import Storage
 from ..storage.audit import audit
 from ..storage.names import beside, find
-from ..storage.protocol import Transition
+from .row_stream import rows_of, transition_of
 
 _LISTED = 256
 
@@ -61,7 +60,7 @@ def _copied(source: Storage, target: Storage, record: ContextRecord, early: set[
                 return
             reason = "is in the target already, and is another one: erase it there, or copy into another store"
             raise InvalidSetting("context", f"{record.id!r:.60} {reason}")
-        transition = whole(source, record)
+        transition = transition_of(rows_of(source, record))
         now = source.load(record.id)
         if now is None:  # erased meanwhile
             return
@@ -82,20 +81,3 @@ def _name(target: Storage, record: ContextRecord) -> str:
     """Return what the context of *record* is to be stored as in *target*."""
     name, there = find(target, record.id, record.owner)
     return name if there is None or there[0].owner == record.owner else beside(record.id, record.owner)
-
-
-def whole(source: Storage, record: ContextRecord) -> Transition:
-    """Return all rows of the context of *record* as the transition that makes it. O(rows)."""
-    views = []
-    own = []
-    seen = source.entries(record.id, 0, record.head)
-    for row, shown in zip(source.entries(record.id, 0, record.head, as_appended=True), seen, strict=True):
-        if row.seq >= record.base:
-            own.append(row)
-        if row != shown:
-            views.append((row.seq, shown.tokens, shown.clip))
-    history = tuple(reversed([row for row in source.compactions(record.id) if row.revision <= record.revision]))
-    ops = tuple(op for op in source.ops(record.id) if op.first < record.head or not op.entries)
-    calls = tuple(row for row in source.calls(record.id) if row.revision <= record.revision)
-    pages = tuple(islice(source.pages(record.id), record.next_page - 1))
-    return Transition(0, record, tuple(own), pages, tuple(views), history=history, ops=ops, calls=calls, arrives=True)

@@ -32,7 +32,7 @@ from .loader import OpenRequest, loaded
 from .page_reader import as_nodes
 from .quotations import Shown, Spread, kin
 from .reader import Reader
-from .verify import entries_or_errors
+from .row_stream import readable_entries
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,7 @@ def erase(store: Storage, *, context: str | None = None, owner: str | None = Non
     if {record.parent for record in left}.isdisjoint(gone):
         owners = {record.owner for record in records if record.id in gone}
         # one that can't be read must not prevent that the others are erased
-        rows = (row for each in records if each.id in gone for _, row in entries_or_errors(store, each))
+        rows = (row for each in records if each.id in gone for row in readable_entries(store, each))
         messages = [decode(row.codec, row.body) for row in rows if isinstance(row, EntryRow) and row.codec != ERASED]
         erasure, pages = _emptied(store, Spread(store, left).of_quotations(messages, owners), {}, None)
         forgotten(store, dict.fromkeys(gone))  # first: if the store fails then, the memory gets again what is there

@@ -7,33 +7,38 @@ before they are stored. This module knows nothing of files.
 """
 
 import json
-from base64 import b64decode
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from hmac import compare_digest
 from itertools import chain
-
-import orjson
+from typing import Any, Final
 
 from ..chapters.contents import Block, ListedPage
 from ..errors import BudgetExceeded, InvalidSetting, LimitExceeded, MemciError, SchemaTooNew, WriteConflict
-from ..messages import check
-from ..rows import CallRow, CompactionRow, ContextRecord, EntryRow, OpRow, PageRow, PageState
-from ..storage import EphemeralStorage, Storage
+from ..rows import CONTEXT, ContextRecord, ViewRow
+from ..storage import Storage
 from ..storage.audit import audit
-from ..storage.codec import ERASED, MAX_BYTES, ORJSON, decode, digest
 from ..storage.names import new, taken
 from ..storage.protocol import Transition
 from ..storage.validation import check_text
 from ..window import snapshot as snapshots
-from ..window.drafting import timestamp
 from ..window.window import Window
-from . import export_format as form
+from .export_format import (
+    END,
+    ORDER,
+    Checksum,
+    check_header,
+    end_of_line,
+    fields_of,
+    kind_of,
+    row_of_line,
+    stored_text,
+    strip_line,
+)
 from .loader import OpenRequest, loaded
-from .verify import page_problem, problems
+from .row_checks import RowChecks
+from .row_stream import Row, stored_in_ram, transition_of
 
-_ORDER = tuple(form.MODELS)
-_AGAIN = "export the context again, or take another copy of the file"
+_AGAIN: Final = "export the context again, or take another copy of the file"
 
 
 def imported(
@@ -81,214 +86,74 @@ def transitions(
 
     What is wrong is raised as by `imported`, when the line is reached.
     """
-    texts = ((number, form.stripped(number, line)) for number, line in enumerate(lines, 1))
+    texts = ((number, strip_line(number, line)) for number, line in enumerate(lines, 1))
     numbered = ((number, text) for number, text in texts if text.strip())
     first = next(numbered, None)
     if first is None:
         raise InvalidSetting("file", f"it is empty: {_AGAIN}")
     while first is not None:
-        yield _transition(chain([first], numbered), request, key)
+        yield _transition(_rows(chain([first], numbered), Checksum(key)), request)
         first = next(numbered, None)
 
 
-def _transition(lines: Iterator[tuple[int, str]], request: OpenRequest | None, key: bytes | None) -> Transition:
-    """Return the transition of the first context in *lines*."""
-    rows = _Rows(form.Checksum(key))
-    for number, text in lines:
+def _rows(numbered: Iterator[tuple[int, str]], checksum: Checksum) -> list[Row]:
+    """Return the rows of the first context in the lines *numbered*, each checked, and all of them together."""
+    rows: list[Row] = []
+    for number, text in numbered:
         try:
-            rows.add(text)
+            kind, fields = _parsed(text, rows)
+            if kind == END:
+                checksum.check(end_of_line(fields))
+                break
+            row = row_of_line(kind, fields, rows[-1] if rows else None)
+            if isinstance(row, ContextRecord):
+                checks = RowChecks(row)
+            checks.check(row)
+            rows.append(row)
+            checksum.add(text)
         except LimitExceeded as error:
             raise LimitExceeded(f"file, line {number:,}: {error.limit}", error.value, error.at_most) from None
         except SchemaTooNew as error:
             raise SchemaTooNew(f"file, line {number:,}: {error}") from None
         except ValueError as error:
             reason = error.reason if isinstance(error, InvalidSetting) else error
-            raise InvalidSetting("file", f"line {number:,}: {reason}") from None
-        if rows.last == "end":
-            return _proved(rows.transition, request)
-    raise InvalidSetting("file", f'it was cut: the line {{"kind":"end",…}} is missing: {_AGAIN}')
+            raise InvalidSetting("file", f"line {number:,}: {reason}: {_AGAIN}") from None
+    else:
+        raise InvalidSetting("file", f'it was cut: the line {{"kind":"end",…}} is missing: {_AGAIN}')
+    for problem in checks.whole():
+        raise InvalidSetting("file", f"{problem}: {_AGAIN}")
+    return rows
 
 
-class _Rows:
-    """The rows of one context, as far as they were read. What a method refuses, it raises as a ValueError."""
-
-    def __init__(self, checksum: form.Checksum) -> None:
-        self.last = "context"
-        """the kind of the last line"""
-        self._record: ContextRecord | None = None
-        self._entries: list[EntryRow] = []
-        self._pages: list[PageRow] = []
-        self._compactions: list[CompactionRow] = []
-        self._ops: dict[str, OpRow] = {}
-        self._calls: list[CallRow] = []
-        self._checksum = checksum
-
-    @property
-    def record(self) -> ContextRecord:
-        """The record of the context, which its first line holds."""
-        assert self._record is not None, "a context comes first"
-        return self._record
-
-    @property
-    def transition(self) -> Transition:
-        """What creates the context."""
-        entries, pages, ops = tuple(self._entries), tuple(self._pages), tuple(self._ops.values())
-        history, calls = tuple(reversed(self._compactions)), tuple(self._calls)
-        return Transition(0, self.record, entries, pages, history=history, ops=ops, calls=calls)
-
-    def add(self, text: str) -> None:
-        """Check the line *text* and keep its row."""
-        try:
-            check_text("file", text)
-        except InvalidSetting as error:
-            raise ValueError(f"{error.reason}: write such a half as an escape") from None
-        try:
-            fields = form.fields_of(text)
-        except ValueError as error:
-            raise ValueError(f"not valid JSON ({error}): {_AGAIN}") from None
-        kind = fields.get("kind") if isinstance(fields, dict) else None
-        if not isinstance(kind, str) or kind not in form.MODELS:
-            raise ValueError("neither a context nor a part of one, as memci export writes them")
-        if self._record is None:
-            _check_format(fields)
-        if (kind == "context") != (self._record is None) or _ORDER.index(kind) < _ORDER.index(self.last):
-            raise ValueError(f"{kind!r} after {self.last!r}: lines are missing or in another order: {_AGAIN}")
-        self.last = kind
-        match form.checked_line(kind, fields):
-            case form.HeaderLine() as header:
-                self._record = _record(header)
-                form.check_settings(self._record.settings)
-                form.check_state(self._record)
-            case form.EntryLine() as entry:
-                self._entries.append(self._entry(entry))
-            case form.PageLine() as page:
-                self._pages.append(self._page(page))
-            case form.CompactionLine() as compaction:
-                self._compactions.append(self._compaction(compaction))
-            case form.OpLine() as op:
-                if op.op_id in self._ops:
-                    raise ValueError(f"the op_id {op.op_id!r:.60} is there twice")
-                self._ops[op.op_id] = OpRow(op.op_id, bytes.fromhex(op.digest), op.first, tuple(op.entries))
-            case form.CallLine() as call:
-                self._calls.append(self._call(call))
-            case form.EndLine() as end:
-                self._check_end(end)
-        self._checksum.add(text)
-
-    def _entry(self, entry: form.EntryLine) -> EntryRow:
-        if entry.seq != len(self._entries):
-            raise ValueError(f"message {entry.seq:,} where {len(self._entries):,} was expected: {_AGAIN}")
-        try:
-            if entry.message is not None:
-                codec = ORJSON
-                body = bytes(memoryview(orjson.dumps(entry.message)))  # a copy: orjson keeps a much larger buffer
-            else:
-                assert entry.codec is not None and entry.body is not None, "the model asks for one of both"
-                codec, body = entry.codec, b64decode(entry.body, validate=True)
-        except orjson.JSONEncodeError as error:
-            raise ValueError(f"the message is not what was exported ({error}): {_AGAIN}") from None
-        except ValueError as error:
-            raise ValueError(f"the body is no base64 ({error}): {_AGAIN}") from None
-        if len(body) > MAX_BYTES:
-            raise LimitExceeded("message bytes", len(body), MAX_BYTES)
-        stored = bytes.fromhex(entry.digest)
-        if digest(codec, body) != stored:
-            raise ValueError(f"the message is not the one that was exported (other digest): {_AGAIN}")
-        decoded = decode(codec, body)
-        if codec != ERASED:
-            check(decoded)
-        if entry.at is not None:
-            timestamp(entry.at)
-        return EntryRow(entry.seq, codec, body, stored, entry.tokens, entry.clip, entry.quotes, entry.at)
-
-    def _page(self, page: form.PageLine) -> PageRow:
-        if page.index != len(self._pages) + 1:
-            raise ValueError(f"page #{page.index} where #{len(self._pages) + 1} was expected: {_AGAIN}")
-        fields = page.model_dump(exclude={"kind", "place"})
-        row = PageRow(**fields, state=PageState[page.place.upper()])
-        if problem := page_problem(row, self.record):
-            raise ValueError(problem)
-        return row
-
-    def _compaction(self, line: form.CompactionLine) -> CompactionRow:
-        above = self._compactions[-1].revision if self._compactions else self.record.revision + 1
-        if line.revision >= above or line.head > self.record.head:
-            raise ValueError("compactions come newest first, each from before the one above it")
-        row = CompactionRow(line.revision, line.head, line.turn, form.stored_text("text", line.text))
-        try:
-            form.check_snapshot_text(row.text)
-            _check_snapshot(row, self.record)
-        except ValueError as error:
-            raise ValueError(f"the compaction can't be read: {error}") from None
-        return row
-
-    def _call(self, call: form.CallLine) -> CallRow:
-        before = self._calls[-1] if self._calls else None
-        if not (before.revision if before else 0) < call.revision <= self.record.revision:
-            raise ValueError("calls come oldest first, each from after the one above it")
-        if call.at is not None:
-            timestamp(call.at)
-        row = CallRow(**call.model_dump(exclude={"kind"}))
-        return row if before is None or "tools" in call.model_fields_set else row._replace(tools=before.tools)
-
-    def _check_end(self, end: form.EndLine) -> None:
-        for name, wanted, there in (
-            ("entries", end.entries, len(self._entries)),
-            ("pages", end.pages, len(self._pages)),
-            ("compactions", end.compactions, len(self._compactions)),
-            ("ops", end.ops, len(self._ops)),
-            ("calls", end.calls, len(self._calls)),
-            ("entries", self.record.head, len(self._entries)),
-            ("pages", self.record.next_page - 1, len(self._pages)),
-        ):
-            if wanted != there:
-                raise ValueError(f"{wanted:,} {name} were exported, the file has {there:,}: {_AGAIN}")
-        found = self._checksum.fields()
-        if end.digest != found["digest"]:
-            raise ValueError(f"the lines before are not those that were exported (other digest): {_AGAIN}")
-        if "hmac" in found and not compare_digest(found["hmac"], end.hmac or ""):
-            raise ValueError("not signed with this key" if end.hmac else "not signed: export it with the key")
+def _parsed(text: str, rows: Sequence[Row]) -> tuple[str, dict[str, Any]]:
+    """Return the kind and the fields of the line *text*, which follows *rows*, or raise a ValueError."""
+    try:
+        check_text("file", text)
+    except InvalidSetting as error:
+        raise ValueError(f"{error.reason}: write such a half as an escape") from None
+    try:
+        fields = fields_of(text)
+    except ValueError as error:
+        raise ValueError(f"not valid JSON ({error})") from None
+    kind = fields.get("kind") if isinstance(fields, dict) else None
+    if not isinstance(kind, str) or kind not in ORDER:
+        raise ValueError("neither a context nor a part of one, as memci export writes them")
+    if not rows:
+        check_header(fields)
+        return kind, {name: value for name, value in fields.items() if name != "memci"}
+    before = kind_of(rows[-1])
+    if kind == CONTEXT.name or ORDER[kind] < ORDER[before]:
+        raise ValueError(f"{kind!r} after {before!r}: lines are missing or in another order")
+    return kind, fields
 
 
-def _record(header: form.HeaderLine) -> ContextRecord:
-    fields = header.model_dump(exclude={"memci", "kind", "settings", "state"})
-    settings, state = form.stored_text("settings", header.settings), form.stored_text("state", header.state)
-    return ContextRecord(**fields, settings=settings, state=state)
+def _transition(rows: list[Row], request: OpenRequest | None) -> Transition:
+    """Return the transition that stores *rows*, with the tokens of the window counted again. O(rows).
 
-
-def _check_format(fields: dict[str, object]) -> None:
-    version = fields.get("memci")
-    if type(version) is int and version > form.FORMAT:
-        raise SchemaTooNew(f"a later memci exported it: its format is {version}, this one reads {form.FORMAT}")
-    if type(version) is not int or version < 1 or fields.get("kind") != "context":
-        raise ValueError('expected the first line of an export, {"memci":1,"kind":"context",…}')
-
-
-def _check_snapshot(row: CompactionRow, record: ContextRecord) -> None:
-    """Raise ValueError unless the compaction *row*, whose text was checked, fits a context of *record*."""
-    snapshot = snapshots.loads(row, record)
-    after = snapshot.record
-    listed = snapshot.contents.listed
-    if len(set(listed)) < len(listed):
-        raise ValueError("a page is listed twice")
-    if unknown := [index for index in listed if index >= after.next_page]:
-        raise ValueError(f"pages {unknown[:10]} are listed and were not opened yet")
-    for page in snapshot.active:
-        if problem := page_problem(page, after):
-            raise ValueError(problem)
-    form.check_state(after)
-
-
-def _proved(transition: Transition, request: OpenRequest | None) -> Transition:
-    """Return *transition* if it makes a whole context that opens, with the tokens of its window counted again. O(rows).
-
-    InvalidSetting if it does not; BudgetExceeded if it leaves no room as *request* opens it.
+    InvalidSetting if the context does not open; BudgetExceeded if it leaves no room as *request* opens it.
     """
-    record = transition.record
-    scratch = EphemeralStorage()
-    scratch.commit(transition)
-    for problem in problems(scratch, record.id):
-        raise InvalidSetting("file", f"context {record.id!r:.60}: {problem}")
+    transition = transition_of(rows)
+    record, scratch = transition.record, stored_in_ram(transition)
     counter = None if request is None else request.counter
     try:
         window = loaded(scratch, OpenRequest(record.id, counter=counter, read_only=True, recount=True)).window
@@ -310,16 +175,18 @@ def _recounted(transition: Transition, window: Window) -> Transition:
     """
     if transition.record.read_settings().get("counter") != window.count.name:
         return transition
-    entries, history = list(transition.entries), list(transition.history)
+    views, history = {view[0]: view for view in transition.views}, list(transition.history)
     for node in window.active.messages:
-        entries[node.seq] = entries[node.seq]._replace(tokens=window.active.own_tokens(node))
+        entry, shown = transition.entries[node.seq], ViewRow(node.seq, window.active.own_tokens(node), node.clip)
+        if node.seq in views or (shown.tokens, shown.clip) != (entry.tokens, entry.clip):
+            views[node.seq] = shown
     if history:
         text = history[-1].text
         contents = replace(window.contents, blocks=tuple(_with_costs(each, window) for each in window.contents.blocks))
         if contents != snapshots.contents(text, nonce=window.state.nonce):
             fields = {**json.loads(text), "contents": contents.to_json()}
-            history[-1] = history[-1]._replace(text=form.stored_text("text", fields))
-    return transition._replace(entries=tuple(entries), history=tuple(history))
+            history[-1] = history[-1]._replace(text=stored_text("text", fields))
+    return transition._replace(views=tuple(views.values()), history=tuple(history))
 
 
 def _with_costs(block: Block, window: Window) -> Block:

@@ -36,8 +36,8 @@ from ..window import snapshot as snapshots
 from ..window.state import WindowState
 from ..window.window import Window
 from .page_reader import as_nodes
+from .page_runs import page_problems
 from .reader import Reader
-from .verify import page_problems
 
 if TYPE_CHECKING:
     from ..settings import Settings

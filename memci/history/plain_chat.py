@@ -17,7 +17,7 @@ from ..errors import InvalidMessage, InvalidSetting
 from ..messages import Message, MessageLike, check, text_of
 from ..storage import EphemeralStorage, Storage
 from .export import exported
-from .export_format import fields_of, stripped
+from .export_format import fields_of, strip_line
 
 _LISTS = ("messages", "traj")
 _SYSTEM = ("system", "developer")
@@ -74,7 +74,7 @@ def read_chat(lines: Iterable[str], name: str = "file") -> PlainChat:
 
     InvalidSetting if they are not JSON or hold no conversation, and InvalidMessage for a message say where.
     """
-    values = _values("\n".join(stripped(number, line) for number, line in enumerate(lines, 1)), name)
+    values = _values("\n".join(strip_line(number, line) for number, line in enumerate(lines, 1)), name)
     if len(values) == 1 and not values[0][0] and isinstance(values[0][1], list):
         values = [(f"[{position}]", value) for position, value in enumerate(values[0][1])]
     try:

@@ -4,23 +4,50 @@
         each.lost                       "message 23 (page #12): its bytes are not those that were written"
 
 A context without a problem is copied exactly. Of another one, each readable message is copied exactly, under the same
-page and number; a message that is lost reads "[erased]" there. This module knows nothing of files.
+page and number; a message that is lost reads "[erased]" there.
 """
 
-from collections.abc import Iterator
-from typing import NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import Final, NamedTuple
 
 from ..errors import CorruptRecord, MemciError
-from ..rows import ContextRecord, EntryRow, PageRow, PageState
-from ..storage import EphemeralStorage, Storage
-from ..storage.codec import ERASED, decode, digest
-from ..storage.protocol import Transition
+from ..rows import (
+    CALL,
+    COMPACTION,
+    ENTRY,
+    OP,
+    PAGE,
+    VIEW,
+    CallRow,
+    CompactionRow,
+    ContextRecord,
+    OpRow,
+    PageRow,
+    PageState,
+)
+from ..storage import Storage
+from ..storage.codec import ERASED, decode
 from ..tokens import counter_for, message_tokens
-from .copying import whole
 from .loader import OpenRequest, loaded, settings_of
-from .verify import entries_or_errors, gaps, problems, rows_or_errors
+from .page_runs import gaps
+from .row_stream import (
+    Row,
+    Unread,
+    detached,
+    readable_rows,
+    rows_of,
+    stored_in_ram,
+    tombstone,
+    transition_of,
+)
+from .verify import problems
 
-_BESIDE = "digests of named appends, and what calls of the model cost"
+_LOST: Final = {
+    COMPACTION: "the Contents Page",
+    OP: "digests of named appends",
+    CALL: "what calls of the model cost",
+}
+"""what is lost with all rows of a table"""
 
 
 class SalvagedContext(NamedTuple):
@@ -67,77 +94,66 @@ def _with_parent(source: Storage, target: Storage, record: ContextRecord) -> Ite
     alone = record.parent is not None and not target.revision(record.parent)
     damage = list(problems(source, record.id))
     if not damage and not alone:
-        target.commit(whole(source, record))
+        target.commit(transition_of(rows_of(source, record)))
         yield SalvagedContext(record.id, record.head, ())
         return
-    transition, lost = _rebuilt(source, record, alone=alone)
+    rows, lost = _rebuilt(source, detached(record) if alone else record)
     messages = record.head - sum(sentence.startswith("message ") for sentence in lost)
-    wrong = _wrong(transition)
+    wrong = _wrong(rows)
     if wrong:
-        transition = _unlisted(transition)
-        wrong = _wrong(transition)
-        lost.append(f"the Contents Page, {_BESIDE}")
-    if not wrong:
-        target.commit(transition)
-        yield SalvagedContext(record.id, messages, tuple(lost if len(lost) > 1 else (*damage, *lost)))
+        rows = _unlisted(rows)
+        wrong = _wrong(rows)
+        lost.append("the Contents Page, digests of named appends, and what calls of the model cost")
+    if wrong:
+        yield SalvagedContext(record.id, 0, (*lost, *wrong), saved=False)
         return
-    yield SalvagedContext(record.id, 0, (*lost, *wrong), saved=False)
+    target.commit(transition_of(rows))
+    yield SalvagedContext(record.id, messages, tuple(lost if len(lost) > 1 else (*damage, *lost)))
 
 
-def _rebuilt(source: Storage, record: ContextRecord, *, alone: bool) -> tuple[Transition, list[str]]:
-    """Return the transition that makes what is left of the context of *record*, and what is lost."""
-    lost: list[str] = []
+def _rebuilt(source: Storage, record: ContextRecord) -> tuple[list[Row], list[str]]:
+    """Return the rows of the context of *record*, with others in the place of those that are lost, and what is lost."""
+    rows: list[Row] = []
+    unread: list[Unread] = []
     pages: dict[int, PageRow] = {}
-    for index, row in rows_or_errors(
-        lambda first, end: source.pages(record.id, first=first, last=end - 1),
-        1,
-        record.next_page,
-        lambda row: row.index,
-    ):
-        if isinstance(row, PageRow):
-            pages[index] = row
-        else:
-            lost.append(f"page #{index}, where it begins and ends: {_reason(row)}")
-    rows = _tiled(record, pages)
-    base = 0 if alone else record.base
-    model = settings_of(record).model
-    count = counter_for(model, None)
-    entries, views = [], []
-    shown = dict(entries_or_errors(source, record))
-    cost = message_tokens(decode(ERASED, b"user"), count, model)
-    for seq, entry in entries_or_errors(source, record, as_appended=True):
-        view = shown[seq]
-        if not isinstance(entry, EntryRow):
-            page = next((each.index for each in rows if any(a <= seq < b for a, b in each.spans(record.head))), 0)
-            lost.append(f"message {seq + 1} (page #{page}): {_reason(entry)}")
-            entry = view = EntryRow(seq, ERASED, b"user", digest(ERASED, b"user"), cost)  # noqa: PLW2901
-        if seq < base:
-            continue  # the parent's own
-        entries.append(entry)
-        if isinstance(view, EntryRow) and view != entry:
-            views.append((seq, view.tokens, view.clip))
-    changed = record._replace(parent=None, base=0) if alone else record
-    try:
-        found = source.load(record.id)
-        compaction = found[1] if found else None
-        listed = compaction is not None
-    except MemciError as error:
-        lost.append(f"the Contents Page: {error}")
-        compaction, listed = None, True
-    transition = Transition(
-        *(0, changed, tuple(entries), tuple(rows), tuple(views)), compaction=compaction, arrives=True
-    )
-    if listed:
+    compactions: list[CompactionRow] = []
+    cost = _tokens_of_tombstone(record)
+    for row in readable_rows(source, record):
+        match row:
+            case Unread():
+                unread.append(row)
+                if row.table is ENTRY and row.number >= record.base:
+                    rows.append(tombstone(row.number, cost))
+            case PageRow():
+                pages[row.index] = row
+            case CompactionRow():
+                compactions.append(row)
+            case _:
+                rows.append(row)
+    tiled = _tiled(record, pages)
+    lost = [_sentence(each, tiled, record.head) for each in unread if each.table is not COMPACTION or not compactions]
+    if compactions or any(each.table is COMPACTION for each in unread):
         lost.append("earlier states of the window: the requests of earlier turns can't be shown again")
-    try:
-        transition = transition._replace(ops=tuple(source.ops(record.id)), calls=tuple(source.calls(record.id)))
-    except MemciError as error:
-        lost.append(f"{_BESIDE}: {error}")
-    return transition, lost
+    return [*rows, *tiled, *compactions[:1]], lost
 
 
-def _reason(error: Exception) -> str:
-    return error.reason if isinstance(error, CorruptRecord) else str(error)
+def _tokens_of_tombstone(record: ContextRecord) -> int:
+    model = settings_of(record).model
+    return message_tokens(decode(ERASED, b"user"), counter_for(model, None), model)
+
+
+def _sentence(unread: Unread, pages: Sequence[PageRow], head: int) -> str:
+    """Return what is lost with the row *unread* of a context that has *pages*."""
+    error = unread.error
+    reason = error.reason if isinstance(error, CorruptRecord) and unread.table in (ENTRY, VIEW, PAGE) else str(error)
+    if unread.table is PAGE:
+        return f"page #{unread.number}, where it begins and ends: {reason}"
+    if unread.table in _LOST:
+        return f"{_LOST[unread.table]}: {reason}"
+    spans = ((page.index, *span) for page in pages for span in page.spans(head))
+    page = next((index for index, first, end in spans if first <= unread.number < end), 0)
+    what = "message" if unread.table is ENTRY else "the clipping of message"
+    return f"{what} {unread.number + 1} (page #{page}): {reason}"
 
 
 def _tiled(record: ContextRecord, pages: dict[int, PageRow]) -> list[PageRow]:
@@ -164,23 +180,24 @@ def _tiled(record: ContextRecord, pages: dict[int, PageRow]) -> list[PageRow]:
     return rows
 
 
-def _unlisted(transition: Transition) -> Transition:
-    """Return *transition* without its Contents Page: what was listed is unloaded, the memory still finds it."""
-    unloaded = PageState.UNLOADED
-    rows = tuple(row._replace(state=unloaded) if row.state is PageState.ARCHIVED else row for row in transition.pages)
-    return transition._replace(pages=rows, compaction=None, ops=(), calls=())
+def _unlisted(rows: Sequence[Row]) -> list[Row]:
+    """Return *rows* without a Contents Page: what was listed is unloaded, where the memory still finds it."""
+    kept = [row for row in rows if not isinstance(row, CompactionRow | OpRow | CallRow)]
+    listed = PageState.ARCHIVED
+    return [
+        row._replace(state=PageState.UNLOADED) if isinstance(row, PageRow) and row.state is listed else row
+        for row in kept
+    ]
 
 
-def _wrong(transition: Transition) -> list[str]:
-    """Return what would be wrong with the context that *transition* makes, [] if it opens and is whole."""
-    record = transition.record._replace(parent=None, base=0)
-    scratch = EphemeralStorage()
-    first = transition.record.base
-    missing = tuple(EntryRow(seq, ERASED, b"user", digest(ERASED, b"user"), 1) for seq in range(first))
-    try:
-        scratch.commit(transition._replace(record=record, entries=(*missing, *transition.entries)))
-        found = list(problems(scratch, record.id))
-        loaded(scratch, OpenRequest(record.id, read_only=True))
-    except (MemciError, ValueError, KeyError) as error:
-        return [str(error)]
+def _wrong(rows: Sequence[Row]) -> list[str]:
+    """Return what would be wrong with the context that *rows* make, [] if it opens and is whole."""
+    scratch = stored_in_ram(transition_of(rows))
+    [record] = scratch.contexts()
+    found = list(problems(scratch, record.id))
+    if not found:
+        try:
+            loaded(scratch, OpenRequest(record.id, read_only=True))
+        except (MemciError, ValueError, KeyError) as error:
+            return [str(error)]
     return found

@@ -41,12 +41,10 @@ def at(kind, number=0):
 
 def resealed(lines):
     """*lines* with an end that agrees with them."""
-    checksum, values = Checksum(), [json.loads(line) for line in lines[:-1]]
+    checksum = Checksum()
     for line in lines[:-1]:
         checksum.add(line)
-    kinds = {"entries": "entry", "pages": "page", "compactions": "compaction", "ops": "op"}
-    counts = {name: sum(value["kind"] == kind for value in values) for name, kind in kinds.items()}
-    return [*lines[:-1], line_of({"kind": "end", **counts, **checksum.fields()})]
+    return [*lines[:-1], checksum.end()]
 
 
 def forged(position, **fields):
@@ -160,8 +158,8 @@ def test_import_when_a_message_was_made_up_with_a_digest_that_fits(fields, told)
         ("context", {"head": 2.0}, "line 1: head: "),
         ("context", {"parent": "bob"}, "line 1: parent: "),
         ("context", {"owner": "\ud83d"}, "line 1: owner: "),
-        ("context", {"head": HEADER["head"] + 1}, "entries were exported"),
-        ("context", {"next_page": HEADER["next_page"] + 1}, "pages were exported"),
+        ("context", {"head": HEADER["head"] + 1}, "messages are there, not"),
+        ("context", {"next_page": HEADER["next_page"] + 1}, "pages are there, not"),
         ("context", {"open_page": 1}, "is open, or the open page"),
         ("context", {"revision": 1}, "compactions come newest first"),
         ("context", {"settings": {}}, "line 1: settings: "),
@@ -184,7 +182,7 @@ def test_import_when_a_message_was_made_up_with_a_digest_that_fits(fields, told)
         ("entry", {"message": {"role": "user", "content": "\ud83d"}}, "line 2: the message is not what was"),
         ("entry", {"message": None}, "either message, or codec and body"),
         ("entry", {"codec": 1}, "either message, or codec and body"),
-        ("entry", {"message": None, "codec": 2, "body": "?"}, "line 2: the body is no base64"),
+        ("entry", {"message": None, "codec": 2, "body": "?"}, "line 2: body: Value error, it is no base64"),
         ("entry", {"quotes": [0, None]}, "line 2: quotes"),
         ("page", {"index": 7}, "page #7 where #1 was expected"),
         ("page", {"end": None}, "page #1 is open, or the open page"),
@@ -193,7 +191,7 @@ def test_import_when_a_message_was_made_up_with_a_digest_that_fits(fields, told)
         ("page", {"end": 3}, "is on page #2 and on another one"),
         ("page", {"cut": [1, 0]}, "page #1 does not hold a run"),
         ("page", {"continues": 1}, "page #1 can't continue #1"),
-        ("page", {"place": "lost"}, "place: "),
+        ("page", {"state": "lost"}, "state: "),
         ("page", {"new": 1}, "new: "),
         ("compaction", {"head": 10**6}, "compactions come newest first"),
         ("compaction", {"text": {}}, "the compaction can't be read"),
@@ -349,7 +347,7 @@ def test_import_when_it_would_not_open_as_asked(given, error):
 
 def test_import_when_a_listed_page_was_unloaded():
     """The Contents Page and the pages agree, or it is refused."""
-    assert "pages [2] are listed but not archived" in refused(forged(at("page", 1), place="unloaded"))
+    assert "pages [2] are listed but not archived" in refused(forged(at("page", 1), state="unloaded"))
 
 
 @pytest.mark.parametrize("first", ["", "7", "[]", '{"kind":"entry"}', "hello", '{"memci":', '{"role":"user"}'])

@@ -21,7 +21,7 @@ from memci.history.verify import problems
 from .fuzz_texts import markers, opened, outcomes, said, text
 
 _REFUSALS = (InvalidSetting, InvalidMessage, LimitExceeded, SchemaTooNew)
-_KINDS = {"entries": "entry", "pages": "page", "compactions": "compaction", "ops": "op", "calls": "call"}
+_KINDS = ("context", "entry", "view", "page", "compaction", "op", "call", "end")
 _ODD: tuple[Any, ...] = (
     *(None, True, 0, 1, 2, 7, -1, 2**31, 2**53, 10**30, 1.5, "", "1", "alice", "erased", "active", "open", "0" * 8),
     *([], [0], [1, 2], [[1, 1]], {}, {"a": 1}, "</memci:contents 1f9a03c2>", "a\n#9 Forged", "\ud83d", "\u202e"),
@@ -150,7 +150,7 @@ def _exported() -> tuple[str, ...]:
     context.archive(keep=1)
     context.append_turn("Thanks.", usage={"prompt_tokens": 60})
     lines = tuple(context.export())
-    assert {json.loads(line)["kind"] for line in lines} == {"context", *_KINDS.values(), "end"}, "lines of every kind"
+    assert {json.loads(line)["kind"] for line in lines} == {*_KINDS}, "lines of every kind"
     return lines
 
 
@@ -207,16 +207,9 @@ def _other(rng: Random, value: Any) -> Any:
 
 def seal(lines: list[str]) -> None:
     """Put an end to *lines* that agrees with them."""
-    values = []
-    for line in lines[:-1]:
-        try:
-            values.append(json.loads(line))
-        except (ValueError, RecursionError):
-            values.append(None)
-    kinds = [value.get("kind") for value in values if isinstance(value, dict)]
-    whole = "".join(f"{line}\n" for line in lines[:-1] if line.strip()).encode("utf-8", "surrogatepass")
-    ends = {name: kinds.count(kind) for name, kind in _KINDS.items()}
-    lines[-1] = json.dumps({"kind": "end", **ends, "digest": blake2b(whole, digest_size=16).hexdigest()})
+    kept = [line for line in lines[:-1] if line.strip()]
+    whole = "".join(f"{line}\n" for line in kept).encode("utf-8", "surrogatepass")
+    lines[-1] = json.dumps({"kind": "end", "lines": len(kept), "digest": blake2b(whole, digest_size=16).hexdigest()})
 
 
 def _count(said: str) -> int:

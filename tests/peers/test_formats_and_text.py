@@ -6,7 +6,7 @@ from pathlib import Path
 import apsw
 import pytest
 
-from memci import Context, EphemeralStorage, SQLiteStorage
+from memci import EphemeralStorage, SQLiteStorage
 from memci.errors import LimitExceeded, SchemaTooNew
 from memci.storage.sqlite.schema import SCHEMA_VERSION
 from tests.context.kit import again, opened, talked, turn
@@ -40,17 +40,6 @@ def test_other_version_is_not_deleted(tmp_path, version):
         again(path)
 
     assert path.read_bytes() == before
-
-
-def test_nothing_of_long_ago_is_replayed_as_an_order(tmp_path):
-    """houston PR#878: a migration replayed an order of months ago as a live one. Old text stays where it stood."""
-    path = shutil.copy(GOLDEN / "schema1.db", tmp_path / "old.db")
-    with Context.open(path, id="alice") as context:
-        rendering = context.render()
-        newest = list(context.messages())[-1]
-
-        assert [message for message in rendering if message["role"] != "system"][-1]["content"] == newest["content"]
-        assert Context.view(path, id="alice").render() == rendering
 
 
 def test_half_a_surrogate_pair_is_stored(storage):

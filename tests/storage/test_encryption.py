@@ -14,8 +14,9 @@ import pytest
 
 from memci import Context
 from memci.errors import CorruptRecord, InvalidSetting, KeyMissing
-from memci.history.copying import copied, whole
+from memci.history.copying import copied
 from memci.history.erase import erase
+from memci.history.row_stream import rows_of, transition_of
 from memci.memory import NullMemory
 from memci.storage import EncryptedStorage, EphemeralStorage, SQLiteStorage
 from memci.storage.codec import digest
@@ -107,7 +108,7 @@ def test_what_was_changed_behind_the_back_is_corrupt(
     inner: EphemeralStorage, storage: EncryptedStorage, forgery: str
 ) -> None:
     """Each change is noticed by who reads it, although the store inside finds its rows in order."""
-    rows = [whole(inner, loaded[0]) for loaded in map(inner.load, "ab") if loaded]
+    rows = [transition_of(rows_of(inner, loaded[0])) for loaded in map(inner.load, "ab") if loaded]
     true, forged = EphemeralStorage(), EphemeralStorage()
     true.commit(rows[0])
     forged.commit(FORGERIES[forgery](*rows))

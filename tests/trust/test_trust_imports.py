@@ -36,7 +36,7 @@ def changed(lines: list[str], change: Callable[[dict], None]) -> list[str]:
         fields = json.loads(line)
         change(fields)
         if fields["kind"] == "end":
-            fields |= checksum.fields()
+            fields = json.loads(checksum.end())
         made.append(json.dumps(fields, ensure_ascii=False, separators=(",", ":")))
         checksum.add(made[-1])
     return made

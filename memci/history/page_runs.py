@@ -1,0 +1,47 @@
+"""Whether pages hold the entries of a context: each page a run of them, each entry on exactly one page.
+
+page_problem(row, record)        "page #3 does not hold a run of the 12 messages", or None
+page_problems(record, rows)      also: "entry 7 is on page #3 and on another one"
+gaps(record, rows)               [(7, 9)]: the entries 7 and 8 are on no page
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from ..rows import ContextRecord, PageRow
+
+
+def page_problem(row: PageRow, record: ContextRecord) -> str | None:
+    """Return what is wrong with *row* as a page of the context of *record*, or None. O(1)."""
+    end = record.head if row.end is None else row.end
+    bounds = [row.first, *(row.cut or ()), end, record.head]
+    if not 1 <= row.index < record.next_page:
+        return f"page #{row.index} was never opened: the next one is #{record.next_page}"
+    if bounds != sorted(bounds) or len(bounds) % 2 == 0:
+        return f"page #{row.index} does not hold a run of the {record.head:,} messages"
+    if (row.end is None) != (row.index == record.open_page):
+        return f"page #{row.index} is open, or the open page of the context, but not both"
+    if row.continues is not None and row.continues >= row.index:
+        return f"page #{row.index} can't continue #{row.continues}, which is not before it"
+    return None
+
+
+def page_problems(record: ContextRecord, rows: Sequence[PageRow]) -> Iterator[str]:
+    """Yield what is wrong with *rows*: pages of the context of *record*, the open one among them. O(rows)."""
+    yield from filter(None, (page_problem(row, record) for row in rows))
+    if record.open_page is not None and all(row.index != record.open_page for row in rows):
+        yield f"page #{record.open_page} is open and is not there"
+    reached = 0
+    for first, end, index in sorted((*span, row.index) for row in rows for span in row.spans(record.head)):
+        if first < reached:
+            yield f"entry {first} is on page #{index} and on another one"
+        reached = max(reached, end)
+
+
+def gaps(record: ContextRecord, rows: Iterable[PageRow]) -> list[tuple[int, int]]:
+    """Return the runs of entries of the context of *record* that are on none of the pages *rows*. O(rows)."""
+    found, reached = [], 0
+    for first, end in [*sorted(span for row in rows for span in row.spans(record.head)), (record.head, record.head)]:
+        if first > reached:
+            found.append((reached, first))
+        reached = max(reached, end)
+    return found

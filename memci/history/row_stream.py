@@ -1,0 +1,174 @@
+"""The rows of one context as a stream, in a fixed order: an export writes it, a copy stores it, a check reads it.
+
+    record    entry, its view, entry …    page …    compaction … (newest first)    op …    call …
+
+    rows_of(store, record)            raises at the first row that can't be read
+    readable_rows(store, record)      has an `Unread` in the place of each row that can't be read
+    transition_of(rows)               the change that stores them as a new context
+
+A stream has the entries from `base` of its record on, and the views of all. So a fork is copied with its own entries,
+and `detached(record)` gives a context that shares nothing.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Final, NamedTuple, TypeAlias
+
+from ..errors import CorruptRecord, MemciError
+from ..rows import (
+    CALL,
+    COMPACTION,
+    CONTEXT,
+    ENTRY,
+    OP,
+    PAGE,
+    VIEW,
+    CallRow,
+    CompactionRow,
+    ContextRecord,
+    EntryRow,
+    OpRow,
+    PageRow,
+    Table,
+    ViewRow,
+)
+from ..storage import EphemeralStorage, Storage
+from ..storage.codec import ERASED, decode, digest
+from ..storage.protocol import Transition
+
+Row: TypeAlias = ContextRecord | EntryRow | ViewRow | PageRow | CompactionRow | OpRow | CallRow
+TABLES: Final = (CONTEXT, ENTRY, VIEW, PAGE, COMPACTION, OP, CALL)
+"""what a stream is made of, in its order; a view follows its entry"""
+_ONE_BY_ONE: Final = 256
+"""rows that are read one by one behind one that can't be read: a damaged part of a file holds about so many"""
+
+
+class Unread(NamedTuple):
+    """A row that can't be read."""
+
+    table: Table
+    number: int
+    """the seq of an entry or a view, or the index of a page; 0 for others: those behind it are not read, either"""
+    error: Exception
+
+
+def detached(record: ContextRecord) -> ContextRecord:
+    """Return *record* as that of a context which shares no entry with another one."""
+    return record._replace(parent=None, base=0)
+
+
+def rows_of(storage: Storage, record: ContextRecord) -> Iterator[Row]:
+    """Yield the rows of the context of *record*, in bounded memory. O(rows).
+
+    CorruptRecord if a row is not there, or is not what was written. Compare revisions behind it: another writer may
+    have changed the context meanwhile.
+    """
+    yield record
+    appended = storage.entries(record.id, 0, record.head, as_appended=True)
+    for entry, shown in zip(appended, storage.entries(record.id, 0, record.head), strict=True):
+        if entry.seq >= record.base:
+            yield entry
+        if shown != entry:
+            yield ViewRow(entry.seq, shown.tokens, shown.clip)
+    pages = 0
+    for page in storage.pages(record.id, last=record.next_page - 1):
+        yield page
+        pages += 1
+    if pages < record.next_page - 1:
+        reason = f"{pages} pages are there, not {record.next_page - 1}: memci verify says which"
+        raise CorruptRecord(record.id, -1, reason)
+    yield from storage.compactions(record.id)
+    yield from storage.ops(record.id)
+    yield from storage.calls(record.id)
+
+
+def readable_rows(storage: Storage, record: ContextRecord) -> Iterator[Row | Unread]:
+    """Yield the rows of the context of *record*, and why a row can't be read in the place of that row. O(rows)."""
+
+    def pages(first: int, end: int) -> Iterator[PageRow]:
+        return storage.pages(record.id, first=first, last=None if end == record.next_page else end - 1)
+
+    yield record
+    appended = readable_entries(storage, record, as_appended=True)
+    for entry, shown in zip(appended, readable_entries(storage, record), strict=True):
+        if isinstance(entry, Unread) or entry.seq >= record.base:
+            yield entry
+        if isinstance(entry, EntryRow) and shown != entry:
+            clipped = isinstance(shown, EntryRow)
+            yield ViewRow(shown.seq, shown.tokens, shown.clip) if clipped else shown._replace(table=VIEW)
+    yield from _readable(PAGE, pages, 1, record.next_page)
+    read: Callable[[str], Iterator[Row]]
+    for table, read in ((COMPACTION, storage.compactions), (OP, storage.ops), (CALL, storage.calls)):
+        try:
+            yield from read(record.id)
+        except (MemciError, ValueError) as error:
+            yield Unread(table, 0, error)
+
+
+def readable_entries(
+    storage: Storage, record: ContextRecord, *, as_appended: bool = False
+) -> Iterator[EntryRow | Unread]:
+    """Yield each entry of the context of *record* by seq, or why it can't be read. O(entries)."""
+
+    def entries(first: int, end: int) -> Iterator[EntryRow]:
+        for entry in storage.entries(record.id, first, end, as_appended=as_appended):
+            decode(entry.codec, entry.body)
+            yield entry
+
+    return _readable(ENTRY, entries, 0, record.head)
+
+
+def _readable(table: Table, read: Callable[[int, int], Iterable[Any]], first: int, end: int) -> Iterator[Any]:
+    """Yield the rows *first* to *end* of *table*, or why one can't be read.
+
+    A damaged part of a file makes all rows fail that are read together with it. So those behind it are read apart.
+    """
+    at, apart = first, first
+    while at < end:
+        last = at + 1 if at < apart else end
+        try:
+            for row in read(at, last):
+                if getattr(row, table.key) != at:
+                    break
+                yield row
+                at += 1
+            if at < last:
+                raise CorruptRecord("", 0, "it is missing")
+        except (MemciError, ValueError) as error:
+            if at < apart:
+                yield Unread(table, at, error)
+                at += 1
+            apart = at + _ONE_BY_ONE
+
+
+def transition_of(rows: Iterable[Row]) -> Transition:
+    """Return the change that stores *rows*, a stream, as a context that was not there before. O(rows)."""
+    found = defaultdict[type, list[Any]](list)
+    for row in rows:
+        found[type(row)].append(row)
+    [record] = found[ContextRecord]
+    return Transition(
+        0,
+        record,
+        tuple(found[EntryRow]),
+        tuple(found[PageRow]),
+        tuple(found[ViewRow]),
+        history=tuple(reversed(found[CompactionRow])),
+        ops=tuple(found[OpRow]),
+        calls=tuple(found[CallRow]),
+        arrives=True,
+    )
+
+
+def stored_in_ram(transition: Transition) -> EphemeralStorage:
+    """Return a store in RAM that has the context of *transition*; what a fork shares is erased there. O(rows)."""
+    shared = tuple(tombstone(seq, 1) for seq in range(transition.record.base))
+    scratch = EphemeralStorage()
+    record, entries = detached(transition.record), (*shared, *transition.entries)
+    scratch.commit(transition._replace(record=record, entries=entries))
+    return scratch
+
+
+def tombstone(seq: int, tokens: int) -> EntryRow:
+    """Return an entry in the place of one whose role is not known, either."""
+    return EntryRow(seq, ERASED, b"user", digest(ERASED, b"user"), tokens)

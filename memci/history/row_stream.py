@@ -69,7 +69,7 @@ def rows_of(storage: Storage, record: ContextRecord) -> Iterator[Row]:
         if entry.seq >= record.base:
             yield entry
         if shown != entry:
-            yield ViewRow(entry.seq, shown.tokens, shown.clip)
+            yield _view(shown)
     pages = 0
     for page in storage.pages(record.id, last=record.next_page - 1):
         yield page
@@ -82,20 +82,28 @@ def rows_of(storage: Storage, record: ContextRecord) -> Iterator[Row]:
     yield from storage.calls(record.id)
 
 
-def readable_rows(storage: Storage, record: ContextRecord) -> Iterator[Row | Unread]:
-    """Yield the rows of the context of *record*, and why a row can't be read in the place of that row. O(rows)."""
+def _view(shown: EntryRow) -> ViewRow:
+    return ViewRow(shown.seq, shown.tokens, shown.clip)
+
+
+def readable_rows(storage: Storage, record: ContextRecord, *, exact: bool = True) -> Iterator[Row | Unread]:
+    """Yield the rows of the context of *record*, and why a row can't be read in the place of that row. O(rows).
+
+    Unless *exact*, each entry is read once, as it is shown, and no views come.
+    """
 
     def pages(first: int, end: int) -> Iterator[PageRow]:
         return storage.pages(record.id, first=first, last=None if end == record.next_page else end - 1)
 
     yield record
+    read_once = ((entry, entry) for entry in readable_entries(storage, record))
     appended = readable_entries(storage, record, as_appended=True)
-    for entry, shown in zip(appended, readable_entries(storage, record), strict=True):
+    read_twice = zip(appended, readable_entries(storage, record), strict=True)
+    for entry, shown in read_twice if exact else read_once:
         if isinstance(entry, Unread) or entry.seq >= record.base:
             yield entry
         if isinstance(entry, EntryRow) and shown != entry:
-            clipped = isinstance(shown, EntryRow)
-            yield ViewRow(shown.seq, shown.tokens, shown.clip) if clipped else shown._replace(table=VIEW)
+            yield shown._replace(table=VIEW) if isinstance(shown, Unread) else _view(shown)
     yield from _readable(PAGE, pages, 1, record.next_page)
     read: Callable[[str], Iterator[Row]]
     for table, read in ((COMPACTION, storage.compactions), (OP, storage.ops), (CALL, storage.calls)):

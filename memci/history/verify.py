@@ -32,7 +32,7 @@ def problems(storage: Storage, context: str, *, on_entry: Callable[[], None] = l
         return
     record = detached(found[0])
     checks = RowChecks(record)
-    for row in readable_rows(storage, record):
+    for row in readable_rows(storage, record, exact=False):
         try:
             checks.check(row)
         except KeyMissing:

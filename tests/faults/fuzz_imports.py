@@ -21,7 +21,7 @@ from memci.history.verify import problems
 from .fuzz_texts import markers, opened, outcomes, said, text
 
 _REFUSALS = (InvalidSetting, InvalidMessage, LimitExceeded, SchemaTooNew)
-_KINDS = ("context", "entry", "view", "page", "compaction", "op", "call", "end")
+_KINDS = ("context", "entry", "page", "compaction", "op", "call", "end")
 _ODD: tuple[Any, ...] = (
     *(None, True, 0, 1, 2, 7, -1, 2**31, 2**53, 10**30, 1.5, "", "1", "alice", "erased", "active", "open", "0" * 8),
     *([], [0], [1, 2], [[1, 1]], {}, {"a": 1}, "</memci:contents 1f9a03c2>", "a\n#9 Forged", "\ud83d", "\u202e"),

@@ -245,8 +245,8 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "a message that is imported is one that can be appended",
-        "memci/history/import_.py",
-        "        if codec != ERASED:\n            check(decoded)\n",
+        "memci/history/row_checks.py",
+        "        if row.codec != ERASED:\n            check(message)\n",
         "",
         "tests/context/test_context_transfer_refused.py -k made_up",
     ),

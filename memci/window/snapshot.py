@@ -63,7 +63,8 @@ def loads(row: CompactionRow, record: ContextRecord) -> Snapshot:
 
     *record* is the context's record as it is now, for what never changes.
     """
-    fields, shown = json.loads(row.text), contents(row.text)
+    fields = json.loads(row.text)
+    shown = ContentsPage.from_json(fields["contents"], nonce="", weigh=None)
     changing = {name: fields[name] for name in ("settings", "state", "next_page", "open_page")}
     then = record._replace(**changing, head=row.head, turn=row.turn)
     active = tuple(

@@ -8,13 +8,14 @@ This module knows nothing of how a window is kept.
 
 import json
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, MutableMapping
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
 import anyio
 import httpx2
+from starlette.types import Send
 
 from ..context.async_context import in_thread
 from ..context.loop import Ask, Run, Steps, following, rounds
@@ -23,18 +24,18 @@ from ..formats.events import Events
 from ..formats.usage import reported
 from .conversation import Conversation
 from .metrics import Metrics
-from .replies import merged
-from .streams import ReplyStream, UsageTap, echoed, stream_of
+from .streams import ReplyStream, UsageTap, stream_of
 from .wire import error_body
 
 MOST_ROUNDS: Final = 8
 """times that the model is asked for one answer; in the last one it may call no tool"""
-_STREAM: Final = "text/event-stream"
-_HOP: Final = frozenset({b"connection", b"keep-alive", b"proxy-authenticate", b"te", b"trailer", b"transfer-encoding"})
+HOP: Final = frozenset(
+    {b"connection", b"keep-alive", b"proxy-authenticate", b"proxy-authorization", b"proxy-connection", b"te"}
+    | {b"trailer", b"transfer-encoding", b"upgrade"}
+)
+"""headers of one connection: they are not sent on"""
 _SIZED: Final = frozenset({b"content-length", b"content-encoding"})
 _LOG = logging.getLogger(__name__)
-
-Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 
 class ClientAnswer:
@@ -88,12 +89,7 @@ class ClientAnswer:
         Raises:
             MemciError: If a call can't be answered or stored.
         """
-        asked = conversation.client
-        echo = {key: asked.body.get(key) for key in ("tools", "tool_choice", "instructions")}
-        echo = {key: value for key, value in echo.items() if value is not None or key == "instructions"}
-        echo.setdefault("tools", [])
-        stream = stream_of(asked.format, conversation.own, echo)
-        replies: list[dict[str, Any]] = []
+        stream = stream_of(conversation.client.format, conversation.own, conversation.client.echo)
         steps = rounds(conversation, MOST_ROUNDS)
         step, body = following(steps, None), conversation.sent
         while isinstance(step, Ask):
@@ -105,19 +101,18 @@ class ClientAnswer:
                     await self._fail(response)
                     return
                 stream.begin(final=last)
-                if response.headers.get("content-type", "").startswith(_STREAM):
-                    step = await self._pass_stream(response, stream, conversation, steps)
-                else:
-                    step = await self._pass_whole(response, stream, conversation, steps, replies, echo)
+                streams = response.headers.get("content-type", "").startswith("text/event-stream")
+                send = self._send_stream if streams else self._send_whole
+                step = await send(response, stream, conversation, steps)
             if isinstance(step, Ask):
                 body = await in_thread(partial(conversation.request, last=step.last))
 
-    async def _pass_stream(
+    async def _send_stream(
         self, response: httpx2.Response, stream: ReplyStream, conversation: Conversation, steps: Steps
     ) -> Ask | Run | None:
         """Send one round of a stream, and return the step that follows it."""
         if not self._begun:
-            await self._start(200, _kept(response, _HOP | _SIZED), view="rewritten")
+            await self._start(200, _kept(response, HOP | _SIZED), view="rewritten")
         events, step, kept = Events(), None, False
         try:
             async for chunk in response.aiter_bytes():
@@ -134,34 +129,22 @@ class ClientAnswer:
             await self._cost(conversation, stream.usage)
         return step
 
-    async def _pass_whole(
-        self,
-        response: httpx2.Response,
-        stream: ReplyStream,
-        conversation: Conversation,
-        steps: Steps,
-        replies: list[dict[str, Any]],
-        echo: dict[str, Any],
+    async def _send_whole(
+        self, response: httpx2.Response, stream: ReplyStream, conversation: Conversation, steps: Steps
     ) -> Ask | Run | None:
         """Read one round, send the answer if it is the last one, and return the step that follows it."""
-        form, raw = stream.format, await response.aread()
+        raw = await response.aread()
         try:
-            reply = stream.reply = json.loads(raw)
-            called = stream.calls.own
+            stream.take(json.loads(raw))
         except (AttributeError, IndexError, KeyError, TypeError, ValueError):
             _LOG.warning("an answer was passed on as it came, memci can't read it")
         else:
-            stream.ended = True
-            replies.append(reply)
             step = await in_thread(partial(following, steps, stream))
-            await self._cost(conversation, reply.get("usage"))
+            await self._cost(conversation, stream.reply.get("usage"))
             if step is not None:
                 return step
-            if len(replies) > 1 or called or form == "openai_responses":
-                whole = merged(form, replies, conversation.own)
-                whole = echoed(whole, echo) if form == "openai_responses" else whole
-                raw = json.dumps(whole, ensure_ascii=False).encode("utf-8", "surrogatepass")
-        await self._start(200, _kept(response, _HOP | _SIZED), view="rewritten")
+            raw = stream.whole(raw)
+        await self._start(200, _kept(response, HOP | _SIZED), view="rewritten")
         await self._part(raw, more=False)
         return None
 
@@ -194,7 +177,7 @@ class ClientAnswer:
 
     async def _forward(self, response: httpx2.Response, view: str | None, tap: UsageTap) -> None:
         """Send *response* as it comes."""
-        await self._start(response.status_code, _kept(response, _HOP), view=view)
+        await self._start(response.status_code, _kept(response, HOP), view=view)
         async for chunk in response.aiter_raw():
             tap.feed(chunk)  # before the client has it, and goes
             await self._part(chunk)

@@ -10,7 +10,7 @@ What one credential sends is never found by another. This module knows nothing o
 """
 
 from collections import Counter
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any
@@ -29,10 +29,10 @@ from .hidden import insert_hidden
 from .streams import ReplyStream
 from .wire import ClientRequest
 
-_ATTEMPTS = 8
-"""how often a request starts again because another one changed its conversation meanwhile"""
-_FORKS = 256
-"""times that a list may part from others on its way to its own context"""
+_ATTEMPTS = 256
+"""contexts that are tried for a list: it may part from others as often, and other requests may change one meanwhile"""
+_COST_ATTEMPTS = 8
+"""attempts to store a cost while the same client sends its next requests; more than a few conflicts were never seen"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,19 +81,7 @@ class Conversation:
         self.own: frozenset[str] = frozenset()
         """the names of memci's tools that the model may call: none until something is archived, and none if the client
         has tools of these names itself"""
-        for _ in range(_ATTEMPTS):
-            self.context = self._located()
-            try:
-                self.sent = self._first_body()
-                """the body for the provider: the client's own until something is archived"""
-            except WriteConflict:
-                self.context.close()
-            except BaseException:
-                self.context.close()
-                raise
-            else:
-                return
-        raise StorageBusy("other requests change this conversation faster than it can be read: try again")
+        self._find()
 
     @property
     def rewritten(self) -> bool:
@@ -149,13 +137,14 @@ class Conversation:
         """Do nothing: the client runs its own tools, and sends their results with its list."""
 
     def cost(self, usage: object) -> None:
-        """Note what the provider reported for the last request."""
-        with suppress(WriteConflict):
+        """Store what the provider reported for the last request, unless other requests are faster again and again."""
+        for _ in range(_COST_ATTEMPTS):
             try:
                 self.context.append_turn(usage=usage)
             except WriteConflict:  # the client was faster with its next request
                 self.context.refresh()
-                self.context.append_turn(usage=usage)
+            else:
+                return
 
     def close(self) -> None:
         """Close the context; its pages are handed over to the memory."""
@@ -173,44 +162,47 @@ class Conversation:
         fields = {"system": request.system, "model": model, "window": window, "reply": reply, "policy": options.policy}
         return {**fields, "owner": self._scope.owner, "format": request.format}
 
-    def _located(self) -> Context:
+    def _find(self) -> None:
+        """Set `context` and `sent`: the context that has the list, or a fork or a new one that takes it."""
         first = self._scope.name or _digest("", self._messages[:1])
         name = f"{self._scope.key}:{first}"
-        for _ in range(_FORKS):
+        for _ in range(_ATTEMPTS):
             opening = self._opening
             if self._storage.revision(name):  # it stays with its first model: clients ask a second one in between
                 opening = {**opening, "model": self._counted_by}
-            context = Context.open(self._storage, name, **opening)
-            try:
-                return self._synced(context)
-            except WriteConflict:
-                context.close()
-            except Diverged as parted:
-                name = f"{self._scope.key}:{_digest(name, self._shared(parted.position))}"
-                if parted.turn is not None:
-                    with suppress(InvalidSetting):  # it is there already
-                        context.fork(name, at=parted.turn).close()
-                        self.forks += 1
-                context.close()
-            except BaseException:
-                context.close()
-                raise
-        raise StorageBusy(f"the list has parted from others, or met changes of them, {_FORKS} times: try again")
+            with ExitStack() as opened:
+                self.context = opened.enter_context(Context.open(self._storage, name, **opening))
+                try:
+                    self._sync()
+                    self.sent = self._first_body()
+                    """the body for the provider: the client's own until something is archived"""
+                except WriteConflict:
+                    pass
+                except Diverged as parted:
+                    name = f"{self._scope.key}:{_digest(name, self._shared(parted.position))}"
+                    if parted.turn is not None:
+                        with suppress(InvalidSetting):  # it is there already
+                            self.context.fork(name, at=parted.turn).close()
+                            self.forks += 1
+                else:
+                    opened.pop_all()
+                    return
+        raise StorageBusy(f"the list has parted from others, or met changes of them, {_ATTEMPTS} times: try again")
 
-    def _synced(self, context: Context) -> Context:
-        """Store what is new of the list in *context*, and return it.
+    def _sync(self) -> None:
+        """Store what is new of the list.
 
         Raises:
             Diverged: If the list is not the one that is stored, also with the hidden messages in it.
         """
+        context, form = self.context, self.client.format
         self._list = self._messages
         try:
-            context.sync(self._list, format=self.client.format)
+            context.sync(self._list, format=form)
         except Diverged:
             own = {call_name(tool) for tool in context.tools}
-            self._list = insert_hidden(self.client.format, self._messages, [*context.messages()], own)
-            context.sync(self._list, format=self.client.format)
-        return context
+            self._list = insert_hidden(form, self._messages, [*context.messages()], own)
+            context.sync(self._list, format=form)
 
     def _shared(self, position: int) -> list[Message]:
         """Return the messages of the list up to that of the item *position*, which differs."""

@@ -13,6 +13,7 @@ import re
 import secrets
 from collections.abc import Collection, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
 from typing import Final
@@ -28,30 +29,27 @@ KEY: Final = "MEMCI_GATEWAY_KEY"
 TOKEN, CONVERSATION, OWNER = "x-memci-token", "x-memci-conversation", "x-memci-owner"
 
 
+@dataclass(frozen=True)
 class Door:
     """Decides who may come in."""
 
-    def __init__(self, key: bytes, *, token: str | None, hosts: Collection[str]) -> None:
-        """Set the rules.
-
-        Args:
-            key: Of the digests of credentials; secret, the same for all workers.
-            token: What clients send as `x-memci-token`; None: nothing.
-            hosts: Names by which the gateway may be called, besides those of this machine.
-        """
-        self._key = key
-        self._token = token
-        self._hosts = LOOPBACK | {host.lower() for host in hosts}
+    key: bytes
+    """of the digests of credentials; secret, the same for all workers"""
+    token: str | None
+    """what clients send as `x-memci-token`; None: nothing"""
+    hosts: Collection[str]
+    """names by which the gateway may be called, besides those of this machine"""
 
     def refusal(self, headers: Mapping[str, str], *, needs_token: bool = True) -> tuple[int, str] | None:
         """Return the status and the reason why a request with *headers* may not come in, None if it may."""
-        if _name(f"//{headers.get('host', '')}") not in self._hosts:
+        allowed = LOOPBACK | {host.lower() for host in self.hosts}
+        if _name(f"//{headers.get('host', '')}") not in allowed:
             return 403, "the Host of this request is none of this gateway: start memci serve with --allow-host"
         origin = headers.get("origin")
-        if origin is not None and _name(origin) not in self._hosts:
+        if origin is not None and _name(origin) not in allowed:
             return 403, "a web page of another origin may not use this gateway"
         given = headers.get(TOKEN, "")
-        if needs_token and self._token is not None and not hmac.compare_digest(given.encode(), self._token.encode()):
+        if needs_token and self.token is not None and not hmac.compare_digest(given.encode(), self.token.encode()):
             return 401, f"this gateway wants its token in the header {TOKEN}"
         return None
 
@@ -64,7 +62,7 @@ class Door:
         return Caller(scope, owner or whose, headers.get(CONVERSATION) or None)
 
     def _digest(self, text: str) -> str:
-        return blake2b(text.encode(), key=self._key, digest_size=16).hexdigest()
+        return blake2b(text.encode(), key=self.key, digest_size=16).hexdigest()
 
 
 def key_beside(store: str | os.PathLike[str]) -> bytes:

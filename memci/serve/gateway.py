@@ -13,8 +13,9 @@ Any number of workers may share one store. This module knows nothing of the form
 import json
 import logging
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, MutableMapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
 from functools import partial
 from time import perf_counter
 from typing import Any, Final
@@ -22,26 +23,22 @@ from typing import Any, Final
 import anyio
 import httpx2
 from starlette.applications import Starlette
-from starlette.datastructures import Headers
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Mount, Route
+from starlette.types import Receive, Scope, Send
 
 from ..context.async_context import in_thread
 from ..context.memory_client import load_numpy
-from ..errors import BudgetExceeded, InvalidMessage, InvalidSetting, LimitExceeded, MemciError, StorageError
+from ..errors import InvalidMessage, InvalidSetting, LimitExceeded, MemciError, StorageError
 from ..settings import Policy
 from ..storage.opening import open_store
 from ..tokens import counter_for
-from .answer import ClientAnswer
+from .answer import HOP, ClientAnswer
 from .conversation import Conversation, Options
 from .door import Door, key_beside
 from .metrics import Metrics
 from .wire import PATHS, ClientRequest, error_body
-
-Scope = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
-Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 ENVIRONMENT: Final = "MEMCI_GATEWAY"
 """the variable from which workers that were started by name take the arguments of `app`, as JSON"""
@@ -49,11 +46,6 @@ MAX_BODY: Final = 64 * 2**20
 """bytes that a request may have which memci reads"""
 _SILENCE_SECONDS: Final = 600.0
 """how long the provider may send nothing"""
-_HOP: Final = frozenset(
-    {"connection", "keep-alive", "proxy-authenticate", "proxy-authorization", "proxy-connection", "te", "trailer"}
-    | {"transfer-encoding", "upgrade", "host", "expect"}
-)
-"""headers of one connection: they are not sent on"""
 _LOG = logging.getLogger(__name__)
 
 
@@ -90,7 +82,7 @@ def app(
         raise InvalidSetting("upstream", f"expected the base URL of a provider, got {upstream!r:.60}")
     if unknown := {*formats} - {*PATHS.values()}:
         raise InvalidSetting("formats", f"expected some of {', '.join(PATHS.values())}, got {', '.join(unknown)}")
-    door = Door(key_beside(store), token=token, hosts=tuple(hosts))
+    door = Door(key_beside(store), token, tuple(hosts))
     metrics = Metrics()
     paths = {ending: form for ending, form in PATHS.items() if form in formats}
 
@@ -129,135 +121,107 @@ def from_environment() -> Starlette:
     return app(policy=Policy(preset=preset) if preset else None, **arguments)
 
 
+@dataclass(frozen=True)
 class Gateway:
     """Answers requests with what the provider answers."""
 
-    def __init__(
-        self,
-        upstream: httpx2.URL,
-        door: Door,
-        metrics: Metrics,
-        paths: Mapping[str, str],
-        options: Options,
-        max_body: int,
-    ) -> None:
-        prefix = upstream.raw_path.rstrip(b"/")
-        self._prefix = prefix.removesuffix(b"/v1")  # the paths of the clients have it
-        self._upstream = upstream
-        self._door = door
-        self._metrics = metrics
-        self._paths = paths
-        self._options = options
-        self._max_body = max_body
+    upstream: httpx2.URL
+    door: Door
+    metrics: Metrics
+    paths: Mapping[str, str]
+    """the formats that are read, by the ends of their paths"""
+    options: Options
+    max_body: int
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request, as long as its client is there."""
-        with suppress(ClientDisconnect):
-            await self._answer(scope, receive, send)
-
-    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await send({"type": "websocket.close", "code": 1003, "reason": "memci reads requests over HTTP"})
             return
-        headers = Headers(scope=scope)
-        path = scope["path"]
-        form = next(
-            (form for end, form in self._paths.items() if scope["method"] == "POST" and path.endswith(end)), None
-        )
-        shape = form or ("anthropic" if "anthropic-version" in headers else None)
-        answer = ClientAnswer(send, shape, self._metrics)
-        if (refused := self._door.refusal(headers)) is not None:
-            await answer.refuse(*refused)
-        elif form is None:
-            client = scope["state"]["client"]
-            if {"content-length", "transfer-encoding"} & set(headers):
-                await answer.relay(client, self._request(scope, headers, _streamed(receive)))
+        request = Request(scope, receive)
+        headers, client = request.headers, scope["state"]["client"]
+        posted = (form for end, form in self.paths.items() if request.method == "POST" and scope["path"].endswith(end))
+        form = next(posted, None)
+        answer = ClientAnswer(send, form or ("anthropic" if "anthropic-version" in headers else None), self.metrics)
+        with suppress(ClientDisconnect):
+            if (refused := self.door.refusal(headers)) is not None:
+                await answer.refuse(*refused)
+            elif form is None and {"content-length", "transfer-encoding"} & set(headers):
+                await answer.relay(client, self._upstream_request(request, request.stream()))
+            elif form is None:
+                async with _until_disconnect(receive):
+                    await answer.relay(client, self._upstream_request(request, None))
+            elif (raw := await self._read(request)) is None:
+                await answer.refuse(413, f"the request is larger than {self.max_body:,} bytes")
             else:
                 async with _until_disconnect(receive):
-                    await answer.relay(client, self._request(scope, headers, None))
-        elif (raw := await self._read(receive)) is None:
-            await answer.refuse(413, f"the request is larger than {self._max_body:,} bytes")
-        else:
-            async with _until_disconnect(receive):
-                await self._managed(form, scope, headers, raw, answer)
+                    try:
+                        await self._manage(form, request, raw, answer)
+                    except MemciError as error:
+                        _LOG.warning("a request was refused: %s", error)
+                        await answer.refuse(503 if isinstance(error, StorageError) else 400, str(error))
 
-    async def _managed(self, form: str, scope: Scope, headers: Headers, raw: bytes, answer: ClientAnswer) -> None:
-        """Answer a request whose list memci reads."""
-        storage, client = scope["state"]["storage"], scope["state"]["client"]
+    async def _manage(self, form: str, asked: Request, raw: bytes, answer: ClientAnswer) -> None:
+        """Answer a request whose list memci reads.
+
+        Raises:
+            MemciError: If its window can't be kept: the client is told.
+        """
+        storage, client = asked.scope["state"]["storage"], asked.scope["state"]["client"]
         began = perf_counter()
         try:
             request = ClientRequest(form, raw)
-            making = partial(Conversation, storage, self._door.scope(headers), self._options, request)
+            making = partial(Conversation, storage, self.door.scope(asked.headers), self.options, request)
             conversation = await in_thread(making, Conversation.close)
         except (InvalidMessage, LimitExceeded) as error:
             _LOG.warning("a request was passed on as it came, memci can't read it: %s", type(error).__name__)
-            self._metrics.count("requests", format=form, view="passed")
-            await answer.relay(client, self._request(scope, headers, raw), view="passed")
+            self.metrics.count("requests", format=form, view="passed")
+            await answer.relay(client, self._upstream_request(asked, raw), view="passed")
             return
-        except (BudgetExceeded, InvalidSetting) as error:
-            await answer.refuse(400, str(error))
-            return
-        except StorageError as error:
-            _LOG.error("a request was refused: %s", error)
-            await answer.refuse(503, str(error))
-            return
-        self._metrics.added(perf_counter() - began)
-        self._metrics.count("requests", format=form, view="rewritten" if conversation.rewritten else "untouched")
-        self._metrics.count("forks", conversation.forks)
+        self.metrics.add_wait(perf_counter() - began)
+        self.metrics.count("requests", format=form, view="rewritten" if conversation.rewritten else "untouched")
+        self.metrics.count("forks", conversation.forks)
         try:
-            made = partial(self._request, scope, headers, plain=True)
+            made = partial(self._upstream_request, asked, plain=True)
             if conversation.rewritten:
                 await answer.rounds(client, made, conversation)
             else:
                 await answer.relay(client, made(raw), view="untouched", conversation=conversation)
-        except MemciError as error:
-            await answer.refuse(503 if isinstance(error, StorageError) else 400, str(error))
         finally:
             for name, calls in conversation.called.items():
-                self._metrics.count("tool_calls", calls, tool=name)
+                self.metrics.count("tool_calls", calls, tool=name)
             with anyio.CancelScope(shield=True):
                 await in_thread(conversation.close)
 
-    def _request(
-        self, scope: Scope, headers: Headers, body: bytes | AsyncIterator[bytes] | None, *, plain: bool = False
+    def _upstream_request(
+        self, request: Request, body: bytes | AsyncIterator[bytes] | None, *, plain: bool = False
     ) -> httpx2.Request:
         """Return the request to the provider; *plain*: its answer is to be read, so it comes uncompressed."""
-        dropped = (
-            _HOP
-            | ({"accept-encoding"} if plain else set())
-            | ({"content-length"} if isinstance(body, bytes) else set())
-        )
-        kept = [(name, value) for name, value in headers.raw if name.decode("latin-1") not in dropped]
-        kept = [each for each in kept if not each[0].startswith(b"x-memci-")]
+        scope, dropped = request.scope, HOP | {b"host", b"expect"}
+        dropped |= {b"accept-encoding"} if plain else set()
+        dropped |= {b"content-length"} if isinstance(body, bytes) else set()
+        headers = request.headers.raw
+        kept = [each for each in headers if each[0] not in dropped and not each[0].startswith(b"x-memci-")]
         if plain:
             kept.append((b"accept-encoding", b"identity"))
+        prefix = self.upstream.raw_path.rstrip(b"/").removesuffix(b"/v1")  # the paths of the clients have it
         query = scope["query_string"]
-        path = self._prefix + (scope.get("raw_path") or scope["path"].encode()) + (b"?" + query if query else b"")
-        return httpx2.Request(scope["method"], self._upstream.copy_with(raw_path=path), headers=kept, content=body)
+        path = prefix + (scope.get("raw_path") or scope["path"].encode()) + (b"?" + query if query else b"")
+        return httpx2.Request(request.method, self.upstream.copy_with(raw_path=path), headers=kept, content=body)
 
-    async def _read(self, receive: Receive) -> bytes | None:
-        """Return the body of a request, None if it is too large."""
+    async def _read(self, request: Request) -> bytes | None:
+        """Return the body of *request*, None if it is too large."""
         body = bytearray()
-        async for chunk in _streamed(receive):
+        async for chunk in request.stream():
             body += chunk
-            if len(body) > self._max_body:
+            if len(body) > self.max_body:
                 return None
         return bytes(body)
 
 
-async def _streamed(receive: Receive) -> AsyncIterator[bytes]:
-    more = True
-    while more:
-        message = await receive()
-        if message["type"] == "http.disconnect":
-            raise ClientDisconnect
-        yield message.get("body", b"")
-        more = message.get("more_body", False)
-
-
 @asynccontextmanager
 async def _until_disconnect(receive: Receive) -> AsyncIterator[None]:
-    """Cancel what is in the block when the client goes away."""
+    """Cancel the block when the client goes away."""
     async with anyio.create_task_group() as group:
 
         async def watch() -> None:

@@ -25,7 +25,7 @@ class Metrics:
 
     def __init__(self) -> None:
         self._counts: Counter[tuple[str, str]] = Counter()
-        self._added: Counter[float] = Counter()
+        self._added = dict.fromkeys(BUCKETS, 0)
         self._seconds = 0.0
         self._requests = 0
 
@@ -33,11 +33,12 @@ class Metrics:
         """Add *by* to the counter *name* with these *labels*."""
         self._counts[name, ",".join(f'{key}="{value}"' for key, value in labels.items())] += by
 
-    def added(self, seconds: float) -> None:
+    def add_wait(self, seconds: float) -> None:
         """Note that a request waited *seconds* for memci before it was sent."""
         self._seconds += seconds
         self._requests += 1
-        self._added.update(bound for bound in BUCKETS if seconds <= bound)
+        for bound in BUCKETS:
+            self._added[bound] += seconds <= bound
 
     def text(self) -> str:
         """Return all counters as text."""
@@ -46,10 +47,7 @@ class Metrics:
             lines += [f"# HELP memci_gateway_{name}_total {about}", f"# TYPE memci_gateway_{name}_total counter"]
             found = sorted(each for each in self._counts if each[0] == name)
             lines += [f"memci_gateway_{name}_total{{{labels}}} {self._counts[name, labels]}" for _, labels in found]
-        lines += ["# HELP memci_gateway_added_seconds What memci added before a request was sent."]
-        lines += ["# TYPE memci_gateway_added_seconds histogram"]
-        lines += [f'memci_gateway_added_seconds_bucket{{le="{bound}"}} {self._added[bound]}' for bound in BUCKETS]
-        lines += [f'memci_gateway_added_seconds_bucket{{le="+Inf"}} {self._requests}']
-        lines += [f"memci_gateway_added_seconds_sum {self._seconds:.6f}"]
-        lines += [f"memci_gateway_added_seconds_count {self._requests}"]
-        return "\n".join(lines) + "\n"
+        name, buckets = "memci_gateway_added_seconds", [*self._added.items(), ("+Inf", self._requests)]
+        lines += [f"# HELP {name} What memci added before a request was sent.", f"# TYPE {name} histogram"]
+        lines += [f'{name}_bucket{{le="{bound}"}} {requests}' for bound, requests in buckets]
+        return "\n".join([*lines, f"{name}_sum {self._seconds:.6f}", f"{name}_count {self._requests}", ""])

@@ -15,7 +15,7 @@ from typing import Any
 from ..formats.events import Events, data_of
 from ..formats.streams import ChatAnswer, MessagesAnswer, ResponsesAnswer, StreamedAnswer, streamed
 from ..messages import Item, call_name
-from .replies import Calls, calls, pieces_of, total, visible
+from .replies import Calls, calls, merged, pieces_of, total, visible
 
 
 class ReplyStream:
@@ -33,6 +33,7 @@ class ReplyStream:
         """whether the stream of this round came to its end"""
         self._own, self._echo = own, echo
         self._answer: StreamedAnswer = streamed(self.format)
+        self._replies: list[dict[str, Any]] = []
         self._usages: list[dict[str, Any]] = []
         self._numbers: dict[int, int] = {}
         """the position at which the client sees a call, a block or an item of this round; memci's calls have none"""
@@ -45,6 +46,19 @@ class ReplyStream:
         self._answer = streamed(self.format)
         self.rounds += 1
         self.final, self.ended, self.reply, self._numbers = final, False, {}, {}
+
+    def take(self, reply: dict[str, Any]) -> None:
+        """Take the *reply* of this round, which came whole; any error means that it can't be read."""
+        calls(self.format, reply, self._own)
+        self.ended, self.reply = True, reply
+        self._replies.append(reply)
+
+    def whole(self, raw: bytes) -> bytes:
+        """Return what the client gets of the replies that came whole: *raw*, the last one, if nothing changes."""
+        if len(self._replies) == 1 and not self.calls.own and self.format != ResponsesAnswer.format:
+            return raw
+        reply = echoed(merged(self.format, self._replies, self._own), self._echo)
+        return json.dumps(reply, ensure_ascii=False).encode("utf-8", "surrogatepass")
 
     @property
     def calls(self) -> Calls:

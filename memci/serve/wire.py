@@ -73,6 +73,12 @@ class ClientRequest:
         return text_of({"content": given})
 
     @property
+    def echo(self) -> dict[str, Any]:
+        """The fields that an answer of Responses repeats."""
+        given = {key: self.body.get(key) for key in ("tools", "tool_choice", "instructions")}
+        return {"tools": [], **{k: value for k, value in given.items() if value is not None or k == "instructions"}}
+
+    @property
     def tool_names(self) -> set[str]:
         """The names of the client's own tools."""
         bodies = [each.get("function") or each for each in self.tools if isinstance(each, dict)]

@@ -35,6 +35,8 @@ SAID_COLUMNS = 92
 
 _Call = tuple[str, str, object]
 """id, name and arguments of a call"""
+_Answered = tuple[str, str, object, list[Mapping[str, object]]]
+"""the same, and its results"""
 
 _TAIL = 5_000
 _SEEN = 4_000
@@ -109,14 +111,13 @@ def lines(
     messages: Sequence[Mapping[str, object]], quotes: Sequence[tuple[int, int | None] | None] = ()
 ) -> tuple[str, ...]:
     """Return the lines of one page, without its title. O(characters)."""
-    calls = [_calls(message) for message in messages]
-    names = _names(messages, calls)
+    names = _answered(messages)[1]
     made: list[str] = []
     seen = ""
     for index, message in enumerate(messages):
         quote = quotes[index] if index < len(quotes) else None
         if quote is None:
-            made.append(_line(message, calls[index], names.get(index, ""), seen))
+            made.append(_line(message, _calls(message), names.get(index, ""), seen))
         else:
             page, entry = quote
             made.append(f"recalled #{page}" if entry is None else f"recalled #{page} entry {entry}")
@@ -233,15 +234,7 @@ def _acts(messages: Sequence[Mapping[str, object]], room: int) -> str:
 
     What came back stands behind them, newest first, as far as there is room left; behind a single one in any case.
     """
-    done: list[tuple[str, object, list[Mapping[str, object]]]] = []
-    waiting: dict[str, list[list[Mapping[str, object]]]] = {}
-    for message in messages:
-        for call_id, name, given in _calls(message):
-            done.append((name, given, []))
-            waiting.setdefault(call_id, []).append(done[-1][2])
-        open_calls = waiting.get(_id(message.get("tool_call_id"))) if message.get("role") == "tool" else None
-        if open_calls:
-            open_calls.pop(0).append(message)
+    done = [(name, given, results) for _, name, given, results in _answered(messages)[0]]
     changes = [each for each in done if not reads(each[0])]
     acts: dict[str, tuple[object, list[Mapping[str, object]]]] = {}
     for name, given, results in reversed(changes or [each for each in done if not _THINKS.match(each[0])] or done):
@@ -452,21 +445,29 @@ def _calls(message: Mapping[str, object]) -> list[_Call]:
     return found
 
 
-def _names(messages: Sequence[Mapping[str, object]], calls: Sequence[Sequence[_Call]]) -> dict[int, str]:
-    # ids may repeat within a page: each result takes the oldest open call with its id
-    waiting: dict[str, list[str]] = {}
+def _answered(messages: Sequence[Mapping[str, object]]) -> tuple[list[_Answered], dict[int, str]]:
+    """Return the calls of *messages*, each with its results, and for each result by its place the name of its call.
+
+    Ids may repeat within a page: a result takes the oldest open call with its id.
+    """
+    done: list[_Answered] = []
+    waiting: dict[str, list[_Answered]] = {}
     answered: dict[str, str] = {}
-    found: dict[int, str] = {}
+    names: dict[int, str] = {}
     for index, message in enumerate(messages):
-        for call_id, name, _ in calls[index]:
-            waiting.setdefault(call_id, []).append(name)
-        if message.get("role") == "tool" and not calls[index]:
-            key = _id(message.get("tool_call_id"))
+        calls = _calls(message)
+        for call_id, name, given in calls:
+            done.append((call_id, name, given, []))
+            waiting.setdefault(call_id, []).append(done[-1])
+        if message.get("role") == "tool":
+            key, named = _id(message.get("tool_call_id")), message.get("name")
             if waiting.get(key):
-                answered[key] = waiting[key].pop(0)
-            given = message.get("name")
-            found[index] = given[:200] if isinstance(given, str) and given.strip() else answered.get(key, "")
-    return found
+                call = waiting[key].pop(0)
+                call[3].append(message)
+                answered[key] = call[1]
+            if not calls:
+                names[index] = named[:200] if isinstance(named, str) and named.strip() else answered.get(key, "")
+    return done, names
 
 
 def _id(given: object) -> str:

@@ -9,9 +9,10 @@ of any other form is named, never refused.
 This module knows nothing of lines or of summaries.
 """
 
-import binascii
 import re
 from collections.abc import Mapping
+
+from ..image_size import size_of
 
 _LARGEST = 1_000_000
 _DATA = re.compile(r"data:([\w.+-]{1,40})/([\w.+-]{1,80})[;,]")
@@ -62,12 +63,10 @@ def _facts(facts: Mapping[str, object]) -> list[str]:
     url = facts.get("url") or facts.get("file_data") or facts.get("image_url") or facts.get("data")
     url = url if isinstance(url, str) else ""
     inline = _DATA.match(url)
-    size = (facts.get("width"), facts.get("height"))
-    data = url[url.find(",", 0, 200) + 1 :][:64] if inline else url[:64]
-    if all(isinstance(each, int) and 0 < each < _LARGEST for each in size):
+    stated = facts.get("width"), facts.get("height")
+    fits = all(isinstance(each, int) and 0 < each < _LARGEST for each in stated)
+    if size := stated if fits else size_of(url, whole=False):
         found.append(f"{size[0]}×{size[1]}")
-    elif measured := _measured(data):
-        found.append(f"{measured[0]}×{measured[1]}")
     form = next((str(facts[key]) for key in _FORMAT_KEYS if isinstance(facts.get(key), str)), "")
     form = inline[2] if inline else form.rpartition("/")[2]
     named = [str(facts[key])[:80] for key in _NAME_KEYS if isinstance(facts.get(key), str)][:1]
@@ -75,16 +74,3 @@ def _facts(facts: Mapping[str, object]) -> list[str]:
         last = _NAME.search(url[:2_000].partition("://")[2].partition("/")[2].rpartition("/")[2])
         named = [last.group()] if last else []
     return [*found, *([form[:40]] if form else []), *named]
-
-
-def _measured(data: str) -> tuple[int, int] | None:
-    # PNG and GIF say their size in their first bytes
-    try:
-        head = binascii.a2b_base64(data[: len(data) // 4 * 4])
-    except (ValueError, binascii.Error):
-        return None
-    if head[:8] == b"\x89PNG\r\n\x1a\n" and len(head) >= 24:
-        return int.from_bytes(head[16:20]), int.from_bytes(head[20:24])
-    if head[:4] == b"GIF8" and len(head) >= 10:
-        return int.from_bytes(head[6:8], "little"), int.from_bytes(head[8:10], "little")
-    return None

@@ -4,7 +4,7 @@
     search(query)  ──▶  Recollection
 
 `memci.memory.backend` is the protocol, all that a context knows of it; `TieredMemory` is the backend that is made when
-none is passed. This package knows pages and messages, and nothing of windows.
+none is passed.
 """
 
 from typing import TYPE_CHECKING, Any

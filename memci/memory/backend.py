@@ -7,8 +7,7 @@
 
 A memory belongs to one owner, who may have many contexts. A context feeds it each page at least once, by index, and
 what happened to a page since. A repeated call changes nothing. Pages are named by (context, index), positions in a text
-are in characters, and times in seconds since 1970 UTC; None: not known. This module knows nothing of how things are
-found.
+are in characters, and times in seconds since 1970 UTC; None: not known.
 """
 
 from collections.abc import Callable, Collection, Mapping

@@ -5,7 +5,7 @@
     page #9 is quarantined   its row, passages and words stay: words still find it
                              what was derived from it goes, and nothing is derived from it again
 
-This module knows nothing of how things were derived.
+What else an erased item came from is analysed again.
 """
 
 from collections.abc import Collection, Mapping

@@ -5,7 +5,7 @@
     settle    nothing was added to its context for hours: the same
 
 A page is known by its context and index, and by a digest of what it says. The same page again changes nothing; with
-other entries it replaces the first. This module knows nothing of the tiers after the queue.
+other entries it replaces the first.
 """
 
 import hashlib

@@ -4,7 +4,7 @@
     episodes   12.9  Flight to Oslo     visits 3, length 9      the hottest first, by `heat`
     chains     alice #3 → #4 → #5       facts, profile, events, days, the most frequent concepts
 
-It reads only: nothing of it counts as use. This module knows nothing of how any of it comes about or is printed.
+It reads only: nothing of it counts as use.
 """
 
 from collections.abc import Iterator, Sequence, Sized

@@ -6,8 +6,7 @@
 
     revision 17 in the store, 17 here    nothing to read              18 there    read again
 
-A change of the owner is one transaction, and it begins by reading what is new: nothing is computed from old data. This
-module knows nothing of what the steps do.
+A change of the owner is one transaction, and it begins by reading what is new: nothing is computed from old data.
 """
 
 from collections import Counter

@@ -5,7 +5,7 @@
                  `maintain` moves them on                            `run_job`: a model improves it
 
 It works without a model and without a network. With a model, the steps are done by rule at once, and the model's
-results replace them later, in the background. This module knows nothing of windows.
+results replace them later, in the background.
 """
 
 import logging

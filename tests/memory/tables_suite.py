@@ -4,8 +4,6 @@ r"""What the tables of memories must do, wherever they are, as tests to inherit.
         @pytest.fixture
         def reopen(self, tmp_path):
             return lambda: tables_of(MyStorage(tmp_path))    # the same tables, as another process has them
-
-This module knows nothing of what the rows mean.
 """
 
 from collections.abc import Callable

@@ -1,4 +1,1 @@
-"""Consolidation: the steps that turn pages into what is known, by rule or by a model.
-
-This package knows nothing of windows.
-"""
+"""Consolidation: the steps that turn pages into what is known, by rule or by a model."""

@@ -4,7 +4,7 @@
     ──▶  #3 is found by "getaway", too
 
 A line belongs to the page whose words it has most of. Words that the page itself has are no part of it, so that what
-stands on a page is not counted twice. This module knows nothing of the steps in which a model writes.
+stands on a page is not counted twice.
 """
 
 from collections.abc import Iterable, Mapping

@@ -5,7 +5,7 @@
                ──▶  episodes            joins "Flight to Oslo"     opens "My dog is ill"
 
 All of it is one transaction: a batch is in the queue or in episodes, never lost between the two. If a model described a
-page, its title and its keywords are used. This module knows nothing of when a batch is due.
+page, its title and its keywords are used.
 """
 
 from __future__ import annotations

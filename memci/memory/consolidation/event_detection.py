@@ -6,7 +6,7 @@
 
 A conversation that goes on after all, in the time of its pages, gets one summary in place of the other. The pages that
 wait are rows of the store, so that a process that dies loses none. The jobs of a model for the days, the conversations
-and the strategy begin here. This module knows nothing of heat or episodes.
+and the strategy begin here.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@
 
 The first is MemoryOS's rule, the second that of the three-layer design. Every hot episode is analysed, not only the
 hottest. The pages that were read are marked in the transaction that stores what they tell. A step that fails is tried
-again at the next maintenance, five times at most. This module knows nothing of how facts or concepts are found.
+again at the next maintenance, five times at most.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@
     is unchanged, its result is written, its cost is counted, the job is removed
 
 A step that fails is tried again later, five times; then it is done without the model, and the job is set aside. If the
-model is away, no step has failed: all jobs wait. This module knows nothing of what the steps do.
+model is away, no step has failed: all jobs wait.
 """
 
 import logging

@@ -7,8 +7,7 @@
     too many episodes      ──▶  the coldest leave; their pages are still found by words
 
 A process that dies between two steps loses nothing. A step that a model does is left to a job: maintenance never waits
-for a model. There are no hidden timers: the worker, a job or a test calls `maintain`. This module knows nothing of
-searching.
+for a model. There are no hidden timers: the worker, a job or a test calls `maintain`.
 """
 
 import logging

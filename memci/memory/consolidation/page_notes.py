@@ -2,7 +2,7 @@
 
     page #57 ──▶ describe_page ──▶ Note, whose evidence is #57      summaries(…) ──▶ #57
 
-This module knows nothing of episodes.
+A note is erased with its page.
 """
 
 from collections.abc import Collection

@@ -1,4 +1,1 @@
-"""The memory's rows in Postgres, beside the pages: packed postings and columns, which a search reads in blocks.
-
-This package knows nothing of tiers or of ranking.
-"""
+"""The memory's rows in Postgres, beside the pages: packed postings and columns, which a search reads in blocks."""

@@ -3,7 +3,7 @@
     "oslo"  ──▶  postings of block 0 and 7  ──▶  columns of block 0 and 7        nothing else of the owner is read
 
 What was read stays in RAM. Each block says at which revision of the owner it changed last: after a change, by this
-process or another, only the blocks that changed are read again. This module knows nothing of scores.
+process or another, only the blocks that changed are read again.
 """
 
 from collections import Counter

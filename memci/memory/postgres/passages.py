@@ -3,7 +3,7 @@
     add(page 57)      numbers 301 to 304 in block 0: four rows, one row for each term and block, one for the block
     remove([57])      the postings of these numbers are cut out, and the passages beside the gap become neighbours
 
-What writes is called within a change of the owner. This module knows nothing of what a passage is, or of scores.
+What writes is called within a change of the owner.
 """
 
 from collections import Counter

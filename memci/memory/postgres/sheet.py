@@ -4,8 +4,7 @@
     in RAM     yes      │ –           │ yes         │
 
 A passage is stored as one value of fixed width, `PASSAGE`, with its links to its neighbours; a block is their sum. A
-number whose passage is gone, or whose block is not in RAM, has zeros in all columns, and no posting names it. This
-module knows nothing of statements.
+number whose passage is gone, or whose block is not in RAM, has zeros in all columns, and no posting names it.
 """
 
 from collections.abc import Collection, Mapping, Sequence

@@ -4,7 +4,7 @@
 
 A read is one statement on any connection of the pool, a change one transaction on one: nothing depends on the session,
 so a pooler of transactions may stand before the server. An owner's row is locked for the time of a change, so changes
-of one owner follow each other, and those of others go on beside them. This module knows nothing of what the rows mean.
+of one owner follow each other, and those of others go on beside them.
 """
 
 import re

@@ -1,4 +1,4 @@
 """The memory's rows: the tables of one owner, its job queue, its usage ledger, and the pages that it reads.
 
-All SQL of the memory stands in here. This package knows nothing of tiers or of ranking.
+All SQL of the memory stands in here.
 """

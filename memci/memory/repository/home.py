@@ -3,8 +3,7 @@
     tables_of(SQLiteStorage("agent.db"))                   those in agent.db, as long as the store is open
     tables_of(storage, "memory.db")                        those in memory.db, until their last user closes them
 
-What a store offers decides, never its class: `memci.storage.protocol.DatabaseStorage`, or `SidecarStorage`. This module
-knows nothing of rows.
+What a store offers decides, never its class: `memci.storage.protocol.DatabaseStorage`, or `SidecarStorage`.
 """
 
 import os

@@ -7,7 +7,6 @@
 A job is stored before it is started, and removed in the transaction that stores its result: it is done at least once.
 A step checks again what it read before it writes, so that doing it twice changes nothing. If the model is away, no job
 has failed: all jobs of the owner wait. A job holds ids and no text.
-This module knows nothing of what the kinds mean.
 """
 
 from typing import Final, NamedTuple

@@ -4,7 +4,7 @@
 
     size_of([array, {"oslo"}])   the bytes of all objects that they refer to: arrays, texts, dicts, each counted once
 
-The owner that was used last always stays, however large. This module knows nothing of what is kept of an owner.
+The owner that was used last always stays, however large.
 """
 
 import gc

@@ -3,7 +3,7 @@
     raw_pages(storage, memory, [17, 18])      ──▶   (17, PageRecord("alice", 42, entries=((1, {…}), …), …)), (18, …)
     messages(storage, [("alice", 42, 1)])     ──▶   {("alice", 42, 1): {…}}
 
-All that a memory keeps of a page is derived from this and can be derived again. This module knows nothing of windows.
+All that a memory keeps of a page is derived from this and can be derived again.
 """
 
 import json

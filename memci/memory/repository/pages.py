@@ -3,8 +3,7 @@
     find("alice", 42)  ──▶  KnownPage(id=57, tier=SHORT, …)       queue()  ──▶  [57, 58]
     link(57, 3)        ──▶  #42 in the chain with the id 3        untold(3, FACTS)  ──▶  [57]
 
-A page is named by its id, which is never used again. Whatever writes is called within a change of the owner. This
-module knows nothing of when or why a page moves.
+A page is named by its id, which is never used again. Whatever writes is called within a change of the owner.
 """
 
 import json

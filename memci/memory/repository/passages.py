@@ -3,7 +3,7 @@
     add(57, …, ["oslo", "fly"])  ──▶  id 301        having("oslo")  ──▶  [301, 301, 344]: 301 has it twice
 
 Terms are kept in a full-text index of SQLite, which is used for its postings. What writes is called within a change of
-the owner. This module knows nothing of what a passage is, or of scores.
+the owner.
 """
 
 import json

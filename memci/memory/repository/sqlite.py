@@ -2,8 +2,7 @@
 
     MemoryStore ── SQLiteMemory(Sidecar("agent.db", shared=True), lasting=True)
 
-Words are found by a full-text index, whose postings are read into RAM as they are asked for. This module knows nothing
-of what the rows mean.
+Words are found by a full-text index, whose postings are read into RAM as they are asked for.
 """
 
 import os

@@ -9,7 +9,7 @@ every term says whose it is; a change counts the owner's revision up, by which o
 
 Statements are written once, in the SQL that SQLite and Postgres share. A value is `?`. A list is the JSON of numbers,
 unpacked by `(SELECT value FROM json_each(?))`. A comment `/*! … */` is for Postgres alone: SQLite has one writer, and
-needs no locks of rows. This module knows nothing of what the rows mean.
+needs no locks of rows.
 """
 
 import os

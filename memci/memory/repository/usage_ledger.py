@@ -3,7 +3,7 @@
     Meter(chat, …)(messages, step="page")   ──▶   chat(messages, step="page")      page: 1 call, 812 + 96 tokens
     UsageLedger(owner).add(meter, day)      ──▶   rows of the store, in the transaction that stores the result
 
-If a provider reports no usage, the texts are counted. This module knows nothing of what is asked.
+If a provider reports no usage, the texts are counted.
 """
 
 from collections.abc import Callable, Mapping, Sequence

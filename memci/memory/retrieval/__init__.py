@@ -1,4 +1,1 @@
-"""Retrieval: from a query to pages. Passages, postings, vectors, embedders, and ranking by BM25 and the rest.
-
-This package knows nothing of windows.
-"""
+"""Retrieval: from a query to pages. Passages, postings, vectors, embedders, and ranking by BM25 and the rest."""

@@ -8,8 +8,7 @@
     cost   k1, the frequency that counts half; in a long text of the assistant more, with its length (BM25's b)
 
 A passage that has every term once scores about 1, and one that neither has nor borrows any scores 0. A term that begins
-with @ is a date: it stands beside the passage, and is not lent. This module knows nothing of what a question means: how
-much each of its terms counts is given.
+with @ is a date: it stands beside the passage, and is not lent.
 """
 
 from collections.abc import Mapping

@@ -4,8 +4,7 @@
 
 `HashEmbedder` (`hash_embedder`) knows words only and needs nothing. `SentenceEmbedder` (`sentence_embedder`) knows
 meanings and needs a model in a folder. Any other callable of this form will do. `embedded` checks what an embedder
-returns, for all of them: an endpoint that is down, or that returns nonsense, must not spoil what is stored. This module
-knows nothing of pages, or of where vectors are stored.
+returns, for all of them: an endpoint that is down, or that returns nonsense, must not spoil what is stored.
 """
 
 from collections.abc import Sequence

@@ -5,7 +5,7 @@
     each of them is hashed to +1 or -1 in one of `dimension` places, and all are summed
 
 So "violin" finds "violins", never "fiddle": that is why `semantic` is False. A text has the same vector on every
-machine. This module knows nothing of models.
+machine.
 """
 
 import zlib

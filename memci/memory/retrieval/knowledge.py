@@ -2,7 +2,7 @@
 
     "What does Mel play?"    ──▶  "Mel: I play the violin."        mel ──plays── violin
 
-This module knows nothing of pages or passages.
+Facts are found by the words of the question, concepts by the names in it.
 """
 
 import math

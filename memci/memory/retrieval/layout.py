@@ -8,7 +8,6 @@
 Rows are appended as pages come, of several contexts in any order; the neighbours of a row are those of its context.
 How much a passage borrows from a neighbour follows from length and role: much in quick talk, little in long texts, and
 nothing where one person makes statement after statement.
-This module knows nothing of queries.
 """
 
 from collections.abc import Collection, Iterable, Sequence

@@ -4,7 +4,7 @@
 
 A passage is at most about 120 tokens, ends where a paragraph, a sentence or a word does, and the passages of an entry
 joined are its text: nothing is left out, however long a tool's answer is. A passage is found by the terms of its text,
-of the tool that gave it, and of its date. This module knows nothing of scores or storage.
+of the tool that gave it, and of its date.
 """
 
 import re

@@ -3,7 +3,7 @@
     "oslo"   ──▶   positions [3, 17, 18]   times [1, 2, 1]        positions are those of a `Layout`
 
 What was read from the store stays in RAM, and passages are added to it as they come; after a change by another process
-it is read again. This module knows nothing of scores.
+it is read again.
 """
 
 from collections import Counter

@@ -7,8 +7,7 @@
                    ▼
                  a score from 0 to 1
 
-Every prior is a field of `Weights`, and off at 0. This module knows nothing of storage: postings and columns come in as
-arrays.
+Every prior is a field of `Weights`, and off at 0.
 """
 
 import math

@@ -4,8 +4,7 @@
              ──▶ vectors ───┼─▶ passages, best first ──▶ messages, in a budget ──▶ counted as visited
              ──▶ its form ──┘   (a request gets lasting instructions, a list in order what was said over time)
 
-The text of a passage is read from its page in the page store, so that what is shown is exact. This module knows nothing
-of how a score comes about.
+The text of a passage is read from its page in the page store, so that what is shown is exact.
 """
 
 import logging

@@ -5,8 +5,6 @@
 This is the form in which the makers of sentence models publish them (`model.onnx` may stand beside the others, too).
 Nothing is downloaded: a folder is copied once, and works without a network. fastembed (0.9, Apache-2.0) takes 230 MB
 with all that it needs, sentence-transformers (6.2) 1.4 GB; an `Embedder` over the latter is five lines.
-
-This module knows nothing of pages, or of where vectors are stored.
 """
 
 import hashlib

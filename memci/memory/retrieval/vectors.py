@@ -8,7 +8,7 @@ of the best. From `FAISS_FROM` rows on, faiss proposes rows for that choice, if 
 (`pip install "memci[faiss]"`): it compares a copy of half the precision (float16), made after a change by the next
 search. That takes half the time, and what it proposes is compared again in full. Where the copy can't decide, the
 product does: the answer is the same. The index is a cache of stored rows: cheap to build, at most six times the size of
-its rows. It is not thread-safe. This module knows nothing of texts, models or where vectors are stored.
+its rows. It is not thread-safe.
 """
 
 import warnings

@@ -1,4 +1,1 @@
-"""The tiers: values and formulas of what is known. Heat, episodes, facts, profile, events, graph.
-
-This package knows nothing of tables or of models.
-"""
+"""The tiers: values and formulas of what is known. Heat, episodes, facts, profile, events, graph."""

@@ -8,8 +8,6 @@
 
 A merge refreshes summary, keywords and vector. The summary is made of titles of pages, never of a summary. (MemoryOS,
 arXiv 2506.06326: segments, joined by F_score > 0.6.)
-
-This module knows nothing of where episodes are stored or of how candidates are found.
 """
 
 from collections.abc import Iterable, Sequence

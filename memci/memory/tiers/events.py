@@ -5,7 +5,7 @@
     the end  ──▶  ConversationSummary(date, summary, key topics, sentiment, notable moments)
 
 Days are those of the zone that is given. Events are what a model notes of pages: patterns of turns of life made no
-answer better. This module knows nothing of when it is called, or of where events are stored.
+answer better.
 """
 
 from collections.abc import Iterable, Sequence

@@ -10,8 +10,6 @@ Facts are sentences of users that patterns know, and calls that change something
 quotations tell nothing lasting, and what an assistant writes is no fact: a draft is full of "I". Of a full list, what
 was not retrieved for longest goes first. (MemoryOS, arXiv 2506.06326, keeps 100 of each, first in first out.) Facts
 that contradict each other are both kept: nothing here can know which is true.
-
-This module knows nothing of profiles, or of how facts are stored and found.
 """
 
 import re

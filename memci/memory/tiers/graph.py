@@ -8,8 +8,7 @@
 
 What pages state is read by a model. Activation spreads from the concepts that a query names: a hop passes `activation ·
 weight / all weights there · decay` along a relation, either way. Only the strongest relations of the most active
-concepts take part, so that a query's work is bounded. This module knows nothing of episodes, or of how relations are
-found, stored and erased.
+concepts take part, so that a query's work is bounded.
 """
 
 import unicodedata

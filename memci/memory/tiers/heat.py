@@ -9,8 +9,6 @@
 One counter for both would evict the episode that was just found most valuable. Recency is at most 1, as much as a
 single visit. Heat is never stored itself. The paper (arXiv 2506.06326) writes alpha · N_visit + beta · L_interaction +
 gamma · R_recency, with alpha = beta = gamma = 1, and tau = 1e7 seconds.
-
-This module knows nothing of episodes, pages or where they are stored.
 """
 
 import heapq

@@ -3,7 +3,7 @@
     page #57 ──▶ Note(title, lines, keywords, events)      evidence: #57
 
 A note belongs to a page as it was: a page with other entries is another page. It is made of its page alone, and is
-erased with it. This module knows nothing of models.
+erased with it.
 """
 
 from collections.abc import Mapping

@@ -8,8 +8,6 @@
 A trait has three levels and the reason that a model gives for it (MemoryOS, arXiv 2506.06326); without a model, a
 profile has none. An empty answer, "none", or the text of an error replaces nothing. Every 10 turns, a model makes a new
 strategy and tags of the last 20 messages: how to treat the user.
-
-This module knows nothing of where profiles are stored, or of models.
 """
 
 import re

@@ -2,7 +2,7 @@
 
     Rules(capacity=10, promoted=5.0)
 
-This module knows nothing of what follows from them.
+Most defaults come from the papers that the fields name.
 """
 
 from dataclasses import dataclass

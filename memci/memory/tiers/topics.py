@@ -9,8 +9,6 @@
 Pages are alike by `cosine + Jaccard`, as episodes are, and a little more if one follows the other. The two groups that
 average linkage leaves are one topic if they are still alike. A chain holds one summary, made of the pages' own titles
 and never of an earlier summary.
-
-This module knows nothing of episodes, or of how pages are stored or embedded.
 """
 
 from collections.abc import Iterable, Sequence

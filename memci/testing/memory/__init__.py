@@ -1,6 +1,4 @@
 """The conformance suite for memory backends, for your tests as for ours.
 
     from memci.testing.memory.conformance import MemoryConformance
-
-This package knows nothing of any one backend.
 """

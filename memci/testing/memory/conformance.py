@@ -11,7 +11,7 @@ r"""What every memory must do, as tests to inherit.
 
 A memory that keeps nothing after close() inherits `MemoryConformance` and gives only `memory`. What it may give
 besides: `stranger`, a memory of another owner in the same place, and `keep`, for one that reads the text of a page from
-the store of the pages. This module knows nothing of how a memory finds things.
+the store of the pages.
 """
 
 from collections.abc import Callable, Iterator

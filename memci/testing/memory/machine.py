@@ -4,7 +4,7 @@
     after every step                                                  ──▶  no word is found that no page says (any more)
 
 Every page gets a word that no other page has, and another one when it is replaced. Each run ends by erasing all, so
-that one memory serves all runs. This module knows nothing of how a memory finds things.
+that one memory serves all runs.
 """
 
 from collections.abc import Callable

@@ -3,8 +3,6 @@
     told(1, "Where do zeppelins land?", "In Friedrichshafen.")    a page of a user's message and its answer
     found(memory, "zeppelin")                                     [("alice", 1)]
     saying(memory, "zeppelin")                                    those of them with a piece that says it
-
-This module knows nothing of what is tested.
 """
 
 from collections.abc import Callable, Collection, Sequence

@@ -11,5 +11,5 @@
 
 The last columns are estimates for chats of 50 tokens per turn: 1.9 calls and about 850 tokens in all. (MemoryOS,
 arXiv 2506.06326, tells of 4.9 calls and 3,874 tokens for an answer.) Each function returns what is usable, or raises a
-`ModelError`. This package knows nothing of the store, of jobs, or of when a step is due.
+`ModelError`.
 """

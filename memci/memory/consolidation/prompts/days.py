@@ -3,7 +3,7 @@
     DailySummary("2024-05-04", summary="oslo, flight, refund", …)  ──▶  summary="Mel moved a flight …", felt="positive"
     the end of a conversation  ──▶  ConversationSummary(date, summary, key topics, sentiment, notable moments)
 
-Counts, dates and key events are never a model's. This module knows nothing of when a day or a conversation is over.
+Counts, dates and key events are never a model's.
 """
 
 from collections.abc import Sequence

@@ -3,7 +3,7 @@
     #1 flight   #2 seat   #3 dog   #4 vet      ──▶   "Flight to Oslo" [1, 2]      "The dog is ill" [3, 4]
 
 A batch has two topics at most, and each page is in one of them: a page that the model left out, or put twice, goes to
-the topic that it is most like. This module knows nothing of heat, or of where episodes are stored.
+the topic that it is most like.
 """
 
 from collections.abc import Sequence

@@ -7,7 +7,6 @@
 One call for traits and facts, where MemoryOS (arXiv 2506.06326) has two. What the answer leaves out stays; a trait that
 is told again, with a reason and a page that shows it, takes the place of the old one. A relation weighs as much as
 there are pages that state it. A model is not asked for weights, so that erasing a page removes exactly what it stated.
-This module knows nothing of heat or of the graph.
 """
 
 from collections.abc import Sequence

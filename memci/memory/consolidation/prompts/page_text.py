@@ -8,7 +8,7 @@ r"""Pages as a model is shown them: lines of JSON in a frame, within a bound.
 
 What was said is data: a JSON string can't end the frame, nor hide anything. Long messages keep their head, their tail
 and the ids between; if that is not enough, whole pages are left out, the last first, and only those that are in count
-as read. Answers to recalls are never shown. This module knows nothing of what is asked of a model.
+as read. Answers to recalls are never shown.
 """
 
 import json

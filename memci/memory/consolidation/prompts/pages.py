@@ -5,7 +5,7 @@
                                                                     keywords, events
 
 A message that fits on its line stands as it is, so no line is asked for it; of a longer one, every id and number of the
-extractive line is kept. All is made of raw messages. This module knows nothing of jobs, or of where notes are stored.
+extractive line is kept. All is made of raw messages.
 """
 
 import json

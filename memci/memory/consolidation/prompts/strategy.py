@@ -2,8 +2,7 @@
 
     20 messages   ──▶   "Answer briefly and in French; explain why, with figures.", ("brief", "curious", "precise")
 
-What tools printed is not shown: how somebody is treated is not for a web page to say. This module knows nothing of when
-a strategy is due.
+What tools printed is not shown: how somebody is treated is not for a web page to say.
 """
 
 from collections.abc import Sequence

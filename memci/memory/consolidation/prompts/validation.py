@@ -8,8 +8,7 @@ r"""What a model says, as far as it may be kept.
                                                     "Refund OI5L9G …": the model made ZZ99XX up
     asked(…)    {"title": "what it is about, …"}        {"title": ""}: a text that repeats the prompt is none
 
-An answer is a proposal: its type is checked by pydantic, its ids against what was offered, its texts here. This module
-knows nothing of prompts, or of what the texts are for.
+An answer is a proposal: its type is checked by pydantic, its ids against what was offered, its texts here.
 """
 
 import json

@@ -16,6 +16,7 @@ from ..storage import Storage
 from .backend import Forgotten, Scope
 from .owner import Owner, owner_of
 from .repository.home import tables_of
+from .repository.pages import QUARANTINED
 from .repository.passages import DAY, NOTE, STRATEGY, TALK, TOPIC, TRAITS
 from .retrieval import knowledge
 from .tiers import episodes, facts
@@ -138,12 +139,12 @@ def _rebuild(owner: Owner, item: int) -> None:
         _bare(owner, [each.id for each in left], kinds)
     episode, chain = tiers.episodes.get(item), tiers.chains.get(item)
     if left and episode is not None:
-        rebuilt = episodes.retold(episode, [(each.title, each.keywords, each.vector) for each in left])
+        rebuilt = episodes.retold(episode, [each.features for each in left])
         owner.items.put(rebuilt, id=item)
     elif left and chain is not None:
         summary = ChainSummary()
         for each in left:
-            summary = summary.updated(each.title)
+            summary = summary.updated(each.features.title)
         owner.items.put(summary, id=item)
     else:  # what else it came from is analysed again
         if item == tiers.profile_id:  # the counters hold nothing that was said
@@ -151,4 +152,4 @@ def _rebuild(owner: Owner, item: int) -> None:
             owner.items.put(bare, id=item)
         else:
             owner.items.drop([item])
-        owner.pages.unmark(each.id for each in left)
+        owner.pages.mark((each.id for each in left), keep=QUARANTINED)

@@ -7,23 +7,25 @@
 It reads only: nothing of it counts as use.
 """
 
-from collections.abc import Iterator, Sequence, Sized
+from collections.abc import Sequence, Sized
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from typing import TypeVar
 
 from ..rows import PageState
 from ..storage import Storage
 from .backend import PageKey, Work
 from .consolidation.page_notes import plainly
-from .owner import Tiers
 from .repository.home import tables_of
 from .repository.page_source import page_keys, shared_before
-from .repository.pages import EVICTED, MID, OBSERVED, SHORT, KnownPage
+from .repository.pages import EVICTED, MID, OBSERVED, SHORT
 from .tiered_memory import TieredMemory
+from .tiers.episodes import Episode
 from .tiers.events import DailySummary, LifeEvent
 from .tiers.facts import Knowledge
 from .tiers.profile import Profile
 
+_T = TypeVar("_T")
 MOST_CONCEPTS = 10
 """that are shown"""
 
@@ -143,18 +145,20 @@ def overview(memory: TieredMemory, *, now: float | None = None) -> Overview:
     at = session.clock() if now is None else now
     with session.store.lock:
         tiers, owner = session.tiers(), session.owner
-        queue = (
-            QueuedPage(page.context, page.index, page.turn, page.at, plainly(page)[0])
-            for _, page in session.raw(owner.pages.queue())
-        )
-        grouped = owner.pages.grouped()
+        queue = [_shown(QueuedPage, page, title=plainly(page)[0]) for _, page in session.raw(owner.pages.queue())]
+        members: dict[int | None, list[PageKey]] = {}
+        for page in owner.pages.grouped():
+            for group in (page.episode, page.chain):
+                members.setdefault(group, []).append((page.context, page.index))
+        episodes = [_episode(key, each, members.get(key, ()), at) for key, each in tiers.episodes.items()]
+        chains = [LinkedPages(key, str(each), tuple(members.get(key, ()))) for key, each in tiers.chains.items()]
         return Overview(
             memory.owner,
             at,
             counts(memory),
             tuple(queue),
-            tuple(sorted(_episodes(tiers, grouped, at), key=lambda each: (-each.heat, each.id))),
-            tuple(sorted(_chains(tiers, grouped), key=lambda each: -each.id)),
+            tuple(sorted(episodes, key=lambda each: (-each.heat, each.id))),
+            tuple(sorted(chains, key=lambda each: -each.id)),
             _facts(tiers.user),
             _facts(tiers.assistant),
             tiers.profile,
@@ -201,12 +205,12 @@ def waiting(memory: TieredMemory, context: str) -> int:
     rows = list(storage.pages(context))
     keys = page_keys(storage, context, rows, shared_before(storage, record))
     forked = max((each.base for each in storage.forks(context)), default=0)
-    tiers = memory.session.owner.pages.tiers(context)
+    states = memory.session.owner.pages.states(context)
     count = 0
     for row in rows:
         if row.index == record.open_page or keys[row.index][0] != context:
             continue
-        tier = tiers.get(row.index)
+        tier, _ = states.get(row.index, (None, 0))
         if row.state is PageState.ERASED or (row.state is PageState.UNDONE and row.first >= forked):
             count += tier is not None
         else:
@@ -215,28 +219,17 @@ def waiting(memory: TieredMemory, context: str) -> int:
     return count
 
 
-def _episodes(tiers: Tiers, grouped: Sequence[KnownPage], now: float) -> Iterator[WarmEpisode]:
-    members: dict[int | None, list[PageKey]] = {}
-    for page in grouped:
-        members.setdefault(page.episode, []).append((page.context, page.index))
-    for key, each in tiers.episodes.items():
-        use, pages = each.warmth, tuple(members.get(key, ()))
-        heats = use.lifetime(now), use.since_analysis(now)
-        figures = (*heats, use.visits, use.length, use.access_count, use.last_visit)
-        yield WarmEpisode(key, each.summary, each.keywords, *figures, each.first, each.last, pages)
+def _shown(kind: type[_T], *parts: object, **more: object) -> _T:
+    """Return a value of *kind* with the fields of *parts* that have its names, and *more*."""
+    names = [field.name for field in fields(kind) if field.name not in more]  # type: ignore[arg-type]
+    return kind(**{name: getattr(part, name) for part in parts for name in names if hasattr(part, name)}, **more)
 
 
-def _chains(tiers: Tiers, grouped: Sequence[KnownPage]) -> Iterator[LinkedPages]:
-    linked: dict[int | None, list[PageKey]] = {}
-    for page in grouped:
-        linked.setdefault(page.chain, []).append((page.context, page.index))
-    for key, summary in tiers.chains.items():
-        yield LinkedPages(key, str(summary), tuple(linked.get(key, ())))
+def _episode(key: int, episode: Episode, pages: Sequence[PageKey], now: float) -> WarmEpisode:
+    heats = {"heat": episode.warmth.lifetime(now), "heat_since_analysis": episode.warmth.since_analysis(now)}
+    return _shown(WarmEpisode, episode, episode.warmth, id=key, pages=tuple(pages), **heats)
 
 
 def _facts(known: Knowledge) -> tuple[HeldFact, ...]:
-    held = [
-        HeldFact(key, each.text, each.context, each.index, each.turn, each.at, each.pages, each.retrieved)
-        for key, each in known.facts.items()
-    ]
+    held = [_shown(HeldFact, each, id=key) for key, each in known.facts.items()]
     return tuple(sorted(held, key=lambda each: (-each.retrieved, -each.id)))

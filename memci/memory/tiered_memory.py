@@ -29,6 +29,7 @@ from .ingest import observe
 from .owner import Session
 from .repository.home import tables_of
 from .repository.job_queue import MOST
+from .repository.pages import ASIDE
 from .retrieval.embedders import Embedder
 from .retrieval.hash_embedder import HashEmbedder
 from .retrieval.retrieve import RetrievalRequest, recollect
@@ -118,7 +119,8 @@ class TieredMemory:
     def set_aside(self, context: str) -> Collection[int]:
         """Return the pages of *context* that were set aside: they could not be read, or not be taken."""
         with self.session.store.lock:
-            return self.session.owner.pages.aside(context)
+            states = self.session.owner.pages.states(context)
+            return [index for index, (_, marks) in sorted(states.items()) if marks & ASIDE]
 
     def observed(self, context: str) -> Collection[int]:
         """Return the pages of *context* that are in no tier yet. One query."""

@@ -1,9 +1,9 @@
 r"""What the tables of memories must do, wherever they are, as tests to inherit.
 
-    class TestMyTables(MemoryStoreConformance):
-        @pytest.fixture
-        def reopen(self, tmp_path):
-            return lambda: tables_of(MyStorage(tmp_path))    # the same tables, as another process has them
+class TestMyTables(MemoryStoreConformance):
+    @pytest.fixture
+    def reopen(self, tmp_path):
+        return lambda: tables_of(MyStorage(tmp_path))    # the same tables, as another process has them
 """
 
 from collections.abc import Callable

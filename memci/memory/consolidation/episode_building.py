@@ -63,11 +63,11 @@ def build_episodes(run: StepRun) -> int:
         own_pages = {batch[at].id: batch[at].page for at in topic.pages}
         gained |= annotation([topic.theme, *topic.keywords, topic.content], own_pages)
     with run.write(lambda: owner.pages.queue(len(ids)) == ids and unchanged(owner, notes)):
-        for each in batch:
-            own = each.features
-            owner.pages.into_tier(each.id, own.title, own.keywords, run.session.embedder.name, own.vector)
-        _link(owner, batch)
-        owner.changed |= _join(run, batch, divided)
+        chains, episodes = _link(owner, batch), _join(run, batch, divided)
+        for at, each in enumerate(batch):
+            owner.pages.into_tier(each.id, each.features, chains[at], episodes[at], run.session.embedder.name)
+        owner.pages.set_last(batch[-1].id)
+        owner.changed.update(episodes.values())
         owner.annotate(TOPIC, gained)
     return len(batch)
 
@@ -119,27 +119,26 @@ def _of_its_own(topic: Topic, batch: Sequence[PageFeatures], said: dict[int, fro
     )
 
 
-def _link(owner: Owner, batch: Sequence[_Queued]) -> None:
-    """Chain the pages of *batch* that go on from one another, the first one with the last page of the batch before."""
-    known = owner.pages.last()
-    before: PageFeatures | None = None
-    last = chain = None
-    if known is not None:
-        before = PageFeatures("", known.title, known.keywords, known.vector, known.at)
-        last, chain = known.id, known.chain
+def _link(owner: Owner, batch: Sequence[_Queued]) -> list[int]:
+    """Chain the pages of *batch* that go on from one another, the first with the last of the batch before.
+
+    Return the chain of each.
+    """
+    last = owner.pages.last()
+    before, chain = (None, None) if last is None else (last.features, last.chain)
+    chains = []
     for each in batch:
         if before is None or not continues(before, each.features):
             chain = None
         summary = owner.tiers.chains.get(chain or 0, ChainSummary()).updated(each.features.title)
-        chain = owner.keep(summary, id=chain, pages=[each.id])
-        owner.pages.link(each.id, chain)
-        before, last = each.features, each.id
-    owner.pages.set_last(last)
+        chain, before = owner.keep(summary, id=chain, pages=[each.id]), each.features
+        chains.append(chain)
+    return chains
 
 
-def _join(run: StepRun, batch: Sequence[_Queued], divided: Sequence[Topic]) -> set[int]:
-    """Let each topic join the episode that it belongs to, or open one; return the ids of those episodes."""
-    owner, changed = run.owner, dict[int, Episode]()
+def _join(run: StepRun, batch: Sequence[_Queued], divided: Sequence[Topic]) -> dict[int, int]:
+    """Let each topic join the episode that it belongs to, or open one; return the episode of each page of *batch*."""
+    owner, changed, joined = run.owner, dict[int, Episode](), dict[int, int]()
     for topic in divided:
         pages = [batch[at] for at in topic.pages]
         times = [each.page.at for each in pages if each.page.at is not None]
@@ -149,13 +148,12 @@ def _join(run: StepRun, batch: Sequence[_Queued], divided: Sequence[Topic]) -> s
             episode = opened(topic, now=run.now, times=times)
         else:
             episode = merged(known[key], topic, now=run.now, times=times)
-        ids = [each.id for each in pages]
-        key = owner.items.put(episode, id=key, pages=ids)
-        owner.pages.join(key, ids)
+        key = owner.items.put(episode, id=key, pages=[each.id for each in pages])
         changed[key] = episode
+        joined |= dict.fromkeys(topic.pages, key)
     for key, episode in changed.items():  # only now: the topics of a batch are compared with the same episodes
         owner.tiers.keep(key, episode)
-    return {*changed}
+    return joined
 
 
 def _near(owner: Owner, topic: Topic) -> list[int]:

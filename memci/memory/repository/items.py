@@ -40,8 +40,6 @@ KINDS: Final[Mapping[str, type[Item]]] = {
 }
 """the values that are stored, by the kind of their rows"""
 _KIND_OF: Final = {made: kind for kind, made in KINDS.items()}
-_VECTOR: Final = {"episode": "embedding", "fact": "vector"}
-"""the field that is stored as the vector of the row, by kind"""
 
 
 def halved(vector: Vector) -> bytes:
@@ -75,7 +73,7 @@ class ItemTable(OwnerTable):
         kind = _KIND_OF[type(value)]
         if id is None:  # what is stored is bound to its id
             id = self._store.insert_row(_INSERT, self._owner.nr, kind)  # noqa: A001
-        vector: Vector | None = getattr(value, _VECTOR.get(kind, ""), None)
+        vector = value.embedding if isinstance(value, Episode) else None
         packed = None if vector is None else np.ascontiguousarray(vector, np.float32).tobytes()
         kept = self._seal(_dump(value), kind, id), self._seal(packed, "vector", id)
         self._store.execute(_REPLACE, id, self._owner.nr, kind, *kept)
@@ -134,8 +132,7 @@ class ItemTable(OwnerTable):
         value = _adapter(kind).validate_python(json.loads(self._unseal(body, kind, id_)))
         if vector is None:
             return value
-        numbers = np.frombuffer(self._unseal(vector, "vector", id_), np.float32)
-        return dataclasses.replace(value, **{_VECTOR[kind]: numbers})
+        return dataclasses.replace(value, embedding=np.frombuffer(self._unseal(vector, "vector", id_), np.float32))
 
 
 _INSERT = "INSERT INTO memory_item(owner, kind, body) VALUES (?, ?, '') RETURNING id"
@@ -162,9 +159,9 @@ def _adapter(kind: str) -> TypeAdapter[Any]:
 
 
 def _fields(value: Any) -> dict[str, Any]:
-    """Return the fields of a dataclass, but for the one that is stored as a vector."""
-    vector = _VECTOR.get(_KIND_OF.get(type(value), ""))
-    return {field.name: getattr(value, field.name) for field in dataclasses.fields(value) if field.name != vector}
+    """Return the fields of a dataclass, but for a vector, which is stored beside them."""
+    names = [field.name for field in dataclasses.fields(value) if field.name != "embedding"]
+    return {name: getattr(value, name) for name in names}
 
 
 _dump = json.JSONEncoder(default=_fields, ensure_ascii=False, separators=(",", ":")).encode

@@ -1,7 +1,7 @@
 """The pages of one owner's memory, as rows: their tier, their episode and chain, and what was derived from them.
 
     find("alice", 42)  ──▶  KnownPage(id=57, tier=SHORT, …)       queue()  ──▶  [57, 58]
-    link(57, 3)        ──▶  #42 in the chain with the id 3        untold(3, FACTS)  ──▶  [57]
+    into_tier(57, …)   ──▶  #42 in a chain and an episode         untold(3, FACTS)  ──▶  [57]
 
 A page is named by its id, which is never used again. Whatever writes is called within a change of the owner.
 """
@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ..backend import PageRecord
-from ..tiers.topics import Vector
+from ..tiers.topics import PageFeatures
 from .items import squeezed, unsqueezed
 from .store import OwnerTable
 
@@ -46,11 +46,8 @@ class Extract(NamedTuple):
     """What is kept of a page that is in an episode."""
 
     id: int
-    title: str
-    keywords: tuple[str, ...]
-    vector: Vector | None
     chain: int | None
-    at: float | None
+    features: PageFeatures
 
 
 class TalkRow(NamedTuple):
@@ -80,10 +77,6 @@ class PageTable(OwnerTable):
     def acknowledged(self, context: str) -> int:
         """Return the highest page of *context* that was observed, 0 if none was."""
         return self._store.read_value(_ACKNOWLEDGED, self._owner.name, context) or 0
-
-    def aside(self, context: str) -> list[int]:
-        """Return the pages of *context* that were set aside. O(its pages)."""
-        return self._store.read_column(_ASIDE, self._owner.name, context, ASIDE)
 
     def ids_of(self, context: str, indexes: Collection[int]) -> dict[int, int]:
         """Return the ids of the pages of *context* with *indexes*, without those that were never observed. O(these)."""
@@ -160,16 +153,13 @@ class PageTable(OwnerTable):
         """Return the pages of the short-term queue, the oldest first. O(pages returned)."""
         return self._store.read_column(_QUEUE, self._owner.name, SHORT, most)
 
-    def into_tier(self, page: int, title: str, keywords: Sequence[str], model: str, vector: Vector | None) -> None:
-        """Move a page from the queue into the middle tier, with its title, keywords and vector."""
-        self._store.execute(
-            "UPDATE memory_page SET tier = ?, title = ?, keywords = ? WHERE id = ?",
-            *(MID, *self._described(page, title, keywords), page),
-        )
-        if vector is not None:
-            self._store.execute(
-                _KEEP_VECTOR, page, model, self._owner.nr, self._seal(squeezed(vector), "vector of a page", page)
-            )
+    def into_tier(self, page: int, features: PageFeatures, chain: int, episode: int, model: str) -> None:
+        """Move a page from the queue into a chain and an episode; *model* made its vector."""
+        described = self._described(page, features.title, features.keywords)
+        self._store.execute(_INTO_TIER, MID, *described, chain, episode, page)
+        if features.vector is not None:
+            vector = self._seal(squeezed(features.vector), "vector of a page", page)
+            self._store.execute(_KEEP_VECTOR, page, model, self._owner.nr, vector)
 
     def retitle(self, page: int, title: str, keywords: Sequence[str]) -> None:
         """Replace title and keywords of a page that has some; one that is in no episode yet gets them later."""
@@ -178,10 +168,6 @@ class PageTable(OwnerTable):
             *(*self._described(page, title, keywords), page),
         )
 
-    def link(self, page: int, chain: int) -> None:
-        """Put a page into a chain, whose pages are in the order of their ids."""
-        self._store.execute("UPDATE memory_page SET chain = ? WHERE id = ?", chain, page)
-
     def last(self) -> Extract | None:
         """Return the page that joined an episode last."""
         return next(map(self._extract, self._store.read_rows(_LAST, self._owner.nr)), None)
@@ -189,10 +175,6 @@ class PageTable(OwnerTable):
     def set_last(self, page: int | None) -> None:
         """Note the page that joined an episode last."""
         self._store.execute("UPDATE memory_owner SET last_page = ? WHERE nr = ?", page, self._owner.nr)
-
-    def join(self, episode: int, pages: Sequence[int]) -> None:
-        """Let *pages* be those of an episode."""
-        self._store.executemany("UPDATE memory_page SET episode = ? WHERE id = ?", [(episode, each) for each in pages])
 
     def evict(self, episode: int) -> None:
         """Let the pages of an episode be in none."""
@@ -207,15 +189,9 @@ class PageTable(OwnerTable):
         statement = "SELECT id FROM memory_page WHERE episode = ? AND marks & ? = 0 ORDER BY id LIMIT ?"
         return self._store.read_column(statement, episode, mark | QUARANTINED, most)
 
-    def mark(self, pages: Iterable[int], mark: int) -> None:
-        """Mark pages, from which something was derived."""
-        marked = [(mark, each) for each in pages]
-        self._store.executemany("UPDATE memory_page SET marks = marks | ? WHERE id = ?", marked)
-
-    def unmark(self, pages: Iterable[int]) -> None:
-        """Take all marks from pages but that of the quarantine: what is derived from them is derived again."""
-        left = [(QUARANTINED, each) for each in pages]
-        self._store.executemany("UPDATE memory_page SET marks = marks & ? WHERE id = ?", left)
+    def mark(self, pages: Iterable[int], mark: int = 0, *, keep: int = -1) -> None:
+        """Add a *mark* to pages, and *keep* only some of the others; default: all."""
+        self._store.executemany(_MARK, [(keep, mark, each) for each in pages])
 
     def all_there(self, pages: Collection[int]) -> bool:
         """Return whether all *pages* are still there, and none is in quarantine. O(pages)."""
@@ -258,9 +234,11 @@ class PageTable(OwnerTable):
         statement = "SELECT tier, count(*) FROM memory_page WHERE owner = ? GROUP BY tier"
         return dict(self._store.read_rows(statement, self._owner.nr))
 
-    def tiers(self, context: str) -> dict[int, int]:
-        """Return the tier of each page of a context, by index. O(pages)."""
-        return dict(self._store.read_rows(_TIERS, self._owner.name, context))
+    def states(self, context: str) -> dict[int, tuple[int, int]]:
+        """Return the tier and the marks of each page of a context, by index. O(pages)."""
+        return {
+            index: (tier, marks) for index, tier, marks in self._store.read_rows(_STATES, self._owner.name, context)
+        }
 
     def grouped(self) -> list[KnownPage]:
         """Return each page that is or was in an episode, in the order of their ids. O(pages)."""
@@ -274,10 +252,11 @@ class PageTable(OwnerTable):
         return KnownPage(*row)._replace(title=self._unseal(row[-1], "title", row[0]))
 
     def _extract(self, row: tuple[Any, ...]) -> Extract:
-        id_, title, words, vector, chain, at = row
+        id_, chain, title, words, vector, at = row
         keywords = json.loads(self._unseal(words, "list of keywords", id_) or "[]")
         made = None if vector is None else unsqueezed(self._unseal(vector, "vector of a page", id_))
-        return Extract(id_, self._unseal(title, "title", id_), tuple(keywords), made, chain, at)
+        features = PageFeatures("", self._unseal(title, "title", id_), tuple(keywords), made, at)
+        return Extract(id_, chain, features)
 
 
 _PAGE = """
@@ -291,10 +270,6 @@ _GROUPED = _PAGE + "WHERE g.owner = ? AND (g.episode IS NOT NULL OR g.chain IS N
 _ACKNOWLEDGED = """
 SELECT c.acknowledged FROM memory_owner AS o JOIN memory_context AS c ON c.owner = o.nr
 WHERE o.name = ? AND c.name = ?"""
-_ASIDE = """
-SELECT g.page FROM memory_owner AS o JOIN memory_context AS c ON c.owner = o.nr
-JOIN memory_page AS g ON g.context = c.nr
-WHERE o.name = ? AND c.name = ? AND g.marks & ? <> 0 ORDER BY g.page"""
 _ACKNOWLEDGE = """
 INSERT INTO memory_context(owner, name, acknowledged) VALUES (?, ?, ?)
 ON CONFLICT(owner, name) DO UPDATE SET acknowledged = excluded.acknowledged
@@ -330,8 +305,10 @@ _QUEUE = """
 SELECT g.id FROM memory_owner AS o JOIN memory_page AS g ON g.owner = o.nr
 WHERE o.name = ? AND g.tier = ? ORDER BY g.entered LIMIT ?"""
 _EXTRACT = """
-SELECT g.id, g.title, g.keywords, v.vector, g.chain, g.at FROM memory_page AS g
+SELECT g.id, g.chain, g.title, g.keywords, v.vector, g.at FROM memory_page AS g
 LEFT JOIN memory_vector AS v ON v.page = g.id AND v.passage = 0 """
+_INTO_TIER = "UPDATE memory_page SET tier = ?, title = ?, keywords = ?, chain = ?, episode = ? WHERE id = ?"
+_MARK = "UPDATE memory_page SET marks = (marks & ?) | ? WHERE id = ?"
 _KEEP_VECTOR = """
 INSERT INTO memory_vector VALUES (?, 0, ?, ?, ?)
 ON CONFLICT(page, passage, model) DO UPDATE SET vector = excluded.vector"""
@@ -354,6 +331,6 @@ _OPEN_TALKS = """
 SELECT c.nr, c.name, c.conversation, b.id, b.at FROM memory_context AS c JOIN memory_page AS b ON b.id = (
     SELECT p.id FROM memory_page AS p WHERE p.context = c.nr ORDER BY p.page DESC LIMIT 1)
 WHERE c.owner = ? AND (c.conversation > 0 OR c.name = ?)"""
-_TIERS = """
-SELECT g.page, g.tier FROM memory_owner AS o JOIN memory_context AS c ON c.owner = o.nr
+_STATES = """
+SELECT g.page, g.tier, g.marks FROM memory_owner AS o JOIN memory_context AS c ON c.owner = o.nr
 JOIN memory_page AS g ON g.context = c.nr WHERE o.name = ? AND c.name = ?"""

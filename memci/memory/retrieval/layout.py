@@ -37,6 +37,8 @@ SPEAKER_FROM: Final = 5
 """passages from which on a name is a speaker's: "Monday: call Jacob" is no transcript"""
 SHORT, LONG = 24, 48
 """terms up to which a message is a turn of talk, and from which it is a text of its own"""
+_GAP_SECONDS: Final = 6 * 3600.0
+"""silence after which a new run begins"""
 ENOUGH: Final = 30
 """terms of a message that says all it can"""
 
@@ -116,12 +118,10 @@ class Layout:
     """The passages of an owner, in the order they came. Not thread-safe while it grows.
 
     Args:
-        gap: Seconds of silence after which a new run begins.
         borrowing: What neighbours lend each other; default: `Borrowing()`.
     """
 
-    def __init__(self, *, gap: float = 6 * 3600, borrowing: Borrowing | None = None) -> None:
-        self.gap = gap
+    def __init__(self, *, borrowing: Borrowing | None = None) -> None:
         self.borrowing = borrowing or Borrowing()
         self.speakers: dict[str, int] = {}
         self._passages_of: Integers = np.zeros(0, np.int64)
@@ -238,7 +238,9 @@ class Layout:
         previous[first] = [self._last.get(int(context), -1) for context in at.context[order[first]]]
         last = np.append(first[1:], True)
         self._last.update(zip(at.context[order[last]].tolist(), order[last].tolist(), strict=True))
-        previous[at.at[order] - at.at[previous] > self.gap] = -1  # an unknown time compares as false: the run goes on
+        previous[
+            at.at[order] - at.at[previous] > _GAP_SECONDS
+        ] = -1  # an unknown time compares as false: the run goes on
         before, after, before2, after2 = at.links
         before[order] = previous
         after[start:] = after2[start:] = -1

@@ -12,11 +12,12 @@ arXiv 2506.06326: segments, joined by F_score > 0.6.)
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from typing import ClassVar
 
 from ...text.language.keywords import folded, jaccard
 from ...text.summarize import one_line
 from .heat import Warmth
-from .topics import WITH_VECTOR, Topic, Vector, cosine, joint_keywords, mean
+from .topics import PageFeatures, Topic, Vector, cosine, joint_keywords, mean
 
 THRESHOLD = 0.6
 KEYWORD_WEIGHT = 1.0
@@ -29,7 +30,7 @@ LINE_COLUMNS = 100
 class Episode:
     """What is known of one topic."""
 
-    __pydantic_config__ = WITH_VECTOR
+    __pydantic_config__: ClassVar = {"arbitrary_types_allowed": True}  # for the vector
 
     summary: str
     """titles of its pages, a line each: the first one, and those that say most"""
@@ -92,20 +93,17 @@ def merged(episode: Episode, topic: Topic, *, now: float, times: Sequence[float]
     )
 
 
-def retold(episode: Episode, pages: Sequence[tuple[str, tuple[str, ...], Vector | None]]) -> Episode:
-    """Return *episode* as only *pages* (title, keywords, vector) describe it: others were erased. Its warmth stays.
-
-    O(pages).
-    """
-    titles = [title for title, _, _ in pages if title.strip()]
+def retold(episode: Episode, pages: Sequence[PageFeatures]) -> Episode:
+    """Return *episode* as only *pages* describe it: others were erased. Its warmth stays. O(pages)."""
+    titles = [each.title for each in pages if each.title.strip()]
     words: tuple[str, ...] = ()
-    for _, own, _ in pages:
-        words = _united(words, own)
+    for each in pages:
+        words = _united(words, each.keywords)
     return replace(
         episode,
         summary=_summary("", "\n".join(titles), words),
         keywords=words,
-        embedding=mean([vector for _, _, vector in pages]),
+        embedding=mean([each.vector for each in pages]),
         warmth=replace(episode.warmth, length=len(pages)),
         version=episode.version + 1,
     )

@@ -26,7 +26,6 @@ from ...text.language.terms import is_single, terms
 from ...text.summarize import extract, one_line, reads
 from ...text.summarize.observations import observes
 from ..backend import PageRecord
-from .topics import WITH_VECTOR, Vector, cosine
 
 PER_PAGE = 12
 LONGEST = 240
@@ -36,7 +35,6 @@ _SCANNED = 20_000
 LIMIT = 100
 """facts of each list"""
 _ALIKE = 0.8
-_NEAR = 0.93
 COMMON = 3
 """pages in which a word may stand and still show where a text comes from"""
 _SHORTEST_WORD = 3
@@ -44,11 +42,9 @@ _SHORTEST_WORD = 3
 About = Literal["user", "assistant"]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True)
 class Known:
     """A short statement, and where it comes from."""
-
-    __pydantic_config__ = WITH_VECTOR
 
     text: str
     """as it was said, in one line"""
@@ -62,7 +58,6 @@ class Known:
     """(context, index) of every page that said it"""
     retrieved: float = 0.0
     """when it was learned, or found by a search, last"""
-    vector: Vector | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,16 +153,14 @@ def same(some: Known, other: Known) -> bool:
     (bare, signs, stems), (other_bare, other_signs, other_stems) = _compared(some.text), _compared(other.text)
     if bare == other_bare or signs != other_signs:
         return bare == other_bare
-    shared = len(stems & other_stems) / max(1, len(stems | other_stems))
-    return shared >= _ALIKE or (shared >= 0.5 and cosine(some.vector, other.vector) >= _NEAR)
+    return len(stems & other_stems) / max(1, len(stems | other_stems)) >= _ALIKE
 
 
 def _joined(old: Known, new: Known) -> Known:
     pages = tuple(dict.fromkeys((*old.pages, *new.pages)))
     # what was said later is how it is put now; a late arrival of an old page changes no words
     later = new if old.at is None or new.at is None or new.at >= old.at else old
-    vector = later.vector if later.vector is not None else (old.vector if later.text == old.text else None)
-    return replace(later, pages=pages, retrieved=max(old.retrieved, new.retrieved), vector=vector)
+    return replace(later, pages=pages, retrieved=max(old.retrieved, new.retrieved))
 
 
 @lru_cache(maxsize=4096)

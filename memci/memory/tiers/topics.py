@@ -24,8 +24,6 @@ from ...text.summarize import one_line
 from ..backend import PageRecord
 
 Vector: TypeAlias = npt.NDArray[np.float32]
-WITH_VECTOR = {"arbitrary_types_allowed": True}
-"""lets pydantic read a dataclass that has a vector"""
 
 THEME_COLUMNS = 72
 CONTENT_LINES = 8

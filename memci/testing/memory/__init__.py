@@ -1,4 +1,4 @@
 """The conformance suite for memory backends, for your tests as for ours.
 
-    from memci.testing.memory.conformance import MemoryConformance
+from memci.testing.memory.conformance import MemoryConformance
 """

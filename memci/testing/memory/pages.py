@@ -1,8 +1,8 @@
 """Pages to feed a memory in tests, and what it finds of them.
 
-    told(1, "Where do zeppelins land?", "In Friedrichshafen.")    a page of a user's message and its answer
-    found(memory, "zeppelin")                                     [("alice", 1)]
-    saying(memory, "zeppelin")                                    those of them with a piece that says it
+told(1, "Where do zeppelins land?", "In Friedrichshafen.")    a page of a user's message and its answer
+found(memory, "zeppelin")                                     [("alice", 1)]
+saying(memory, "zeppelin")                                    those of them with a piece that says it
 """
 
 from collections.abc import Callable, Collection, Sequence

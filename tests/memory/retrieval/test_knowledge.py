@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -58,20 +57,16 @@ def test_knowledge_of_an_old_page_that_comes_late_keeps_the_newer_words():
     ],
 )
 def test_knowledge_that_figures_or_a_not_tell_apart_stays_apart(one, two):
-    """P16: facts that contradict each other are both kept, however alike their vectors are."""
-    vector = np.ones(3, dtype=np.float32)
-
-    assert not same(known(one, vector=vector), known(two, vector=vector))
-    assert len(learned(Knowledge(), known(one, vector=vector), known(two, vector=vector))) == 2
+    """P16: facts that contradict each other are both kept, however alike their words are."""
+    assert not same(known(one), known(two))
+    assert len(learned(Knowledge(), known(one), known(two))) == 2
 
 
-def test_knowledge_that_is_alike_in_words_and_vectors_is_the_same():
+def test_knowledge_that_is_alike_in_words_is_the_same():
     """Another way to say it is no other fact."""
-    vector = np.ones(3, dtype=np.float32)
-    one, two = known("I work as a nurse in Oslo", vector=vector), known("I am working as an Oslo nurse", vector=vector)
+    one, two = known("I work as a nurse in Oslo"), known("I am working as an Oslo nurse")
 
     assert same(one, two)
-    assert same(one, replace(two, vector=None))
     assert not same(one, replace(two, about="assistant"))
 
 

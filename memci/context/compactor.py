@@ -29,7 +29,7 @@ from ..segments.cache_policy import EVERY, PAUSE_SECONDS, CacheUse
 from ..storage import Storage
 from ..text.summarize import Summary
 from ..window import snapshot as snapshots
-from ..window.cache_use import Marks, counted, unpacked
+from ..window.cache_use import Marks, count_uses, unpack_marks
 from ..window.compaction import compaction, improvable
 from ..window.draft import Compaction, Prepared, StoredPage
 from ..window.window import Window
@@ -163,11 +163,11 @@ class Compactor:
         def behind() -> Iterable[Marks]:
             if self._marks is None:
                 rows = islice(self._storage.compactions(self._window.record.id), _REMEMBERED)
-                found = [unpacked(text) for row in rows if (text := snapshots.marks(row.text))]
+                found = [unpack_marks(text) for row in rows if (text := snapshots.marks(row.text))]
                 self._marks = deque(reversed(found), maxlen=_REMEMBERED)
             return self._marks
 
-        return counted(self._window, behind)
+        return count_uses(self._window, behind)
 
     # -- performing
 
@@ -301,7 +301,7 @@ class Compactor:
             self._writer.compact(made)
             self.prepared.clear()
             if made.marks is not None and self._marks is not None:
-                self._marks.append(unpacked(made.marks))
+                self._marks.append(unpack_marks(made.marks))
             left = tuple(row.index for row in made.changed if row.state is PageState.ARCHIVED)
             self._notify(Event("compaction", window.record.id, left, window.tokens, why))
             if made.unloaded:

@@ -8,8 +8,8 @@
     open  ──▶  render, append_turn, recall_page, search_memory …  ──▶  close
                fork  ──▶  a context of its own that shares the messages so far
 
-Each call that changes something is one transaction: it is committed first, and shown then. This module is the façade.
-It knows nothing of how things are decided (`memci.window`) or stored (`memci.history`).
+Each call that changes something is one transaction: it is committed first, and shown then. `Context` checks arguments
+and holds the lock; `memci.window` decides, and `memci.history` stores.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ from .memory_page import MemoryPage
 from .renderer import CacheMeter, Renderer
 from .report import Receipt, Report, report
 from .sync import SyncLog
-from .tool_dispatch import ToolDispatch
+from .tool_dispatch import RECALL, SEARCH, ToolDispatch
 
 if TYPE_CHECKING:
     from ..llm.model import ChatModel
@@ -94,10 +94,11 @@ class _Parts(NamedTuple):
 
 
 class Context:
-    """One conversation and its window. Thread-safe. Made by `Context.open`, closed by `close` or a `with` block.
+    """One conversation and its window. Thread-safe.
 
-    Each call may raise a `memci.errors.StorageError`; a change is a `WriteConflict` if another writer was first: then
-    `refresh`, and decide again. Nothing has changed and nothing is stored then, but for `CommitUnknown`.
+    Open it with `Context.open`, and close it with `close` or a `with` block. Any call may raise a
+    `memci.errors.StorageError`: nothing has changed then, unless it is a `CommitUnknown`. A `WriteConflict` says that
+    another writer was first: call `refresh`, and decide again.
     """
 
     @classmethod
@@ -123,36 +124,37 @@ class Context:
         on_event: Callable[[Event], None] | None = None,
         nonce: str | None = None,
     ) -> Self:
-        """Open the context *id* in *store*, or make it. O(messages in the window), whatever was archived.
+        """Open the context *id* in *store*, or create it. O(messages in the window), however much is archived.
 
         None stands for the stored value. Opening an existing context writes nothing and does not block other writers:
-        new settings are stored with the first change. The first commit wins; another handle gets `WriteConflict` from
-        its next `render` or change, and may `refresh`.
+        new settings are stored with the first change. The first commit wins; any other handle then gets `WriteConflict`
+        from its next `render` or change.
 
         Args:
             store: A path (one SQLite file for many contexts, or a folder), the URL of a Postgres database, or a store,
                 which stays open when the context closes.
-            id: The context's name. Each owner has names of its own.
+            id: The name of the context. Each owner has names of its own.
             system: The system prompt.
-            model: The model's name: it selects the vocabulary, the rules for images and tools, and the window.
+            model: The name of the model: it selects the vocabulary, the rules for images and tools, and the window.
             window: The model's context length in tokens. A new context needs it, unless *model* is a known one.
             reply: Tokens kept free for the answer; default min(4,096, window / 8).
-            policy: How the window is used (`memci.Policy`); default: as stored, in a new context "balanced".
-            memory: Where pages go that leave the window, and what is searched; default: `TieredMemory` in the same
-                store. `NullMemory()` keeps nothing, and the model is then offered no search.
-            chat: A model (`memci.llm.Chat`) that improves, in the background, what the default memory knows: lines of
-                the Contents Page, topics, facts, the profile. No call of the context waits for it. Default: none, and
-                everything is extracted by rule. Give a memory of your own its model when you make it.
-            owner: Whose memory it is, and whose context of this id is meant; default: the one who has it, and for
-                a new context the id. If only another owner has a context of this id, it is refused.
-            new: Whether *owner* gets a context of its own then. It is stored as "id∷owner", which also opens it.
-            change_owner: Whether *owner* takes the place of another one, at once. What that one's memory knows of
-                the context stays until it is erased.
-            counter: Counts the tokens of a text, in place of the vocabulary; pass it at every open.
-            format: The form of messages that `render` gives, one of `memci.formats.FORMATS`; default "openai_chat".
-                Any form may be appended.
-            clock: Returns the time in UTC, for appends without `at`, and tells pauses in which the provider's prompt
-                cache expired; None stores no time. Times order nothing.
+            policy: How the window is used (`memci.Policy`). Default: the stored one; in a new context "balanced".
+            memory: The memory that receives pages which leave the window, and is searched. Default: `TieredMemory` in
+                the same store. `NullMemory()` keeps nothing, and the model is then offered no search.
+            chat: A model (`memci.llm.Chat`) that improves the default memory in the background: lines of the Contents
+                Page, topics, facts, the profile. No call waits for it. Default: none, everything is extracted by rule.
+                If you pass a *memory*, pass the model to it instead.
+            owner: Owner of the context and its memory. Default: the stored owner; for a new context, the id. If only
+                another owner has a context of this id, opening is refused.
+            new: Whether *owner* gets a context of its own in that case. It is stored as "id∷owner", which also opens
+                it.
+            change_owner: Whether *owner* replaces the stored owner, at once. What the memory of the previous owner
+                knows of the context stays until it is erased.
+            counter: Counts the tokens of a text, in place of the vocabulary. Pass it at every open.
+            format: The format of the messages that `render` returns, one of `memci.formats.FORMATS`; default
+                "openai_chat". Messages of any format may be appended.
+            clock: Returns the time in UTC. It dates appends without `at`, and detects pauses in which the provider's
+                prompt cache expired. None stores no time. Times order nothing.
             wait: Seconds to wait for the exclusive lock of this context, which is held until it is closed. 0 takes
                 no lock.
             on_event: Called with every `Event`.
@@ -165,7 +167,7 @@ class Context:
             StorageBusy: If another handle held the lock for *wait* seconds.
         """
         if new and (owner is None or change_owner):
-            raise InvalidSetting("new", "it is for an owner who is named, and not with change_owner")
+            raise InvalidSetting("new", "it needs an owner, and excludes change_owner")
         if format is not None:
             formats.check(format)
         given: dict[str, object] = {"model": model, "window": window, "reply": reply, "format": format}
@@ -195,9 +197,9 @@ class Context:
     ) -> Self:
         """Open the context *id* in *store* for reading only: nothing is ever written. O(messages in the window).
 
-        Its calls that would change something raise `StorageReadOnly`; a compaction that a rendering needs is made in
-        memory only. With *at*, it is shown as of the close of that turn (from 0, as `PageInfo.turn`). The other
-        arguments are those of `open`, and show the context as it would look with them.
+        Calls that would change something raise `StorageReadOnly`. A compaction that a rendering needs happens in memory
+        only. With *at*, the context is shown as it was at the close of that turn (from 0, as `PageInfo.turn`). The
+        other arguments are those of `open`: they show the context as it would look with them.
 
         Raises:
             InvalidSetting: If there is no such context or no such turn, or an argument makes no sense.
@@ -211,9 +213,9 @@ class Context:
     def list(
         cls, store: Store, *, owner: str | None = None, after: str | None = None, limit: int = 100
     ) -> builtins.list[ContextInfo]:
-        """Return what contexts *store* holds, by id, at most *limit* at a time. O(those, and what is passed over).
+        """Return the contexts in *store*, by id, at most *limit*. O(those, and the ones that are skipped).
 
-        Only those of *owner*, and with ids after *after*: the last id of the page before.
+        *owner*: only the contexts of this owner. *after*: only ids after this one, the last of the previous page.
         """
         with _opened(store, read_only=True) as storage:
             return listed(storage, owner=owner, after=after, limit=limit)
@@ -232,18 +234,20 @@ class Context:
         counter: Callable[[str], int] | None = None,
         key: bytes | None = None,
     ) -> Self:
-        """Store the context that *lines* hold, whole or not at all, and open it. O(lines), all of it in memory.
+        """Store the context in *lines*, whole or not at all, and open it. O(lines), all of them in memory.
+
+        *system*, *model*, *window*, *memory* and *counter* are those of `open`.
 
         Args:
-            store: Where to.
-            lines: What `export` returned; or a plain chat: JSON of its messages, or a message per line.
-            id: Its name; default: the one in the export, a chat needs one.
-            window: As in `open`; a chat needs it.
-            system: As in `open`; default: that of the export or of the first message of the chat.
-            model: As in `open`.
-            memory: As in `open`: a store without a sidecar needs it.
-            counter: As in `open`.
-            key: The lines must be signed with this key; default: a signature is not checked.
+            store: Where to store it.
+            lines: What `export` returned; or a plain chat: the JSON of its messages, or one message per line.
+            id: Its name. Default: the one in the export; a chat needs one.
+            window: A chat needs it.
+            system: Default: the one in the export, or in the first message of the chat.
+            model: The name of the model.
+            memory: A store without a sidecar needs it.
+            counter: Counts the tokens of a text.
+            key: The lines must be signed with this key. Default: a signature is not checked.
 
         Raises:
             InvalidSetting: If there is such a context, or the lines are no whole export and no chat, or not signed with
@@ -321,9 +325,9 @@ class Context:
             raise
 
     def _read(self, meter: CacheMeter | None = None) -> None:
-        """Take the context as its store has it, all at once; *meter* goes on counting, if there is one."""
+        """Reload everything from the store. Keep the counts of *meter*, if given."""
         window, reader, unwritten = loaded(self._storage, self._request)
-        # another holder has taken over, or the name that was free has gone to another owner: wait again
+        # Another holder has taken over, or another owner has taken the name that was free: wait again.
         while self._held is not None and not (self._held.context == window.record.id and self._held.is_kept()):
             self._held.release()
             self._held = hold(self._storage, window.record.id, self._wait)
@@ -357,21 +361,21 @@ class Context:
         self._parts = _Parts(window, reader, writer, compactor, renderer, dispatch, page)
         self._unread = False
 
-    # -- what it is
+    # -- properties
 
     @property
     def id(self) -> str:
-        """The context's name in its store."""
+        """The name of the context in its store."""
         return self._parts.window.record.id
 
     @property
     def owner(self) -> str:
-        """Whose memory it is."""
+        """The owner of the context and its memory."""
         return self._parts.window.record.owner
 
     @property
     def system(self) -> str | None:
-        """The system prompt, as it was given; None if there is none."""
+        """The system prompt that was given, None if there is none."""
         return self._parts.window.system.prompt
 
     @property
@@ -381,33 +385,33 @@ class Context:
 
     @property
     def budget(self) -> int:
-        """What a request may cost now, in tokens: the window without the reply, by the provider's count."""
+        """Tokens that a request may cost now, by the provider's count: the window without the reply."""
         return self._parts.window.limits.budget
 
     @property
     def clip_limit(self) -> int:
-        """Tokens up to which a message stands in the window whole; a larger one is clipped when it is appended."""
+        """Tokens up to which a message is shown whole; a larger one is clipped when it is appended."""
         return self._parts.window.clip_limit
 
     @property
     def nonce(self) -> str:
-        """The random word in the frames of this context, for frames of your own."""
+        """The random word in the frames of this context. Use it for frames of your own."""
         return self._parts.window.state.nonce
 
     @property
     def memory(self) -> MemoryBackend:
-        """The memory behind the window; it is made now if it was not needed before."""
+        """The memory behind the window. It is created when it is first needed."""
         with self._usable():
             return self._client.memory
 
     @property
     def format(self) -> str:
-        """The form of messages that `render` gives."""
+        """The format of the messages that `render` returns."""
         return self._parts.window.settings.format
 
     @property
     def read_only(self) -> bool:
-        """Whether nothing is written: it was opened by `view`."""
+        """Whether the context was opened by `view`, so that nothing is written."""
         return self._request.read_only
 
     def count(self, text: str) -> int:
@@ -425,21 +429,21 @@ class Context:
         strict: bool = True,
         format: str | None = None,  # noqa: A002
     ) -> builtins.list[Any]:
-        """Return the messages of the next request: within the budget, whatever was said before.
+        """Return the messages of the next request. They fit the budget, whatever was said before.
 
         Between two compactions each rendering extends the one before, byte for byte. The messages are shared with the
-        window: copy one before you change it. In other formats than Chat Completions the system prompt does not stand
-        among the messages: `request` gives all of it. O(new messages) in Chat Completions, else O(the window).
+        window: copy one before you change it. In formats other than Chat Completions the system prompt is not among
+        the messages: `request` returns it, too. O(new messages) in Chat Completions, else O(the window).
 
         Args:
-            pending: Messages to show that are not appended yet; they count against the budget.
-            tools: The schemas that are sent along, for counting; `context.tools` are counted anyway, once.
-            strict: Whether tool calls without a result at the tail are an error; else they are shown as they are.
-            format: One of `memci.formats.FORMATS`; default: the context's.
+            pending: Messages to show that are not appended yet. They count against the budget.
+            tools: The schemas that you send along, to be counted. `context.tools` are counted in any case, once.
+            strict: Whether tool calls at the end that have no result yet are an error; else they are shown.
+            format: One of `memci.formats.FORMATS`; default: the format of the context.
 
         Raises:
-            BudgetExceeded: If what can't be taken out does not fit; it says what that is.
-            OpenToolGroup: If calls at the tail wait for their results, which no provider accepts.
+            BudgetExceeded: If what can't be taken out does not fit; it names the parts.
+            OpenToolGroup: If calls at the end wait for their results, which no provider accepts.
             InvalidMessage: If a pending message is not one.
             WriteConflict: If another writer has changed the context.
         """
@@ -459,13 +463,13 @@ class Context:
         strict: bool = True,
         format: str | None = None,  # noqa: A002
     ) -> dict[str, Any]:
-        """Return the keyword arguments of the call of the provider's own client: the whole next request. O(the window).
+        """Return the whole next request, as keyword arguments for the provider's own client. O(the window).
 
             client.messages.create(model="…", max_tokens=4_096, **context.request("Hi", format="anthropic"))
 
-        They are `messages`, or `input` and `instructions`, or `system` and `messages`, or `contents` and `config`; and
-        `tools`, the context's own among them. For the prompt caches of Anthropic and of gpt-5.6 and later, the ends of
-        the stable parts are marked (system, contents, closed pages): at most three marks with those of your own.
+        The keys are `messages`, or `input` and `instructions`, or `system` and `messages`, or `contents` and `config`;
+        and `tools`, which include the context's own. For the prompt caches of Anthropic and of gpt-5.6 and later, the
+        ends of the stable parts are marked (system, contents, closed pages): at most three marks, yours included.
 
         The arguments and errors are those of `render`.
         """
@@ -492,15 +496,15 @@ class Context:
         at: datetime | str | None = None,
         opens_page: bool = True,
     ) -> Receipt:
-        """Store *messages*, all or none, and take them into the window. O(new text), apart from compactions.
+        """Store *messages*, all or none, and add them to the window. O(new text), apart from compactions.
 
-        Never raises for the budget: what is too large is stored whole, shown clipped, or archived.
+        It never raises for the budget: a message that is too large is stored whole, and shown clipped or archived.
 
         Args:
-            messages: Dicts, an SDK's message objects, or a str for the user's text; or one list of them.
-            op_id: Names this append: the same op_id with the same messages stores nothing again.
-            usage: What the provider reported for the last request; calibrates the count, and is kept (`calls`).
-            at: When it happened. It orders nothing; after a pause in which the provider's prompt cache expired, older
+            messages: Dicts, message objects of an SDK, or a str for the user's text; or one list of them.
+            op_id: Names this append. The same op_id with the same messages stores nothing again.
+            usage: What the provider reported for the last request. It calibrates the count, and is stored (`calls`).
+            at: When it happened. It orders nothing. After a pause in which the provider's prompt cache expired, older
                 pages leave (`Policy.pricing`).
             opens_page: Whether a user's message closes the open page and opens the next; False for observations
                 that are sent in the user's role.
@@ -514,8 +518,8 @@ class Context:
         """
         with self._usable():
             window, writer = self._parts.window, self._parts.writer
-            if op_id is not None and (not isinstance(op_id, str) or not op_id):
-                raise InvalidSetting("op_id", f"expected a str that is not empty, got {brief(op_id)}")
+            if op_id is not None:
+                _check_text("op_id", op_id)
             when = timestamp(at if at is not None or self._clock is None else self._clock())
             call = None if usage is None else self._parts.renderer.call(usage, when)
             ratios = window.state.ratios if call is None else window.calibrated(call)
@@ -554,23 +558,23 @@ class Context:
         usage: object = None,
         at: datetime | str | None = None,
     ) -> builtins.list[Message]:
-        """Store what is new of a framework's list of *messages*, and return that. O(the list).
+        """Store those of a framework's *messages* that are new, and return them. O(the list).
 
-        The list is the whole conversation as its owner has it, in any format; a system prompt in front of it that is
-        the context's own is passed over. Repeating a call stores nothing. More than 10,000 new messages are stored in
-        parts, each of them whole or not at all: after an error, the next call goes on where this one stopped.
+        The list is the whole conversation as the framework has it, in any format. A system prompt at its beginning that
+        is the context's own is skipped. Repeating a call stores nothing. More than 10,000 new messages are stored in
+        parts, each of them whole or not at all: after an error, the next call continues where this one stopped.
 
         Args:
             messages: All messages so far, oldest first.
-            format: The format of what several formats write alike, one of `memci.formats.FORMATS`; default: the
-                context's. A list keeps the format that it was stored in.
-            whole: Whether the list begins with the conversation's first message. If not, it may hold its end only: it
-                goes on where its beginning is the end of what is stored, else behind all that is stored.
+            format: The format of items that several formats write alike, one of `memci.formats.FORMATS`; default: the
+                format of the context. A list keeps the format in which it was stored.
+            whole: Whether the list begins with the first message of the conversation. If not, it may be only the end:
+                its beginning is matched with the end of what is stored, or else it follows all that is stored.
             usage: As in `append_turn`.
             at: As in `append_turn`.
 
         Raises:
-            Diverged: If the list is not what is stored, or shorter: it says where, and where to `fork`.
+            Diverged: If the list differs from what is stored, or is shorter: it says where, and where to `fork`.
             InvalidMessage: If a message is not what a provider accepts; nothing was stored.
         """
         if not isinstance(messages, Iterable) or isinstance(messages, str):
@@ -588,13 +592,12 @@ class Context:
             return [*new]
 
     def known(self, op_id: str) -> bool:
-        """Return whether an append of this *op_id* was stored here, also if it was taken back since. O(1)."""
-        if not isinstance(op_id, str) or not op_id:
-            raise InvalidSetting("op_id", f"expected a str that is not empty, got {brief(op_id)}")
+        """Return whether an append of this *op_id* was stored here, even if it was taken back since. O(1)."""
+        _check_text("op_id", op_id)
         with self._usable():
             return self._storage.op(self.id, op_id) is not None
 
-    # -- what the model may call
+    # -- tools of the model
 
     @property
     def tools(self) -> builtins.list[Any]:
@@ -605,18 +608,15 @@ class Context:
     def functions(self) -> dict[str, Callable[..., str]]:
         """The same tools as Python functions, for a text protocol such as `memci.tools.attp`."""
 
-        def text(arguments: object) -> str:
+        def text(name: str, arguments: object) -> str:
             with self._usable():
-                return self._parts.dispatch.text(arguments)
+                return self._parts.dispatch.text(name, arguments)
 
-        def found(arguments: object) -> str:
-            with self._usable():
-                return self._parts.dispatch.found(arguments)
-
-        return recall_functions(text) | (search_tool.functions(found) if self._request.searchable else {})
+        recall = recall_functions(partial(text, RECALL))
+        return recall | (search_tool.functions(partial(text, SEARCH)) if self._request.searchable else {})
 
     def tools_for(self, format: str) -> builtins.list[Any]:  # noqa: A002
-        """Return `tools` in the form that *format* wants."""
+        """Return `tools` in *format*."""
         return formats.tools(format, self.tools)
 
     def handles(self, call: object) -> bool:
@@ -625,10 +625,10 @@ class Context:
         return len(calls) == 1 and call_name(calls[0]) in self._parts.window.tools
 
     def answer(self, call: object) -> Message:
-        """Return the message or item that answers one *call*, in its format; a model's mistake is answered, too.
+        """Return the message or item that answers one *call*, in the format of the call.
 
-        A page that is stored but can't be read is answered as that, never as one that does not exist. Only
-        `HandlePoisoned` is raised: the store has to be opened again.
+        A model's mistake is answered, too. A page that is stored but can't be read is answered as that, never as one
+        that does not exist. Only `HandlePoisoned` is raised: the store has to be opened again.
         """
         form, calls = formats.calls(call, self.format)
         with self._usable():
@@ -636,9 +636,9 @@ class Context:
             return formats.write_answers(form, asked, self._parts.dispatch.answers(asked))[0]
 
     def answers(self, reply: object) -> builtins.list[Message]:
-        """Return what answers the calls in *reply* that are for the context, in its format; [] if there are none.
+        """Return the answers to those calls in *reply* that are for the context, in its format; [] if there are none.
 
-        *reply* is the answer of the client's call, its message, or its list of items.
+        *reply* is the result of the client's call, its message, or its list of items.
         """
         form, calls = formats.calls(reply, self.format)
         with self._usable():
@@ -648,7 +648,7 @@ class Context:
     def recall_page(self, index: int, entry: int | None = None) -> builtins.list[Message]:
         """Return the messages of page *index*, whole and exact, or its one *entry*. O(messages of the page).
 
-        Counts as a use of the page, once per turn, if it is not in the window.
+        It counts as a use of the page, once per turn, unless the page is in the window.
 
         Raises:
             PageNotFound: If no page has this index, or it has no such entry; `Undone` if it was taken back, `Erased` if
@@ -658,7 +658,7 @@ class Context:
             page = page_text(self._parts.window, self._parts.reader, index, entry)
             chosen = [message for found, message in page.entries if entry is None or found.ordinal == entry]
             if not page.in_window:
-                self._parts.writer.recalled(page.index)
+                self._parts.writer.count_recall(page.index)
             return chosen
 
     def search_memory(
@@ -671,27 +671,26 @@ class Context:
         until: datetime | str | float | None = None,
         seen: bool = True,
     ) -> Recollection:
-        """Return what is known of *query*: all that was ever said and is not in the window, and what came of it.
+        """Search the messages outside the window, and the facts and summaries derived from them.
 
-        A page of this context says its index, which `recall_page` takes; one of another context of the same owner says
-        whose it is. What was found counts as used, and stays warm.
+        A page of this context has an index for `recall_page`; one of another context of the same owner names that
+        context. Results count as accessed, which raises their heat.
 
         Args:
-            query: In the words of the one who asks.
+            query: In the words of the person who asks.
             k: How many messages at most; a request ("How do I …?") gets up to eight lasting instructions beside them.
-            budget: Tokens that the texts may cost in all; default: no bound.
-            since: Only pages from then on: a datetime, ISO 8601, or seconds since 1970; a page that was appended
-                without `at` is not among them.
-            until: Only pages until then; a date is its end.
-            seen: Whether the window counts as seen: pages that stand whole in it are left out then.
+            budget: Tokens that all texts together may cost; default: no bound.
+            since: Only pages from then on: a datetime, ISO 8601, or seconds since 1970. Pages that were appended
+                without a time are left out.
+            until: Only pages until then; a date stands for its end.
+            seen: Whether the model sees the window: pages that are shown whole are left out then.
 
-        If the memory can't be read, it is a StorageError, never an empty answer.
+        If the memory can't be read, a StorageError is raised; the result is never empty for that reason.
         """
-        if not isinstance(query, str) or not query.strip():
-            raise InvalidSetting("query", f"expected what to look for (a str that is not empty), got {brief(query)}")
-        for name, value in (("k", k), ("budget", budget)):
-            if not (name == "budget" and value is None) and (type(value) is not int or value < 1):
-                raise InvalidSetting(name, f"expected a number from 1 (an int), got {brief(value)}")
+        _check_text("query", query.strip() if isinstance(query, str) else query)
+        _check_int("k", k)
+        if budget is not None:
+            _check_int("budget", budget)
         first, last = search_tool.timestamp(since, "since"), search_tool.timestamp(until, "until", ends=True)
         with self._usable():
             return self._client.search(search_tool.SearchQuery(query, first, last), k=k, budget=budget, seen=seen)
@@ -699,37 +698,37 @@ class Context:
     # -- pages
 
     def pin(self, index: int) -> None:
-        """Keep page *index* verbatim in the window; an archived page comes back at the next compaction.
+        """Keep page *index* in the window, word for word; an archived page comes back at the next compaction.
 
         Raises:
             PageNotFound: If no page has this index.
-            BudgetExceeded: If system, pins and a quarter for the open page would not fit any more.
+            BudgetExceeded: If system, pinned pages and a quarter for the open page would not fit any more.
         """
         with self._usable():
             self._parts.writer.pin(index)
 
     def unpin(self, index: int) -> None:
-        """Let page *index* be archived again, when its time comes."""
+        """Remove the pin of page *index*: compactions archive it as any other page."""
         with self._usable():
             self._parts.writer.unpin(index)
 
     def archive(self, *, keep: int | None = None) -> tuple[int, ...]:
-        """Start a compaction now, and return the indexes of the pages that it archived.
+        """Compact now, and return the indexes of the pages that were archived.
 
-        A good moment is when the provider's cache has gone cold anyway. It leaves the share of the active pages that
-        a compaction leaves, or the newest *keep* closed pages; the open page and pinned ones always stay.
+        A good moment is when the provider's cache has expired anyway. Without *keep*, as much stays as after any
+        compaction; with it, the newest *keep* closed pages. The open page and pinned pages always stay.
 
         BudgetExceeded if the window can't fit, whatever is archived; nothing has changed then.
         """
-        if keep is not None and (type(keep) is not int or keep < 0):
-            raise InvalidSetting("keep", f"expected how many closed pages to keep (an int from 0), got {brief(keep)}")
+        if keep is not None:
+            _check_int("keep", keep, 0)
         with self._usable():
             return self._parts.compactor.archive(keep).archive
 
     def undo(self) -> builtins.list[Message]:
         """Take back the newest interaction and return its messages, in order; PageNotFound if there is none.
 
-        They are neither shown nor recalled any more, but stay in the store; page numbers are not used again.
+        They are not shown or recalled any more, but stay in the store. Page numbers are not used again.
         """
         with self._usable():
             return self._parts.writer.undo()
@@ -738,20 +737,20 @@ class Context:
         """Take back the newest message and return it. O(messages in the window).
 
         A call whose result was taken back waits for it again. If the message opened its page, the page before is open
-        again. It is neither shown nor recalled any more, but stays in the store; its place is not used again.
+        again. The message is not shown or recalled any more, but stays in the store. Its place is not used again.
 
         Raises:
             PageNotFound: If there is nothing to take back.
-            InvalidSetting: If it is archived already: `undo` takes back its whole interaction.
+            InvalidSetting: If the message is archived: `undo` takes back its whole interaction.
         """
         with self._usable():
             message = self._parts.writer.pop()
-            with suppress(StorageError):  # it is taken back: if the rest can't be read, the next call says so
+            with suppress(StorageError):  # it is taken back; if the rest can't be read, the next call raises
                 self._read(self._parts.renderer.meter)
             return message
 
     def pages(self) -> Iterator[PageInfo]:
-        """Yield every page that was ever opened, by index: where it is, how it was used. O(pages)."""
+        """Yield every page that was ever opened, by index: where it is, and how it was used. O(pages)."""
         with self._usable():
             record, pins = self._parts.window.record, self._parts.window.state.pins
             contents = self._parts.window.contents
@@ -765,17 +764,17 @@ class Context:
         return self._parts.reader.messages(record)
 
     def turns(self, last: int) -> builtins.list[builtins.list[Message]]:
-        """Return the messages of the *last* pages that stand in full in the window, oldest first. O(messages in it)."""
+        """Return the messages of the *last* pages in the window, oldest page first. O(messages in the window)."""
         if type(last) is not int:
             raise InvalidSetting("last", f"expected a number of pages (an int), got {brief(last)}")
         with self._usable():
             pages = [*self._parts.window.active][-last:] if last > 0 else []
             return [[node.message for node in page] for page in pages]
 
-    # -- looking after it
+    # -- maintenance
 
     def report(self) -> Report:
-        """Return where the tokens and the pages are, what a prompt cache keeps, and what the calls of the model cost.
+        """Return the place of tokens and pages, what the prompt cache keeps, and what the model's calls cost.
 
         O(messages in the window, and calls since the last report).
         """
@@ -785,25 +784,24 @@ class Context:
             return report(self._parts.window, meter, self._client.work, self._client.set_aside)
 
     def calls(self, *, after: int = 0, limit: int = 100) -> builtins.list[CallRow]:
-        """Return what the calls of the model cost, oldest first: those that an append gave its `usage` of. O(*limit*).
+        """Return what the model's calls cost, oldest first: those whose `usage` was appended. O(*limit*).
 
-        Each says what was predicted and what was reported, when, of which model, and the tools that were sent. A fork
-        has its own calls only. *after*: only those with a higher `revision`, that of the last one of the page before.
+        Each says what was predicted and what was reported, when, by which model, and which tools were sent. A fork
+        has only its own calls. *after*: only calls with a higher `revision` than this, the last of the previous page.
         """
-        for name, value, least in (("after", after, 0), ("limit", limit, 1)):
-            if type(value) is not int or value < least:
-                raise InvalidSetting(name, f"expected a number from {least} (an int), got {brief(value)}")
+        _check_int("after", after, 0)
+        _check_int("limit", limit)
         with self._usable():
             return builtins.list(islice(self._storage.calls(self.id, after=after), limit))
 
     def refresh(self) -> None:
-        """Read the context again, as its store has it now: after `WriteConflict`, or to see what others appended.
+        """Reload the context from its store: after `WriteConflict`, or to see what others appended.
 
-        O(messages in the window). What was appended here is in the store and stays. If the lock was lost, because the
-        process stood still for long, it is taken again, with the `wait` of `open`.
+        O(messages in the window). All that was appended here is stored, and stays. If the lock was lost because the
+        process was suspended for long, it is taken again, with the `wait` of `open`.
 
         Raises:
-            HandlePoisoned: If it was erased meanwhile: nothing is made in its place.
+            HandlePoisoned: If the context was erased meanwhile: it is not created again.
             StorageBusy: If the lock was lost, and another handle has it.
         """
         with self._usable():
@@ -812,14 +810,14 @@ class Context:
             self._read(self._parts.renderer.meter)
 
     def fork(self, id: str, *, at: int | None = None, owner: str | None = None) -> Self:  # noqa: A002
-        """Make the context *id*, which shares the past of this one, and return it; each goes its own way then.
+        """Create the context *id*, which shares the past of this one, and return it. From then on they differ.
 
-        No message is copied, only a small row per page: O(pages). It lives in the same store, and has the settings,
+        No message is copied, only a small row per page: O(pages). It lives in the same store, with the settings,
         counter and rules of this one. What is erased in one is erased in both. For another owner all messages are
         copied, and what is erased in one stays in the other: O(messages), all of them in memory.
 
-        *at*: the last turn that is shared; default: all that was appended. InvalidSetting if there is no such turn, or
-        the owner has a context of this name.
+        *at*: the last turn that is shared; default: all turns. InvalidSetting if there is no such turn, or the owner
+        has a context of this name.
         """
         with self._usable():
             then = self._request._replace(read_only=True, given={}, system=None, recount=True)
@@ -841,10 +839,10 @@ class Context:
         """Erase page *page*, or its one *entry*, for good: the bytes go from this context and from all its forks.
 
         What the model reads of it goes too: lines of the Contents Page, answers that quoted it, earlier compactions
-        (the past before can't be opened by `at=` any more). The page's number is not used again. O(entries +
+        (the past before can't be opened with `at=` any more). The page's number is not used again. O(entries +
         contexts in the store).
 
-        PageNotFound if no page has this index, or it has no such entry; `Erased` if it is gone already.
+        PageNotFound if no page has this index, or it has no such entry; `Erased` if it was erased before.
         """
         with self._usable():
             self._parts.writer.check_writable()
@@ -854,7 +852,7 @@ class Context:
                 receipt = erased(
                     self._storage, self._parts.window, self._parts.reader, page, entry, counter=self._request.counter
                 )
-            except StorageError:  # it may be erased although not all was done
+            except StorageError:  # it may be erased, although not everything was done
                 self._unread = True
                 raise
             self._unread = True
@@ -864,10 +862,10 @@ class Context:
             return receipt
 
     def export(self, *, key: bytes | None = None) -> Iterator[str]:
-        """Yield the whole context as lines of JSON, without their newlines; `import_` reads them. O(entries).
+        """Yield the whole context as lines of JSON, without newlines; `import_` reads them. O(entries).
 
-        Every byte of every message comes back, and all that is known of pages, compactions and ops (docs/storage.md
-        says which line holds what). With a secret *key* (from 16 bytes) the last line is signed (HMAC-SHA256).
+        They hold every byte of every message, and all facts about pages, compactions and ops (docs/storage.md
+        describes the lines). With a secret *key* (from 16 bytes) the last line is signed (HMAC-SHA256).
         """
         from ..history.export import exported
 
@@ -878,19 +876,19 @@ class Context:
             return lines
 
     def verify(self) -> builtins.list[str]:
-        """Read everything that is stored, and return what is wrong with it; [] is well.
+        """Read everything that is stored, and return what is wrong with it; [] if all is well.
 
         O(messages). A SQLite file is checked as a whole, with all contexts in it: O(bytes). KeyMissing if a key was not
-        given: nothing is known of what is encrypted with it.
+        given: encrypted rows can't be checked without it.
         """
         with self._usable():
             damage = self._storage.damage() if isinstance(self._storage, CheckedStorage) else []
             return [*damage, *problems(self._storage, self.id)]
 
     def flush(self) -> None:
-        """Send all closed pages to the memory, and those that were set aside, and let it do what is due. O(the pages).
+        """Send all closed pages to the memory, also those that were set aside, and let it do what is due. O(the pages).
 
-        Messages are stored when `append_turn` returns, in any case. A worker does the same while the context is idle;
+        Messages are stored when `append_turn` returns, in any case. A worker does the same while the context is idle:
         call this in tests and in scheduled jobs. With a model, it waits for all of the model's jobs that are due, each
         once; other threads may use the context meanwhile. What the memory can't store is sent again later.
         """
@@ -899,11 +897,11 @@ class Context:
         self._client.maintain()
 
     def end_session(self) -> None:
-        """Note that the conversation is over: the memory takes in all of it, and summarizes it. O(its pages).
+        """End the conversation: the memory takes in all of it, and summarizes it. O(its pages).
 
-        Without this call, a conversation is over after a silence (`memci.memory.tiers.rules.Rules.silence_seconds`);
-        closing ends none, since a server opens a context per request. The context can be used further: the next
-        message begins another conversation.
+        Without this call, a conversation is over after a silence (`memci.memory.tiers.rules.Rules.silence_seconds`).
+        Closing a context ends no conversation, since a server opens a context per request. The context can still be
+        used: the next message begins another conversation.
         """
         with self._usable():
             self._client.end_session()
@@ -911,7 +909,7 @@ class Context:
     def close(self) -> None:
         """Close the context, release its lock, and close its store if it opened it. Closing twice is fine.
 
-        Its pages are handed over to the memory before, as far as they wait: another context of this owner finds them.
+        Pages that wait are sent to the memory before: another context of this owner finds them.
         """
         with self._lock:
             if not self._closed:
@@ -947,7 +945,7 @@ class Context:
         """Return the lock that every call holds; HandlePoisoned if the context was closed."""
         if self._closed:
             raise HandlePoisoned(f"the context {self.id!r:.60} is closed: open it again")
-        if self._unread:  # an erasure could not be read back: nothing older is shown
+        if self._unread:  # an erasure could not be read back: nothing older must be shown
             with self._lock:
                 self._read()
         if not recent_calls or recent_calls[-1] is not self._lock:
@@ -955,8 +953,8 @@ class Context:
         return self._lock
 
     def _default_memory(self) -> MemoryBackend:
-        """Return the memory of a context that was opened without one."""
-        from ..memory.tiered_memory import TieredMemory  # numpy: only when the memory is first used
+        """Create the memory of a context that was opened without one."""
+        from ..memory.tiered_memory import TieredMemory  # imports numpy, which takes long
 
         window, storage = self._parts.window, self._storage
         return TieredMemory(
@@ -979,7 +977,7 @@ class Context:
     def _view(
         self, pending: Sequence[MessageLike], tools: Iterable[Any], *, strict: bool
     ) -> tuple[builtins.list[Message], builtins.list[Message]]:
-        """Return the messages of the next request as memci understands them, and those at its end that are pending."""
+        """Return the messages of the next request in memci's own form, and those at its end that are pending."""
         if type(tools) is not tuple:
             if not isinstance(tools, Iterable):
                 raise InvalidSetting("tools", f"expected a list of schemas, got {brief(tools)}")
@@ -1028,9 +1026,9 @@ def _request(
     memory: MemoryBackend | None,
     **more: Any,
 ) -> OpenRequest:
-    """Return the arguments of `open` as a request; what it asks for is checked where it is loaded."""
+    """Return the arguments of `open` as a request, whose values the loader checks."""
     if policy is not None:
-        from ..settings import Policy  # pydantic takes half of the time of `import memci`
+        from ..settings import Policy  # pydantic would take half of the time of `import memci`
 
         if not isinstance(policy, Policy):
             raise InvalidSetting("policy", f"expected a Policy, got {brief(policy)}")
@@ -1042,14 +1040,14 @@ def _request(
 
 
 def _flat(messages: tuple[MessageLike | Sequence[MessageLike], ...]) -> Sequence[MessageLike]:
-    """Return *messages*; of one list, its elements."""
+    """Return *messages*, or the elements of the one list among them."""
     if len(messages) == 1 and isinstance(messages[0], (list, tuple)):
         return messages[0]
-    return messages  # type: ignore[return-value]  # a list among others is refused with its position
+    return messages  # type: ignore[return-value]  # a list among other messages is refused later, with its position
 
 
 def _opened(store: Store, *, read_only: bool) -> AbstractContextManager[Storage]:
-    """Give the storage that *store* stands for, and close it at the end if it was a path."""
+    """Open *store* if it is a path, and close it at the end."""
     storage = _storage(store, read_only=read_only)
     return nullcontext(storage) if storage is store else closing(storage)
 
@@ -1060,3 +1058,13 @@ def _storage(store: Any, *, read_only: bool) -> Storage:
     if isinstance(store, type) or not isinstance(store, Storage):
         raise InvalidSetting("store", f"expected a path or a Storage, got {type(store).__name__}")
     return store
+
+
+def _check_int(name: str, value: object, least: int = 1) -> None:
+    if type(value) is not int or value < least:
+        raise InvalidSetting(name, f"expected an int from {least}, got {brief(value)}")
+
+
+def _check_text(name: str, value: object) -> None:
+    if not isinstance(value, str) or not value:
+        raise InvalidSetting(name, f"expected a str that is not empty, got {brief(value)}")

@@ -22,7 +22,7 @@ from ..memory.repository.page_source import page_keys, record_of, shared_before
 from ..messages import tool_calls
 from ..rows import PageRow, PageState
 from ..storage import Storage
-from ..window.outbox import delivered, indexes
+from ..window.outbox import indexes, remove_page
 from ..window.window import Window
 
 _LOG = logging.getLogger(__name__)
@@ -136,7 +136,7 @@ class MemoryFeed:
             before = revision
             self._send_state(index)
         state = self.window.state
-        self.window.state = replace(state, outbox=delivered(state.outbox, index))  # stored with the next change
+        self.window.state = replace(state, outbox=remove_page(state.outbox, index))  # stored with the next change
 
     def _send_state(self, index: int) -> None:
         record = self.window.record

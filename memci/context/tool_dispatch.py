@@ -1,9 +1,9 @@
-r"""Answering: the calls that a model makes of the context's tools.
+r"""Answers to the calls that a model makes of the context's tools.
 
     {"id": "c7", "function": {"name": "recall_page", "arguments": "{\"index\": 42, …}"}}
         ──▶  {"role": "tool", "tool_call_id": "c7", "content": "<memci:recall …> … </memci:recall …>"}
 
-A recall is counted as a use of the page, which keeps its line alive. This module knows nothing of providers.
+A recall counts as a use of the page, which keeps its line in the Contents Page.
 """
 
 from collections.abc import Callable, Sequence
@@ -14,72 +14,59 @@ from ..history.writer import Writer
 from ..memory.backend import Recollection
 from ..messages import Message, call_body, call_name
 from ..text.sanitize import quoted
+from ..tools import search_memory
 from ..tools.recall_page import RECALL_PAGE, Answer, answer
-from ..tools.search_memory import SEARCH_MEMORY
-from ..tools.search_memory import answer as found_answer
 from ..window.window import Window
 
-RECALL, SEARCH = (str(tool["function"]["name"]) for tool in (RECALL_PAGE, SEARCH_MEMORY))
+RECALL, SEARCH = (str(tool["function"]["name"]) for tool in (RECALL_PAGE, search_memory.SEARCH_MEMORY))
 
 
 class ToolDispatch:
-    """Answers calls from the pages of one context."""
+    """Answers calls from the pages of one context. *search* searches its memory."""
 
     def __init__(self, window: Window, reader: Reader, writer: Writer, search: Callable[..., Recollection]) -> None:
-        self._window = window
-        self._reader = reader
-        self._writer = writer
-        self._search = search
-        """searches the memory for a `SearchQuery`, for pages of at most `budget` tokens"""
+        self._window, self._reader, self._writer, self._search = window, reader, writer, search
 
     def answers(self, calls: Sequence[Message]) -> list[Message]:
         """Return a tool message for each of *calls*, which share the room that there is."""
         own = max(1, sum(call_name(call) in self._window.tools for call in calls))
-        answers = []
+        messages = []
         for call in calls:
-            name, arguments = call_name(call), call_body(call).get("arguments")
-            media: tuple[Message, ...] = ()
-            if name == RECALL:
-                text, _, media = self._recalled(arguments, own, shows=True)
-            elif name == SEARCH and SEARCH in self._window.tools:
-                text = self.found(arguments, own)
-            else:
-                text = f"error: there is no tool {quoted(name[:60])} here"
-            call_id = call.get("id")
-            id_ = call_id if isinstance(call_id, str) else ""
-            content = [{"type": "text", "text": text}, *media] if media else text
-            answers.append({"role": "tool", "tool_call_id": id_, "content": content})
-        return answers
+            found = self._answer(call_name(call), call_body(call).get("arguments"), own, shows=True)
+            content = [{"type": "text", "text": found.text}, *found.media] if found.media else found.text
+            id_ = call.get("id")
+            messages.append({"role": "tool", "tool_call_id": id_ if isinstance(id_, str) else "", "content": content})
+        return messages
 
-    def text(self, arguments: object, parts: int = 1) -> str:
-        """Return the text that answers a recall with *arguments* (JSON), one of *parts* that share the room."""
-        return self._recalled(arguments, parts, shows=False).text
+    def text(self, name: str, arguments: object) -> str:
+        """Return the text that answers a call of the tool *name* with *arguments* (JSON, or an object)."""
+        return self._answer(name, arguments, 1, shows=False).text
 
-    def _recalled(self, arguments: object, parts: int, *, shows: bool) -> Answer:
-        """Return what answers a recall; with media if the answer *shows* them."""
+    def _answer(self, name: str, arguments: object, parts: int, *, shows: bool) -> Answer:
+        """Return one of *parts* answers, which share the room; with media if the answer *shows* them."""
         window = self._window
+        room, count, nonce = window.answer_room // parts, window.count, window.state.nonce
+        if name == SEARCH and SEARCH in window.tools:
+            text = search_memory.answer(
+                arguments,
+                lambda query: self._search(query, budget=room),
+                context=window.record.id,
+                room=room,
+                count=count,
+                nonce=nonce,
+            )
+            return Answer(text)
+        if name != RECALL:
+            return Answer(f"error: there is no tool {quoted(name[:60])} here")
         found = answer(
             arguments,
             lambda asked: page_text(window, self._reader, asked.index, asked.entry),
-            room=window.answer_room // parts,
-            count=window.count,
-            nonce=window.state.nonce,
+            room=room,
+            count=count,
+            nonce=nonce,
             media_room=window.media_room // parts,
             weigh=window.weigh if shows else None,
         )
         if found.page is not None and found.page not in window.rows:
-            self._writer.recalled(found.page)
+            self._writer.count_recall(found.page)
         return found
-
-    def found(self, arguments: object, parts: int = 1) -> str:
-        """Return the text that answers a search with *arguments* (JSON), one of *parts* that share the room."""
-        window = self._window
-        room = window.answer_room // parts
-        return found_answer(
-            arguments,
-            lambda wanted: self._search(wanted, budget=room),
-            context=window.record.id,
-            room=room,
-            count=window.count,
-            nonce=window.state.nonce,
-        )

@@ -39,7 +39,7 @@ from ..storage.codec import ERASED, decode
 from ..storage.validation import MAX_HEAD, MAX_PAGE
 from ..text.sanitize import confined
 from ..window import snapshot as snapshots
-from ..window.cache_use import unpacked
+from ..window.cache_use import unpack_marks
 from ..window.drafting import timestamp
 from ..window.state import WindowState
 from .page_runs import gaps, page_problem, page_problems
@@ -265,7 +265,7 @@ def checked_snapshot(row: CompactionRow, record: ContextRecord) -> list[int]:
     if any(block.said and (block.lines or block.ranges or block is not blocks[-1]) for block in blocks):
         raise ValueError("contents: the user's instructions are not the last block, or not by themselves")
     if fields.marks is not None:
-        unpacked(fields.marks)
+        unpack_marks(fields.marks)
     check_settings(fields.settings)
     if fields.was is not None:
         check_settings(fields.was)

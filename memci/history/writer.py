@@ -117,7 +117,7 @@ class Writer:
             self._commit(transition, made.contents, made.marks)
         window.turn_over(made, record, state)
 
-    def recalled(self, index: int) -> None:
+    def count_recall(self, index: int) -> None:
         """Count a recall of page *index*, once per turn. The next compaction lists the page on a line of its own.
 
         If the store can't be written just now, the recall is not counted; the caller gets the page nevertheless.

@@ -1,11 +1,11 @@
-"""What a context needs of its past, as the cache policy counts it: which arguments of tool calls came from where.
+"""How a context uses its past, as the cache policy counts it: from how far back the arguments of tool calls come.
 
     tool       {"reservation": "HAT136", …}          ◀─── a use of what was said before the call
-    ───── gap: the prompt cache expired ─────             far, if it stands only behind the gap
+    ───── gap: the prompt cache expired ─────             far, if it was said only before the gap
     assistant  cancel(reservation="HAT136")
 
-It is counted now and then, at a compaction or a gap at the latest: everything since stands in the window then. Of
-pages that left, the words with digits are kept with the compaction, as numbers. This module knows nothing of prices.
+Uses are counted now and then, at a compaction or a gap at the latest: all messages since are in the window then. Of
+pages that left, the words with digits are kept with the compaction, as numbers.
 """
 
 import json
@@ -21,23 +21,23 @@ from .page_text import WORD, marks, said
 from .window import Window
 
 CALLS = 64
-"""tool calls that are looked at in one count, the newest ones"""
+"""tool calls that one count considers, the newest ones: as many as messages between two counts"""
 WORDS = 512
-"""words that are kept of the pages of one compaction, the newest ones"""
+"""words that are kept of the pages of one compaction, the newest ones: about 2.5 kB"""
 _PACE = 0.05
-"""the weight of a model call in the moving mean"""
+"""the weight of one model call in the moving mean: about the last twenty count"""
 _LEAST = 4
-"""characters of an argument that is looked for"""
+"""characters of an argument that is looked for: shorter ones recur by chance"""
 _DIGITS = 3
-"""digits of a number that is looked for"""
+"""digits of a number that is looked for, for the same reason"""
 Marks = tuple[int, frozenset[int]]
 """numbers that stand for words, and the seq before which those were said"""
 
 
-def counted(window: Window, behind: Callable[[], Iterable[Marks]]) -> CacheUse:
-    """Return what is known of the use of *window* now. O(text in the window since the last gap, at most).
+def count_uses(window: Window, behind: Callable[[], Iterable[Marks]]) -> CacheUse:
+    """Return what is known now of the uses of *window*. O(text in the window since the last gap, at most).
 
-    *behind* gives the marks of pages that left the window.
+    *behind* returns the marks of pages that left the window.
     """
     use = window.state.cache
     nodes = list(window.active.messages)
@@ -51,8 +51,8 @@ def counted(window: Window, behind: Callable[[], Iterable[Marks]]) -> CacheUse:
         if node.message["role"] == "assistant":
             grow, added = grow + _PACE * (added - grow) if grow else float(added), 0
             calls += [(node.seq, call) for call in tool_calls(node.message)]
-    look = _Past(window, nodes, behind) if calls else None
-    found = [far for seq, call in calls[-CALLS:] if look is not None and (far := look.far(seq, call)) is not None]
+    past = _Past(window, nodes, behind) if calls else None
+    found = [far for seq, call in calls[-CALLS:] if past is not None and (far := past.is_far(seq, call)) is not None]
     found += [quotes[0] not in window.rows for node in new[: last + 1] if (quotes := node.quotes) is not None]
     return use._replace(
         grow=round(grow, 2), uses=use.uses + len(found), far=use.far + sum(found), counted=new[last].seq + 1
@@ -60,10 +60,10 @@ def counted(window: Window, behind: Callable[[], Iterable[Marks]]) -> CacheUse:
 
 
 class _Past:
-    """Everything that stands in a window, as text to look in."""
+    """All text in a window, to be searched."""
 
     def __init__(self, window: Window, nodes: list[MessageNode], behind: Callable[[], Iterable[Marks]]) -> None:
-        self._window, self._nodes, self._behind, self._gap = window, nodes, behind, window.state.cache.gap
+        self._nodes, self._behind, self._gap = nodes, behind, window.state.cache.gap
         self._ends: dict[int, int] = {}
         """where each message begins in the text since the gap, by seq"""
         parts, at = [], 0
@@ -77,8 +77,8 @@ class _Past:
         self._far: str | None = None
         self._constant = f"{window.system.prompt or ''}\n{window.schemas}"
 
-    def far(self, seq: int, call: Message) -> bool | None:
-        """Return whether *call* needs something from behind the gap; None if it uses nothing that was said."""
+    def is_far(self, seq: int, call: Message) -> bool | None:
+        """Return whether *call* needs something from before the gap; None if it uses nothing that was said."""
         found, end = None, self._ends.get(seq, 0)
         for leaf in _leaves(call):
             near = self._near.rfind(leaf, 0, end) >= 0
@@ -86,11 +86,11 @@ class _Past:
                 continue
             if near:
                 found = False
-            elif self._stands_behind(leaf):
+            elif self._was_said_before_gap(leaf):
                 return True
         return found
 
-    def _stands_behind(self, leaf: str) -> bool:
+    def _was_said_before_gap(self, leaf: str) -> bool:
         if self._far is None:
             self._far = "\n".join(said(node.message) for node in self._nodes if node.seq < self._gap)
         if leaf in self._far:
@@ -117,14 +117,14 @@ def _leaves(call: Message) -> Iterator[str]:
             yield str(value)
 
 
-def packed(pages: Iterable[Sequence[int]], until: int) -> str | None:
+def pack_marks(pages: Iterable[Sequence[int]], until: int) -> str | None:
     """Return the marks of *pages*, which leave the window, as text; None if there are none. *until*: the seq behind."""
     found = list(dict.fromkeys(mark for page in pages for mark in page))[-WORDS:]
     return f"{until} {b85encode(pack(f'<{len(found)}I', *found)).decode()}" if found else None
 
 
-def unpacked(text: str) -> Marks:
-    """Return what `packed` wrote.
+def unpack_marks(text: str) -> Marks:
+    """Return what `pack_marks` wrote.
 
     Raises:
         ValueError: If it did not write *text*.

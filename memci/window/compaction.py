@@ -22,9 +22,9 @@ from ..rows import PageRow, PageState
 from ..segments.budget import Plan
 from ..text.language.telling import telling_keys
 from ..text.summarize import SAID_COLUMNS, Summary, titles
-from .cache_use import packed
+from .cache_use import pack_marks
 from .draft import Basis, Compaction, Prepared, StoredPage
-from .page_text import Line, PageText, extracted_lines
+from .page_text import Line, PageText, extract_lines
 from .window import Window
 
 LEAST_COLUMNS = 24
@@ -113,7 +113,7 @@ def compaction(
         views=clipped_views(window, plan.clips),
         unloaded=(*sorted(gone), *made.unloaded),
         next_page=next_page,
-        marks=packed([page.text.marks for page in leaving], leaving[-1].text.nodes[-1].seq + 1) if keeps else None,
+        marks=pack_marks([page.text.marks for page in leaving], leaving[-1].text.nodes[-1].seq + 1) if keeps else None,
     )
 
 
@@ -236,7 +236,7 @@ def entries_of(page: StoredPage, summary: Summary | None, line: str, room: int) 
             node: (line, telling_keys(line)) for node, line in zip(page.text.nodes, summary.lines, strict=True)
         }
     else:
-        told = page.text.lines if len(nodes) == len(page.text.nodes) else extracted_lines(nodes)
+        told = page.text.lines if len(nodes) == len(page.text.nodes) else extract_lines(nodes)
     known = telling_keys(line)
     return [
         Entry(page.row.index, node.seq - page.base + 1, node.message["role"], told[node][0])

@@ -101,4 +101,4 @@ class Compaction(NamedTuple):
     unloaded: tuple[int, ...] = ()
     next_page: int = 1
     marks: str | None = None
-    """the words of the pages that leave, as `memci.window.cache_use.packed` writes them"""
+    """the words of the pages that leave, as `memci.window.cache_use.pack_marks` writes them"""

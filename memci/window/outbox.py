@@ -1,10 +1,10 @@
-"""The outbox: pages whose state changed and that are to be sent to the memory again, as runs of indexes.
+"""The outbox: the pages whose state changed, to be sent to the memory again, as runs of indexes.
 
     undone #4, #5, #6, erased #9    ──▶    ((4, 6), (9, 9))
 
-It is stored with the context, in the transaction that changed the pages, so that no state change is lost between the
-two. It is bounded: where there are too many runs, the two nearest to each other become one. That is safe: the memory
-gets a page as it is now, and getting it twice changes nothing. This module knows nothing of memories.
+It is stored with the context, in the transaction that changed the pages, so no change is lost between the two. It is
+bounded: above `MOST_RUNS` the two nearest runs become one. That is safe, since the memory gets a page in its present
+state, and getting it twice changes nothing.
 """
 
 from collections.abc import Iterable
@@ -13,9 +13,10 @@ Runs = tuple[tuple[int, int], ...]
 """runs of page indexes, both ends inclusive, by index, with gaps between them"""
 
 MOST_RUNS = 64
+"""about 1 kB of the context's record, which every change writes"""
 
 
-def posted(runs: Runs, indexes: Iterable[int]) -> Runs:
+def add_pages(runs: Runs, indexes: Iterable[int]) -> Runs:
     """Return *runs* with *indexes* in them. O(both)."""
     joined: list[tuple[int, int]] = []
     for first, last in sorted([*runs, *((index, index) for index in indexes)]):
@@ -29,14 +30,14 @@ def posted(runs: Runs, indexes: Iterable[int]) -> Runs:
     return tuple(joined)
 
 
-def delivered(runs: Runs, index: int) -> Runs:
+def remove_page(runs: Runs, index: int) -> Runs:
     """Return *runs* without *index*. O(runs)."""
     left = []
     for first, last in runs:
-        if not first <= index <= last:
+        if first <= index <= last:
+            left += [(a, b) for a, b in ((first, index - 1), (index + 1, last)) if a <= b]
+        else:
             left.append((first, last))
-            continue
-        left += [(a, b) for a, b in ((first, index - 1), (index + 1, last)) if a <= b]
     return tuple(left)
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ..segments.cache_policy import UNSEEN, CacheUse
-from .outbox import Runs, posted
+from .outbox import Runs, add_pages
 
 RATIOS = 8
 """Requests whose reported tokens are compared with the predicted ones."""
@@ -60,7 +60,7 @@ class WindowState:
         """Return the state with *indexes* in the outbox. O(outbox)."""
         if not indexes:
             return self
-        return replace(self, outbox=posted(self.outbox, indexes))
+        return replace(self, outbox=add_pages(self.outbox, indexes))
 
     def without(self, pages: Collection[int]) -> WindowState:
         """Return the state without the marks of *pages*, which are not shown any more. O(pins + relisted pages)."""

@@ -30,7 +30,7 @@ from ..storage import Storage
 from ..text.summarize import Summary
 from ..window import snapshot as snapshots
 from ..window.cache_use import Marks, count_uses, unpack_marks
-from ..window.compaction import compaction, improvable
+from ..window.compaction import improvable, make_compaction
 from ..window.draft import Compaction, Prepared, StoredPage
 from ..window.window import Window
 from ..workers import QUIET_SECONDS, worker
@@ -315,7 +315,7 @@ class Compactor:
         if self._summaries is not None:
             pages = [*plan.archive, *(page.row.index for page in recalled), *improvable(self._window, plan)]
             summaries = self._summaries(pages)
-        return compaction(
+        return make_compaction(
             self._window,
             plan,
             rules=self._rules,

@@ -333,14 +333,7 @@ class Context:
             self._held = hold(self._storage, window.record.id, self._wait)
             window, reader, unwritten = loaded(self._storage, self._request)
         client, read_only = self._client, self._request.read_only
-        writer = Writer(
-            self._storage,
-            window,
-            reader,
-            notify=self._notify,
-            unwritten=unwritten,
-            read_only=read_only,
-        )
+        writer = Writer(self._storage, window, reader, self._notify, unwritten=unwritten, read_only=read_only)
         compactor = Compactor(
             self._storage,
             window,
@@ -357,7 +350,7 @@ class Context:
         client.follow(self._storage, window)
         page = None
         if window.settings.remember and not client.off:
-            page = MemoryPage(window, writer, client.search, read_only=read_only)
+            page = MemoryPage(window, writer, client.search)
         self._parts = _Parts(window, reader, writer, compactor, renderer, dispatch, page)
         self._unread = False
 
@@ -522,7 +515,7 @@ class Context:
                 _check_text("op_id", op_id)
             when = timestamp(at if at is not None or self._clock is None else self._clock())
             call = None if usage is None else self._parts.renderer.call(usage, when)
-            ratios = window.state.ratios if call is None else window.calibrated(call)
+            ratios = window.state.ratios if call is None else window.calibrate(call)
             drafted = self._draft(_flat(messages), opens_page=opens_page)
             if (own := at is None and when is not None) != window.state.cache.stamped:
                 window.note(cache=window.state.cache._replace(stamped=own))
@@ -534,7 +527,7 @@ class Context:
                 writer.store_state(state, call=call)
                 return Receipt(window.record.open_page or 0, (), seq, op_id)
             if self._parts.memory_page is not None:
-                state = self._parts.memory_page.kept(state, drafted)
+                state = self._parts.memory_page.keep(state, drafted)
             known = writer.append(drafted, state, call, op_id=op_id, at=when)
             places = known.entries if known else [each.place for each in drafted.messages]
             roles = [each.node.message["role"] for each in drafted.messages]
@@ -992,7 +985,7 @@ class Context:
             view = renderer.view(tools=tools, strict=strict)
         rest = len(view) - len(window.front) - len(window.active.view)
         if page is not None:
-            view = page.placed(view, view[len(view) - rest :] if pending else [], renderer.predicted)
+            view = page.place(view, view[len(view) - rest :] if pending else [], renderer.predicted)
             rest = max(rest, page.behind)
             renderer.predicted += page.tokens
         renderer.meter.rendered(window, view, rest, renderer.predicted)

@@ -1,10 +1,9 @@
-"""The memory of one open context: made when it is first needed, fed with pages, searched, and kept in order.
+"""The memory of one open context: created when first needed, fed with pages, searched, and maintained.
 
     append_turn … append_turn        the worker feeds it a few pages while the context is idle
     search_memory("Oslo")            pages that wait are fed first, then the memory is searched
 
-A memory that fails is no failure of the context: the pages that it did not get wait. This module knows nothing
-of how things are found.
+If the memory fails, the context goes on: the pages that the memory did not get wait.
 """
 
 import logging
@@ -22,16 +21,15 @@ from ..text.summarize import Summary
 from ..tools.search_memory import SearchQuery
 from ..window.window import Window
 from ..workers import QUIET_SECONDS, model_worker, worker
-from .memory_feed import MemoryFeed
+from .memory_feed import ALL, MemoryFeed
 
 BATCH = 8
 """closed pages that wait before the worker is asked to feed them; with a model it is asked at once"""
 ALONE_SECONDS = 0.25
 """how long the context must be idle before less than a batch is fed: usually while it waits for its own model"""
 PATIENCE_SECONDS = 2.0
-"""how long a model's answer waits for a moment in which the context is idle"""
+"""how long the result of a job waits for an idle moment of the context: about as long as a model takes for an answer"""
 _LOG = logging.getLogger(__name__)
-_ALL = 2**62
 
 
 def load_numpy(memory: MemoryBackend | None, *, read_only: bool) -> None:
@@ -45,7 +43,7 @@ def load_numpy(memory: MemoryBackend | None, *, read_only: bool) -> None:
 
 
 class MemoryClient:
-    """Stands between a context and its memory."""
+    """The connection between a context and its memory. *made* creates the default memory, *lock* is the context's."""
 
     def __init__(
         self,
@@ -58,19 +56,16 @@ class MemoryClient:
         models: bool = False,
     ) -> None:
         load_numpy(memory, read_only=read_only)
-        self._models = models
-        self._memory = memory
-        self._made = made
+        self._memory, self._made, self._lock = memory, made, lock
+        self._models, self._as_of = models, as_of
         self._owned = memory is None
-        self._lock = lock
         self.off = isinstance(memory, NullMemory)
         """whether there is no memory"""
         self._feeds = not (self.off or read_only)
-        self._as_of = as_of
         self._closed = False
         self._feed: MemoryFeed | None = None
         self._place: tuple[Storage, Window] | None = None
-        self.due = _ALL
+        self.due = ALL
         """the number of the next page at which the worker is to be asked to feed pages"""
         self._first = 0
         """the next page of the window when no page waited last"""
@@ -80,7 +75,7 @@ class MemoryClient:
         self._job_worker = JobWorker(self)
 
     def follow(self, storage: Storage, window: Window) -> None:
-        """Feed the pages of *window* from now on: the context was read again."""
+        """Feed the pages of *window* from now on: the context was reloaded."""
         self._place, self._feed, self._record = (storage, window), None, window.record
         self._first = window.record.next_page
         self._postpone()
@@ -97,7 +92,7 @@ class MemoryClient:
 
     @property
     def patience(self) -> float:
-        """How long the context must be idle, in seconds: longer for a page that is fed alone, for a model."""
+        """Seconds for which the context must be idle: longer for a page that is fed alone, for a model."""
         if self.has_model and self._place is not None and self._place[1].record.next_page - self._first < BATCH:
             return ALONE_SECONDS
         return QUIET_SECONDS
@@ -110,43 +105,43 @@ class MemoryClient:
             if self._closed or self._place is None:
                 return False
             storage, window = self._place
-            storage.revision(window.record.id)  # a store that was closed is not opened again for this
-            if self._open_feed().send(1):
+            storage.revision(window.record.id)  # raises if the store was closed: it is not opened again for this
+            feed = self._open_feed()
+            if feed.send(1):
                 self._owed += 1
                 return True
-            memory, self._first = self._open_feed().memory, window.record.next_page
+            self._first = window.record.next_page
             if self._owed >= BATCH:
-                self._open_feed().retry()
+                feed.retry()
         if self._owed >= BATCH or not self.has_model:  # with a model each page is fed at once, and maintenance waits
             self._owed = 0
-            memory.maintain()
+            feed.memory.maintain()
         if self.has_model:
             model_worker.submit(self._job_worker)
         return False
 
     def search(self, query: SearchQuery, *, k: int, budget: int | None = None, seen: bool = True) -> Recollection:
-        """Return what the memory knows of *query*, without the pages that stand whole in the window if it is *seen*."""
+        """Search the memory for *query*. If the window is *seen*, pages that are shown whole are left out."""
         if self.off:
             return Recollection(query.text)
         feed = self._open_feed()
         if self._feeds:
-            feed.send(_ALL)
+            feed.send(ALL)
         window = feed.window
         whole = (
             window.rows[page.index] for page in window.active if seen and (page is window.active.open or page.whole)
         )
         shown = set(feed.keys(whole).values())
         found = feed.memory.search(query.text, k=k, budget=budget, since=query.since, until=query.until, exclude=shown)
-        pages = tuple(self._seen(found.pages))
         user, assistant = (
             tuple(fact for fact in facts if (fact.context, fact.index) not in shown)
             for facts in (found.user_facts, found.assistant_facts)
         )
-        waiting = feed.unsent + len(feed.aside)
+        waiting, pages = feed.unsent + len(feed.aside), tuple(self._known_here(found.pages))
         return replace(found, pages=pages, user_facts=user, assistant_facts=assistant, pending=waiting)
 
     def send_state_changes(self) -> bool:
-        """Send the state changes of pages to the memory; return whether that succeeded, otherwise it is done later."""
+        """Send the state changes of pages to the memory. Return whether that succeeded; if not, they are sent later."""
         try:
             if self._feeds:
                 self._open_feed().send_state_changes()
@@ -155,10 +150,10 @@ class MemoryClient:
         return True
 
     def hand_over(self) -> None:
-        """Feed the memory all that waits, and let what is whole in the window enter its tiers."""
+        """Feed the memory all pages that wait, and let those in the window enter its tiers."""
         handed = self._feeds and self._open_feed().hand_over()
         if handed and isinstance(self.memory, HasTiers) and self.memory.overdue():
-            self.memory.maintain()  # the worker had no time to
+            self.memory.maintain()  # the worker had no time for it
 
     def end_session(self) -> None:
         """Hand over all pages, and let the memory summarize the conversation. It raises as `MemoryFeed.send`."""
@@ -170,7 +165,7 @@ class MemoryClient:
         """Feed the memory all pages that wait (see `MemoryFeed.send`). O(pages that wait)."""
         if self._feeds:
             self._open_feed().retry()
-            self._open_feed().send(_ALL)
+            self._open_feed().send(ALL)
 
     @property
     def set_aside(self) -> int:
@@ -194,24 +189,24 @@ class MemoryClient:
 
     @property
     def _jobs(self) -> JobRunner | None:
-        """The memory, if it was made and has a model."""
+        """The memory, if it was created and has a model."""
         memory = self._memory
         return memory if isinstance(memory, JobRunner) and memory.has_model else None
 
     def run_job(self) -> bool:
-        """Let the memory's model do one job; return whether another one is due. Called while no caller waits."""
+        """Let the memory's model do one job; return whether another one is due. No caller waits for it."""
         jobs = None if self._closed else self._jobs
         return jobs is not None and jobs.run_job(self._settle)
 
     def summaries(self, indexes: Sequence[int]) -> Mapping[int, Summary]:
-        """Return the summaries that a model made of pages of the window or the Contents Page, where there are any."""
+        """Return the summaries that a model wrote of pages of the window or the Contents Page, where there are any."""
         jobs = self._jobs
         if not indexes or jobs is None:
             return {}
         try:
             feed = self._open_feed()
             names: dict[str, list[int]] = {}
-            """the pages by the context whose they are in the memory: numbers are the same in a fork"""
+            """the pages by the context under which the memory knows them: a fork keeps their numbers"""
             for context, index in feed.keys(feed.rows(indexes).values()).values():
                 names.setdefault(context, []).append(index)
             found = (jobs.summaries(context, own) for context, own in names.items())
@@ -228,13 +223,13 @@ class MemoryClient:
 
     @property
     def memory(self) -> MemoryBackend:
-        """The memory itself, made now if it was not needed yet."""
+        """The memory itself, created now if it was not needed before."""
         if self._memory is None:
             self._memory = self._made()
         return self._memory
 
     def close(self) -> None:
-        """Hand over the pages, if this context was used, and release the memory; it is closed if it was made here."""
+        """Hand over the pages if this context was used, and release the memory; close it if it was created here."""
         try:
             if self._place is not None and (self._feed is not None or self._place[1].record is not self._record):
                 self.hand_over()
@@ -257,13 +252,13 @@ class MemoryClient:
             self._feed = MemoryFeed(*self._place, self.memory, as_of=self._as_of)
         return self._feed
 
-    def _seen(self, found: Sequence[FoundPage]) -> Iterator[FoundPage]:
-        """Yield pages as this context knows them: one that it shares is its own, without those taken back here.
+    def _known_here(self, found: Sequence[FoundPage]) -> Iterator[FoundPage]:
+        """Yield pages as this context knows them: a shared page as its own, without those that were taken back here.
 
-        As of an earlier turn, only the own pages of that time are known.
+        As of an earlier turn, only the context's own pages of that time are known.
         """
         feed = self._open_feed()
-        own, name = feed.shown({(page.context, page.index) for page in found}), feed.window.record.id
+        own, name = feed.own_rows({(page.context, page.index) for page in found}), feed.window.record.id
         for page in found:
             key = page.context, page.index
             row = own.get(key)
@@ -276,9 +271,10 @@ class MemoryClient:
 class JobWorker:
     """The jobs of a memory's model, as the worker sees them: they wait for the model, not for the context."""
 
+    touched = patience = 0.0
+
     def __init__(self, client: MemoryClient) -> None:
         self._client = weakref.ref(client)
-        self.touched = self.patience = 0.0
 
     def step(self) -> bool:
         """Do one job, and return whether another one is due."""

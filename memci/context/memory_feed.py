@@ -1,13 +1,13 @@
 """The memory feed: which pages a context sends to its memory, and when.
 
     cursor #40 ──▶  #41, #42, … closed pages, by index       observe; admit, if a page has left the window
-    staying   ──▶  pages that were whole in the window      admit, once they left it, or nobody shows it any more
-    outbox    ──▶  what happened to a page since             erase (undone, erased, popped from) · observe again
+    staying   ──▶  pages that were whole in the window      admit, once they have left it, or the context closes
+    outbox    ──▶  pages that changed since                  erase (undone, erased, popped from) · observe again
 
-The memory acknowledges pages, and the outbox is part of the transaction that changed a page, so nothing is
-missed when a process dies between the two; sending twice changes nothing. A page that the memory can't take is set
-aside: it is sent without its messages, no page behind it waits, and `retry` sends it whole. A page that a fork shares
-is sent as its parent's, if both belong to one owner. This module knows nothing of how a memory keeps things.
+The memory acknowledges pages, and the outbox is part of the transaction that changed a page. So nothing is missed if a
+process dies between the two, and sending twice changes nothing. A page that the memory can't take is set aside: it is
+sent without its messages, the pages behind it go on, and `retry` sends it whole. A page that a fork shares is sent as
+its parent's, if both belong to one owner.
 """
 
 import logging
@@ -26,10 +26,12 @@ from ..window.outbox import indexes, remove_page
 from ..window.window import Window
 
 _LOG = logging.getLogger(__name__)
+ALL = 2**62
+"""as many pages as there are"""
 
 
 class MemoryFeed:
-    """Sends the pages of one context to its memory."""
+    """The pages of one context on their way to its memory."""
 
     def __init__(self, storage: Storage, window: Window, memory: MemoryBackend, *, as_of: bool = False) -> None:
         self._storage = storage
@@ -47,7 +49,7 @@ class MemoryFeed:
         self._staying = set(memory.observed(window.record.id) if isinstance(memory, HasTiers) else ())
         """pages that the memory has only observed, as they stood whole in the window"""
         self._over = False
-        """whether the window is shown no more: its pages are admitted"""
+        """whether the window is not shown any more, so that its pages are admitted"""
         self._shared = shared_before(storage, window.record)
         if self._shared:
             self._cursor = max(self._cursor, self._last_shared())
@@ -57,7 +59,7 @@ class MemoryFeed:
 
         StorageError if a page can't be read, or the memory can't store it; it is sent again later.
         """
-        if self._ahead:  # nothing that it knows of this context is to be trusted
+        if self._ahead:  # nothing that it knows of this context can be trusted
             self.memory.erase(Scope(self.window.record.id))
             self._ahead = False
         sent = self.send_state_changes(most)
@@ -77,7 +79,7 @@ class MemoryFeed:
         """
         self._over = True
         try:
-            sent = self.send(2**62)
+            sent = self.send(ALL)
             opened = self.window.record.open_page
             if opened is not None:  # after those before it
                 self._send_page(opened)
@@ -85,7 +87,7 @@ class MemoryFeed:
         finally:
             self._over = False
 
-    def send_state_changes(self, most: int = 2**62) -> int:
+    def send_state_changes(self, most: int = ALL) -> int:
         """Send the state changes of up to *most* pages that the memory knows, and return how many were sent.
 
         Pages that it does not know yet are sent in their order, in the state that they have then.
@@ -105,11 +107,11 @@ class MemoryFeed:
             self._send_page(index)
 
     def keys(self, rows: Iterable[PageRow]) -> dict[int, PageKey]:
-        """Return by index the keys of pages in the memory (see `page_keys`)."""
+        """Return the keys of pages in the memory by index (see `page_keys`)."""
         return page_keys(self._storage, self.window.record.id, rows, self._shared)
 
-    def shown(self, found: Collection[PageKey]) -> dict[PageKey, PageRow | None]:
-        """Return the rows of those pages *found* in the memory that are of this context; None: it is gone."""
+    def own_rows(self, found: Collection[PageKey]) -> dict[PageKey, PageRow | None]:
+        """Return the rows of those pages *found* in the memory that are of this context; None if one is gone."""
         record, names = self.window.record, {name for name, _ in self._shared}
         rows = self.rows({index for context, index in found if context == record.id or context in names})
         keys = self.keys(rows.values())
@@ -147,14 +149,14 @@ class MemoryFeed:
         context, _ = self.keys([row])[index]
         if context != record.id and row.state is not PageState.ERASED:
             return  # the other context sends it
-        kept = row.state is PageState.UNDONE and self._forked(row)  # a fork has it still; here it is not shown
+        kept = row.state is PageState.UNDONE and self._is_forked(row)  # a fork still has it; here it is not shown
         if row.state in (PageState.UNDONE, PageState.ERASED) and not kept:
             self._erase(context, index)
             return
         try:
             sent = record_of(self._storage, record.id, row, record.head)
             if row.end is None and not (self._over and _is_answered(sent)):
-                if index in indexes(self.window.state.outbox):  # what the memory has of it was taken back or erased
+                if index in indexes(self.window.state.outbox):  # a part that the memory has was taken back or erased
                     self._erase(context, index)
                 return
             self._observe(replace(sent, open=row.end is None), row.state)
@@ -163,7 +165,7 @@ class MemoryFeed:
             if not isinstance(error, CorruptRecord):
                 raise
             self._set_aside(row, error)  # readers get the error, and `verify` reports it
-        except Exception as error:  # noqa: BLE001 -- whatever a memory can't do with one page: those behind it go on
+        except Exception as error:  # noqa: BLE001 -- whatever a memory can't do with one page, those behind it go on
             self._set_aside(row, error)
 
     def _observe(self, page: PageRecord, state: PageState) -> None:
@@ -175,18 +177,18 @@ class MemoryFeed:
             self._staying.add(page.index)
 
     def _erase(self, context: str, index: int) -> None:
-        with _never_passed_over(f"the memory can't erase page #{index}"):  # what was erased may still be known
+        with _as_storage_error(f"the memory can't erase page #{index}"):  # else erased text might still be found
             self.memory.erase(Scope(context, (index,)))
         self.aside.discard(index)
 
     def _set_aside(self, row: PageRow, error: Exception) -> None:
         """Send a page without its messages, since the memory can't take it whole."""
         _LOG.warning("page #%d can't be fed to the memory (%s): it is set aside", row.index, type(error).__name__)
-        with _never_passed_over("the memory can take no page"):
+        with _as_storage_error("the memory can take no page"):
             self._observe(PageRecord(self.window.record.id, row.index, row.turn, (), aside=True), row.state)
         self.aside.add(row.index)
 
-    def _forked(self, row: PageRow) -> bool:
+    def _is_forked(self, row: PageRow) -> bool:
         """Return whether a fork of this context shares a page. O(forks)."""
         return any(
             other.first == row.first and other.state not in (PageState.UNDONE, PageState.ERASED)
@@ -214,7 +216,7 @@ def _is_answered(page: PageRecord) -> bool:
 
 
 @contextmanager
-def _never_passed_over(what: str) -> Iterator[None]:
+def _as_storage_error(what: str) -> Iterator[None]:
     """Turn any error of a memory into a StorageError that says *what* failed."""
     try:
         yield

@@ -1,10 +1,9 @@
-"""Rendering: the messages of the next request, within the budget whatever was said before.
+"""The renderer: the messages of the next request, within the budget whatever was said before.
 
     front                      active pages        open group      pending
     [ system | contents … ] + [ user, assistant … ] + [ calls ] + [ what is not appended yet ]
 
-Between two compactions each rendering extends the one before, byte for byte: only new messages cost work. A compaction
-starts here only when the pending messages or the tools no longer fit. This module knows nothing of storage.
+Between two compactions each rendering extends the one before, byte for byte: only new messages cost work.
 """
 
 import json
@@ -20,24 +19,24 @@ from ..segments.budget import check
 from ..segments.cache_policy import cost
 from ..tokens import tools_tokens
 from ..window.draft import Draft
-from ..window.drafting import clipped_draft, counted
+from ..window.drafting import clip_draft, costs_of
 from ..window.window import Window
 from .compactor import Compactor
 
 
 @dataclass(slots=True)
 class CacheMeter:
-    """Keeps count of how much of each rendering is, from its beginning, the same as the one before.
+    """Counts how much of each rendering is, from its beginning, equal to the one before.
 
-    A window draws its lists again when something in them changes, and only extends them otherwise. So what stands in
-    the same lists needs no look: only around a compaction are two renderings compared.
+    A window replaces its lists when something in them changes, and only extends them otherwise. So two renderings are
+    compared message by message only around a compaction.
     """
 
     sent: int = 0
     kept: int = 0
     last: float = 0.0
     spent: float = 0.0
-    """what the renderings cost, in input tokens that are not cached"""
+    """what the renderings cost, in uncached input tokens"""
     cost: CallsCost = field(default_factory=CallsCost)
     counted: int = 0
     """the revision of the last call in it"""
@@ -46,22 +45,22 @@ class CacheMeter:
     _lists: tuple[list[Message], list[Message]] = ([], [])
     """what the last rendering began with: the front of the window, and its active pages"""
     _rest: tuple[Message, ...] = ()
-    """the messages behind that: pending ones, or the memory page and what followed it"""
-    _standing: int = 0
+    """the messages behind that: pending ones, or the memory page and what follows it"""
+    _before: int = 0
     """how many messages were before them"""
     _cost: int = 0
 
     def rendered(self, window: Window, view: list[Message], rest: int, tokens: int) -> None:
-        """Note the rendering *view* of *window*, which has *tokens*; *rest* messages at its end are not just appended.
+        """Count the rendering *view* of *window*, which costs *tokens*; its last *rest* messages may change.
 
         O(*rest*); after a compaction O(messages in the window).
         """
         front, active = self._lists
         if front is window.front and active is window.active.view:
-            same = _alike(self._rest, view[self._standing :]) if self._rest else 0
+            same = _count_equal(self._rest, view[self._before :]) if self._rest else 0
             kept = self._cost - sum(map(window.weigh, self._rest[same:]))
         else:
-            same = _alike((*front, *active[: self._standing - len(front)], *self._rest), view)
+            same = _count_equal((*front, *active[: self._before - len(front)], *self._rest), view)
             system = len(window.system.view)
             kept = window.fixed + sum(map(window.weigh, view[system:same])) if same >= max(system, 1) else 0
         self.sent += tokens
@@ -69,31 +68,29 @@ class CacheMeter:
         self.last = kept / tokens
         gap = window.state.cache.gap
         self.spent += cost(window.settings.pricing, kept if gap == self._gap else 0, tokens)
-        self._gap = gap
+        self._gap, self._cost = gap, tokens
         self._lists = window.front, window.active.view
-        self._standing = len(view) - rest
-        self._rest = tuple(view[self._standing :])
-        self._cost = tokens
+        self._before = len(view) - rest
+        self._rest = tuple(view[self._before :])
 
     def add(self, calls: Iterable[CallRow]) -> None:
-        """Add up what *calls* cost, which follow those before. O(calls)."""
+        """Add the cost of *calls*, which follow those before. O(calls)."""
         for each in calls:
             cost = (1, each.input, each.cached_read, each.cached_written, each.output)
             self.cost, self.counted = CallsCost(*map(add, self.cost, cost)), each.revision
 
 
 class Renderer:
-    """Renders one window, and keeps count of what that costs."""
+    """Renders one window, and counts what that costs."""
 
     def __init__(
         self, window: Window, compactor: Compactor, meter: CacheMeter, own_tools: Sequence[Message] = ()
     ) -> None:
-        self._window = window
-        self._compactor = compactor
+        self._window, self._compactor, self._own_tools = window, compactor, own_tools
         self._tools: dict[str, int] = {}
-        self._own_tools = own_tools
+        """the tokens of lists of tools that were given, by their text"""
         self._sent: tuple[str, Sequence[Message]] = ("", ())
-        """the tools of the last rendering, as text and as they were given"""
+        """the tools of the last rendering: their text, and as they were given"""
         self._lists: dict[str, str | None] = {}
         """the lists of tools that were sent, with the context's own, as JSON"""
         self.meter = meter
@@ -103,20 +100,19 @@ class Renderer:
         """tokens of the messages that were pending last, by their bytes"""
 
     def view(self, *, tools: Sequence[Message], strict: bool) -> list[Message]:
-        """Return what was appended. It raises what `Context.render` says; nothing has changed then."""
-        window, active, missing = self._window, self._window.active, self._window.active.missing
+        """Return what was appended. It raises as `Context.render`; nothing has changed then."""
+        window, missing = self._window, self._window.active.missing
         if strict and missing:
             raise OpenToolGroup(missing)
         self._weigh(tools)
         self._compactor.fit()
         self.predicted = window.tokens
-        view = window.front + active.view
-        return view + active.tail() if missing else view
+        view = window.front + window.active.view
+        return view + window.active.tail() if missing else view
 
     def pending(self, drafted: Callable[[], Draft], *, tools: Sequence[Message], strict: bool) -> list[Message]:
-        """Return what was appended, and the messages that *drafted* gives, which are not appended yet."""
-        window = self._window
-        draft = drafted()
+        """Return what was appended, and the messages that *drafted* returns, which are not appended yet."""
+        window, draft = self._window, drafted()
         shown, missing, units = window.aside(draft)
         if strict and missing:
             raise OpenToolGroup(missing)
@@ -127,11 +123,11 @@ class Renderer:
         if self._compactor.reason(added=added):
             settles = any(each.node.message["role"] != "tool" for each in draft.messages)
             plan = self._compactor.make_room(units, settles=settles, again=lambda: window.aside(drafted())[2])
-            draft = clipped_draft(window, drafted(), dict(plan.clips))  # a split may have taken the next page's number
+            draft = clip_draft(window, drafted(), dict(plan.clips))  # a split may have taken the next page's number
             shown, _, units = window.aside(draft)
             check(window.occupancy(units), window.limits)
             added = sum(unit.tokens for unit in units)
-        self.costs = counted(draft)
+        self.costs = costs_of(draft)
         self.predicted = window.tokens + added
         return window.front + window.active.view + shown
 
@@ -151,7 +147,7 @@ class Renderer:
         return CallRow(0, head, 0, at, model, self.predicted, *reported(usage)[1:], tools)
 
     def _weigh(self, tools: Sequence[Message]) -> None:
-        """Count *tools* from now on; each set is weighed once."""
+        """Count *tools* from now on. Each list is weighed once."""
         tokens, key = 0, ""
         if tools:
             for position, tool in enumerate(tools):
@@ -177,7 +173,7 @@ def _json(tools: Sequence[Message]) -> str:
     return json.dumps([dict(tool) for tool in tools], default=str, separators=(",", ":"))
 
 
-def _alike(before: Sequence[Message], now: Sequence[Message]) -> int:
+def _count_equal(before: Sequence[Message], now: Sequence[Message]) -> int:
     """Return how many messages the two have in common at their beginning."""
     pairs = zip(before, now, strict=False)
     return next((at for at, (old, new) in enumerate(pairs) if old != new), min(len(before), len(now)))

@@ -1,8 +1,6 @@
-"""What a context tells of itself: what an append stored, what happened, where its tokens and its pages are.
+"""Results of a context's calls: the receipt of an append, and the report about tokens, pages and costs.
 
-    system 1,339 + tools 180 + contents 901 + active 3,870 + framing 3 = 6,293 of 7,000
-
-This module knows nothing of how any of it comes about.
+system 1,339 + tools 180 + contents 901 + active 3,870 + framing 3 = 6,293 of 7,000
 """
 
 from dataclasses import dataclass
@@ -15,15 +13,12 @@ from ..model_catalog import prices_source, pricing_of
 from ..segments.cache_policy import CacheUse, Levels
 from ..text.notebook import table
 from ..tokens import REQUEST_TOKENS
-from ..window.window import Window
+from ..window.window import RATIO_CEILING, Window
 from .renderer import CacheMeter
-
-RATIO_CEILING = 1.3
-"""The most that reported tokens raise the predicted ones by; beyond it, something was not counted."""
 
 
 class Receipt(NamedTuple):
-    """What an append stored."""
+    """The result of an append."""
 
     page: int
     """the page of the last message; 0 if there was none"""
@@ -33,56 +28,56 @@ class Receipt(NamedTuple):
     """the sequence number of the first message; messages are numbered from 0, without gaps"""
     op_id: str | None = None
     duplicate: bool = False
-    """the op_id was known: nothing was stored again"""
+    """whether the op_id was stored before, so that nothing was stored again"""
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """A context at one moment. All sizes are tokens, of the counter named."""
+    """A context at one moment. All sizes are in tokens, as *counter* counts them."""
 
     tokens: dict[str, int]
     """per part: system, tools, contents, active, open, framing"""
     total: int
-    """of the request as it stands"""
+    """of the whole request now"""
     budget: int
-    """what it may cost: the window without the reply"""
+    """what a request may cost: the window without the reply"""
     window: int
     counter: str
     exact: bool
     """whether the counts are the provider's own, up to framing"""
     ratio: float
-    """reported to predicted tokens, a median of the last requests"""
+    """the factor applied to counted tokens: the median of reported to predicted ones, within bounds"""
     turn: int
     pages: dict[str, int]
-    """how many per place: open, active, archived (a line of their own), folded, unloaded, undone, erased"""
+    """how many are open, active, archived (with a line of their own), folded, unloaded, undone, erased"""
     messages: int
-    """how many were ever appended"""
+    """that were ever appended"""
     compactions: int
     cached_last: float
-    """the share of the last rendering that was a prefix of the one before, of 1"""
+    """the share of the last rendering, from 0 to 1, that was a prefix of the one before"""
     cached: float
     """the same over all renderings since the context was opened"""
     cost: CallsCost
-    """of all calls whose usage was given to an append; `Context.calls` has each"""
+    """of all calls whose usage was given to an append; `Context.calls` returns each"""
     spent: float
-    """what the renderings cost by `Policy.pricing`, as counted here, in input tokens that are not cached"""
+    """the cost of the renderings by `Policy.pricing`, as counted here, in uncached input tokens"""
     money: float | None
-    """the same in money, if `Policy.pricing` names the price of a million input tokens"""
+    """the same in money, if `Policy.pricing` has the price of a million input tokens"""
     levels: Levels
-    """when a compaction is due and how far it goes, by that price, and why"""
+    """when a compaction is due by that price, how far it goes, and why"""
     use: CacheUse
-    """what was seen of the context, on which the levels depend"""
+    """how the context used its past, on which the levels depend"""
     clipped: int
-    """messages in the window that are not shown whole"""
+    """messages in the window that are shown clipped"""
     warnings: tuple[str, ...] = ()
     work: Work | None = None
-    """what the memory's model did and cost, and what waits for it; None without one"""
+    """what the memory's model did and cost, and which jobs wait for it; None without a model"""
     set_aside: int = 0
-    """pages that the memory could not take, as far as it was used since the context was opened; `flush` tries them"""
+    """pages that the memory could not store, as far as it was used since the context was opened; `flush` tries again"""
 
     @property
     def facts(self) -> dict[str, object]:
-        """What a person reads first: sizes in tokens, where the pages are, warnings."""
+        """The most important facts for a person: sizes in tokens, places of the pages, warnings."""
         pages = ", ".join(f"{count:,} {where}" for where, count in self.pages.items() if count)
         parts = ", ".join(f"{part} {tokens:,}" for part, tokens in self.tokens.items() if tokens)
         request = f"{self.total:,} of {self.budget:,} tokens"
@@ -94,7 +89,7 @@ class Report:
 
 
 def report(window: Window, meter: CacheMeter, work: Work | None = None, set_aside: int = 0) -> Report:
-    """Return what *window* and *meter* know, the *work* of the memory's model, and how many pages it *set_aside*.
+    """Return the report of *window*, *meter*, the *work* of the memory's model, and how many pages it *set_aside*.
 
     O(messages in the window).
     """
@@ -119,8 +114,7 @@ def report(window: Window, meter: CacheMeter, work: Work | None = None, set_asid
     model, pricing = window.settings.model, window.settings.pricing
     if model is not None and pricing.input is None and pricing == pricing_of(model):
         warnings.append(f"{prices_source()} has no prices of {model!r:.60}: give them as Policy.pricing")
-    latest = sorted(state.ratios)[len(state.ratios) // 2] if state.ratios else 1.0
-    if latest > RATIO_CEILING:
+    if (latest := window.reported_ratio) > RATIO_CEILING:
         warnings.append(f"the provider reports {latest:.2f} times the tokens counted: were all tools passed to render?")
     if work is not None and work.set_aside:
         warnings.append(f"{work.set_aside} jobs of the memory's model failed five times and were set aside")

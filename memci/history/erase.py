@@ -25,7 +25,7 @@ from ..storage.names import owned
 from ..storage.protocol import Erasure, Transition
 from ..storage.validation import has_memory
 from ..window import snapshot as snapshots
-from ..window.compaction import entries_of, listed
+from ..window.compaction import entries_of, list_pages
 from ..window.draft import StoredPage
 from ..window.window import Window
 from .loader import OpenRequest, loaded
@@ -263,7 +263,7 @@ def _listed_again(window: Window, contents: ContentsPage, changed: Mapping[int, 
 
 def _line_again(window: Window, old: ListedPage, page: StoredPage) -> ListedPage:
     """Return the line of *page* as it is now, with the entries that *old* shows."""
-    (new,) = listed(window, [page], {}, window.settings.contents_tokens)
+    (new,) = list_pages(window, [page], {}, window.settings.contents_tokens)
     shown = {entry.ordinal for entry in old.entries}
     entries = [each for each in entries_of(page, None, new.line, window.limits.budget) if each.ordinal in shown]
     return ListedPage.of(old.index, new.line, entries, window.count, old.joined)

@@ -50,17 +50,14 @@ class Writer:
         storage: Storage,
         window: Window,
         reader: Reader,
-        *,
         notify: Callable[[Event], None],
+        *,
         unwritten: Unwritten | None = None,
         read_only: bool = False,
     ) -> None:
-        self._storage = storage
-        self._window = window
-        self._reader = reader
-        self._unwritten = unwritten
+        self._storage, self._window, self._reader = storage, window, reader
+        self._notify, self._unwritten = notify, unwritten
         self.read_only = read_only
-        self._notify = notify
 
     def append(
         self, draft: Draft, state: WindowState, call: CallRow | None, *, op_id: str | None, at: str | None

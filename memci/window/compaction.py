@@ -3,8 +3,7 @@
     pages #1 … #9 leave the window        their lines become a new block
     the open page gives up its middle     unused pages are unloaded, recalled ones listed again
 
-`compaction` decides and builds; nothing has happened until the context has committed it. This module knows nothing of
-storage, beyond the rows that are stored.
+`make_compaction` builds the value from a plan. Nothing has changed until it is committed and the window takes it in.
 """
 
 from collections import deque
@@ -28,13 +27,14 @@ from .page_text import Line, PageText, extract_lines
 from .window import Window
 
 LEAST_COLUMNS = 24
+"""of the line of a page: about four words"""
 CEILING_PER_COLUMN = 25
-"""tokens of the ceiling for which a line of a page is a column longer"""
+"""tokens of the ceiling for which a line of a page is a column longer: a large Contents Page has room for long lines"""
 LEAST_LINE = 16
-"""Tokens that the line of an entry costs, about."""
+"""tokens that the line of an entry costs, about"""
 
 
-def compaction(
+def make_compaction(
     window: Window,
     plan: Plan,
     *,
@@ -44,15 +44,17 @@ def compaction(
     summaries: Mapping[int, Summary] | None = None,
     prepared: deque[Prepared] | None = None,
 ) -> Compaction:
-    """Return the compaction that *plan* asks for. O(messages that leave the window + lines).
+    """Return the compaction of *window* that *plan* asks for; the window is not changed.
+
+    O(messages that leave the window + lines).
 
     Args:
-        window: As it is; it is not changed.
+        window: The window.
         plan: What to archive, split off and clip, and what the Contents Page may cost.
         rules: Which archived pages leave the Contents Page, asked in order.
         recalled: Pages to list again on a line of their own.
         pinned: Pages to bring back into the window.
-        summaries: What a model made of pages that leave the window, or that left it last; of others it is extracted.
+        summaries: A model's summaries of pages that leave the window, or that left it last; others are extracted.
         prepared: Contents Pages that were made before; one that is made now is added to them.
     """
     summaries = summaries or {}
@@ -67,7 +69,7 @@ def compaction(
     gone = (gone & rows.keys()) - again - back
     before = window.contents
     pages_only = before.without_instructions
-    better = [] if not plan.archive else _bettered(window, pages_only, rows, summaries, gone | again | back)
+    better = [] if not plan.archive else _improve_lines(window, pages_only, rows, summaries, gone | again | back)
     worse = {index for line in better for index in line.pages}
     contents = pages_only.without(frozenset(gone | again | back | worse), nonce, window.weigh)
     for index in gone:
@@ -110,7 +112,7 @@ def compaction(
         archived=plan.archive,
         split=split,
         restored=tuple(page._replace(row=changed[page.row.index]) for page in pinned),
-        views=clipped_views(window, plan.clips),
+        views=clip_views(window, plan.clips),
         unloaded=(*sorted(gone), *made.unloaded),
         next_page=next_page,
         marks=pack_marks([page.text.marks for page in leaving], leaving[-1].text.nodes[-1].seq + 1) if keeps else None,
@@ -118,9 +120,9 @@ def compaction(
 
 
 def _next(window: Window, basis: Basis, rows: Mapping[int, PageRow], prepared: deque[Prepared]) -> Prepared:
-    """Return the next Contents Page and what it unloads, as it was prepared, or made now.
+    """Return the next Contents Page and what it unloads: a prepared one, or one that is made now.
 
-    *rows* are those of all pages that are to be listed: what was not used for longest is unloaded first.
+    *rows*: the rows of all pages that are to be listed. Those that were not used for longest are unloaded first.
     """
     turn = window.record.turn
     for known in prepared:
@@ -134,11 +136,11 @@ def _next(window: Window, basis: Basis, rows: Mapping[int, PageRow], prepared: d
     fitting = {
         index: summary
         for index, page in stored.items()
-        # one of another length is of the page as it was before a part was split off
+        # a summary of another length is of the page before a part was split off
         if (summary := basis.summaries.get(index)) is not None and len(summary.lines) == len(page.text.nodes)
     }
     lines = sorted(
-        [*listed(window, list(stored.values()), fitting, window.settings.contents_tokens), *basis.better],
+        [*list_pages(window, list(stored.values()), fitting, window.settings.contents_tokens), *basis.better],
         key=lambda line: line.index,
     )
     texts = {line.index: line.line for line in lines}
@@ -161,7 +163,7 @@ def _next(window: Window, basis: Basis, rows: Mapping[int, PageRow], prepared: d
     return made
 
 
-def clipped_views(window: Window, clips: Sequence[tuple[int, int]]) -> tuple[tuple[int, Message, int, int], ...]:
+def clip_views(window: Window, clips: Sequence[tuple[int, int]]) -> tuple[tuple[int, Message, int, int], ...]:
     """Return (seq, view, tokens, clip) of those messages of the open page that *clips* (seq, tokens) names."""
     limits = dict(clips)
     views = []
@@ -171,36 +173,38 @@ def clipped_views(window: Window, clips: Sequence[tuple[int, int]]) -> tuple[tup
             late = node.view["role"] != node.message["role"]
             view, tokens, clip = window.clip(node.message, limits[node.seq], page.index, page.ordinal(node), late=late)
             if tokens >= node.tokens:
-                continue  # it is as small as it gets
+                continue  # it can't get smaller
             views.append((node.seq, late_result(view, window.state.nonce) if late else view, tokens, clip))
     return tuple(views)
 
 
 def _split(window: Window, run: Sequence[MessageNode], index: int) -> tuple[PageRow, PageRow]:
-    """Return the row of the page that *run* becomes, and the row of the open page without it."""
+    """Return the row of the page that *run* becomes, and the row of the open page without *run*."""
     open_row = window.rows[window.record.open_page or 0]
     start, end = run[0].seq, run[-1].seq + 1
-    within = tuple(seq for seq in open_row.cut or () if start < seq < end) or None  # what was taken back among them
+    within = (
+        tuple(seq for seq in open_row.cut or () if start < seq < end) or None
+    )  # messages among them that were taken back
     row = PageRow(index, start, end, open_row.turn, PageState.ACTIVE, within, continues=open_row.index)
     return row, open_row.without(start, end)
 
 
 def _instructions(window: Window, basis: Basis) -> Instructions:
-    """Return the user's instructions of the next compaction: those before, and what users said on pages that leave.
+    """Return the user's instructions of the next compaction: the earlier ones, and those on pages that leave.
 
-    Where the Contents Page is pressed below its own ceiling, they take a quarter of it at most.
+    They take at most a quarter of the Contents Page.
     """
     before, budget = basis.instructions, min(window.settings.instruction_tokens, basis.plan.contents // 4)
     new = [(page.row.index, sentence) for page in basis.leaving for sentence in page.text.instructions]
     return newest_fitting([*before, *new], budget, window.count) if budget and (before or new) else ()
 
 
-def listed(
+def list_pages(
     window: Window, pages: Sequence[StoredPage], summaries: Mapping[int, Summary], ceiling: int
 ) -> list[ListedPage]:
-    """Return the lines of *pages*, by index and without entries; what only acknowledges joins a neighbour's line.
+    """Return the lines of *pages*, by index and without entries, as long as the *ceiling* of the Contents Page allows.
 
-    They are as long as the *ceiling* of the Contents Page allows. O(characters).
+    A page that only acknowledges joins the line of the page before it. O(characters).
     """
     columns = min(SAID_COLUMNS, LEAST_COLUMNS + ceiling // CEILING_PER_COLUMN)
     pages = sorted(pages, key=lambda page: page.row.index)
@@ -223,7 +227,7 @@ def listed(
 def entries_of(page: StoredPage, summary: Summary | None, line: str, room: int) -> list[Entry]:
     """Return those entries of *page* that say more than its *line*, in about *room* tokens. O(characters).
 
-    Where there is no room for every message, they are the user's and the last one of the assistant, or none.
+    If there is no room for every message, only the user's and the last one of the assistant get an entry, or none does.
     """
     nodes = list(page.text.nodes)
     if LEAST_LINE * len(nodes) > room // 4:
@@ -246,15 +250,15 @@ def entries_of(page: StoredPage, summary: Summary | None, line: str, room: int) 
 
 
 def improvable(window: Window, plan: Plan) -> list[int]:
-    """Return the pages whose lines may still become better in the compaction of *plan*: those that were archived last.
+    """Return the pages whose lines the compaction of *plan* may still improve: those that were archived last.
 
-    Behind their block nothing of the rendering stays the same anyway, if pages leave the window.
+    If pages leave the window, everything behind that block changes in any case.
     """
     blocks = window.contents.without_instructions.blocks
     return [line.index for line in blocks[-1].lines] if blocks and plan.archive else []
 
 
-def _bettered(
+def _improve_lines(
     window: Window,
     contents: ContentsPage,
     rows: Mapping[int, PageRow],
@@ -273,7 +277,7 @@ def _bettered(
 
 
 def _line(row: PageRow, title: str) -> str:
-    """Return *title* with what the row of its page adds."""
+    """Return *title* with the marks of its page: a part of another one, recalled."""
     if row.continues is not None:
         title = f"(more of #{row.continues}) {title}"
     if row.recall_count:

@@ -1,7 +1,4 @@
-"""What is about to happen to a window, as values: a draft of messages, a page read back, a compaction.
-
-This module knows nothing of how they are made, or of storage beyond the rows that are stored.
-"""
+"""Changes of a window before they are committed, as values: a draft of messages, a page read back, a compaction."""
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
@@ -23,13 +20,13 @@ class DraftMessage(NamedTuple):
     opens: bool
     """whether it opens a page"""
     place: tuple[int, int]
-    """its page and ordinal"""
+    """its page, and its ordinal there"""
     body: tuple[int, bytes]
     """its codec and bytes"""
     whole: int
     """its tokens before it was clipped"""
     late: bool
-    """whether it is a result that no open call waits for"""
+    """whether it is a result for which no open call waits"""
 
 
 class Draft(NamedTuple):
@@ -37,11 +34,11 @@ class Draft(NamedTuple):
 
     messages: tuple[DraftMessage, ...]
     interrupted: tuple[str, ...] = ()
-    """ids of calls that will not get a result any more, because something else follows"""
+    """ids of calls that can't get a result any more, because something else follows"""
 
 
 class StoredPage(NamedTuple):
-    """A page as a compaction needs it: its row, and what its messages say."""
+    """A page as a compaction needs it: its row, and the text of its messages."""
 
     row: PageRow
     base: int
@@ -50,14 +47,14 @@ class StoredPage(NamedTuple):
 
 
 class Basis(NamedTuple):
-    """All that the next Contents Page of a window is made of: two that are equal give the same page."""
+    """The input of the next Contents Page of a window: two that are equal give the same page."""
 
     contents: ContentsPage
-    """the page before, without those that leave it"""
+    """the current one, without the pages that leave it"""
     instructions: Instructions
-    """the user's, before"""
+    """the user's, in the current one"""
     listed: dict[int, PageRow]
-    """the pages that it lists, without those that leave it"""
+    """the pages that it lists"""
     leaving: tuple[StoredPage, ...]
     """pages that leave the window"""
     recalled: tuple[StoredPage, ...]
@@ -65,21 +62,21 @@ class Basis(NamedTuple):
     better: Sequence[ListedPage]
     """lines that replace others"""
     summaries: Mapping[int, Summary]
-    """what a model made of pages"""
+    """a model's summaries of pages"""
     plan: Plan
 
 
 class Prepared(NamedTuple):
-    """The next Contents Page, before there is a compaction that shows it."""
+    """A possible next Contents Page, made before the compaction that shows it."""
 
     basis: Basis
     turn: int
-    """in which it was made"""
+    """the turn in which it was made"""
     settled: bool
-    """whether it is the same in later turns: no page was used in this one, so those that leave are the latest in any"""
+    """True if the result does not depend on the current turn (no page was used in it)"""
     contents: ContentsPage
     unloaded: tuple[int, ...]
-    """pages that it does not list any more"""
+    """pages that it no longer lists"""
 
 
 class Compaction(NamedTuple):
@@ -95,9 +92,9 @@ class Compaction(NamedTuple):
     split: tuple[MessageNode, MessageNode] | None = None
     """the run that leaves the open page"""
     restored: tuple[StoredPage, ...] = ()
-    """pages that come back, because they were pinned"""
+    """pinned pages that come back"""
     views: tuple[tuple[int, Message, int, int], ...] = ()
-    """(seq, view, tokens, clip) of results that are clipped"""
+    """(seq, view, tokens, clip) of messages that are clipped"""
     unloaded: tuple[int, ...] = ()
     next_page: int = 1
     marks: str | None = None

@@ -106,7 +106,7 @@ def _exact(message: Message, path: str) -> tuple[int, bytes, Message]:
         raise InvalidMessage(where, error.reason) from None
 
 
-def clipped_draft(window: Window, draft: Draft, limits: Mapping[int, int]) -> Draft:
+def clip_draft(window: Window, draft: Draft, limits: Mapping[int, int]) -> Draft:
     """Return *draft* with the messages that *limits* (seq to tokens) names clipped, to be shown but not stored so."""
     for node, _, place, _, _, late in draft.messages:
         if node.seq in limits:
@@ -114,7 +114,7 @@ def clipped_draft(window: Window, draft: Draft, limits: Mapping[int, int]) -> Dr
     return draft
 
 
-def counted(draft: Draft) -> dict[bytes, int]:
+def costs_of(draft: Draft) -> dict[bytes, int]:
     """Return what the messages of *draft* cost, by their bytes: a later append need not count them again."""
     whole = (each for each in draft.messages if each.node.view is each.node.message and not each.late)
     return {each.body[1]: each.node.tokens for each in whole}

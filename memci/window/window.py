@@ -1,10 +1,10 @@
-"""The window of one context, as it stands in memory: segments, rows, counters, and what it would cost.
+"""The window of one context in memory: segments, rows, counters, and what a request costs.
 
-    system | contents | active … open page | what is pending
+    system | contents | active … open page | pending
     record: head 812, next page #97, turn 96         state: pins, ratios, calls that wait
 
-It changes by applying what was committed before: a `Draft` of messages, or an `Compaction`. What it renders is a pure
-function of what it holds. This module knows nothing of storage, beyond the rows that are stored.
+It changes by taking in what was committed before: a `Draft` of messages, or a `Compaction`. Its rendering is a pure
+function of its content.
 """
 
 from __future__ import annotations
@@ -38,7 +38,9 @@ if TYPE_CHECKING:
 _FRAMING = 4
 """tokens of a message without a text"""
 ANSWER_FRAMING = 16
-"""Tokens that an answer costs as a message, besides its text."""
+"""tokens that an answer costs as a message, besides its text"""
+RATIO_CEILING = 1.3
+"""the most by which reported tokens raise the predicted ones: above it, something was not counted, such as tools"""
 
 
 class Window:
@@ -59,15 +61,15 @@ class Window:
         self.settings = settings
         self.count = count
         self.tools = frozenset(call_name(tool) for tool in tools)
-        """names of the tools that are the context's own"""
+        """names of the context's own tools"""
         self.own_tools = tools_tokens(tools, count, settings.model) if settings.notice else 0
-        """tokens of those that it offers to the model"""
+        """tokens of those that are offered to the model"""
         self.schemas = ""
-        """the last tools that a rendering was given, as text"""
+        """the tools that the last rendering was given, as text"""
         self.latest: float | None = None
-        """when the last append was, in seconds since 1970; None: not known"""
+        """time of the last append, in seconds since 1970; None: unknown"""
         self.other_model = False
-        """whether it was opened for another model than the last one, whose prompt cache knows nothing of it"""
+        """whether it was opened for another model than before, whose prompt cache is empty"""
         self.interrupted = self.weigh(interrupted(""))
         text = notice(searchable=len(tools) > 1) if settings.notice else None
         self.system = SystemSegment(system, notice=text, weigh=self.weigh)
@@ -75,15 +77,15 @@ class Window:
         self.active = self.common.active
         """the active chapter"""
         self.rows: dict[int, PageRow] = {}
-        """the pages that stand verbatim, by index"""
+        """the rows of the active pages, by index"""
         self._texts: dict[int, PageText] = {}
         self._recompute()
 
     def weigh(self, message: Message) -> int:
         """Return what *message* costs in a request, in tokens.
 
-        What only a provider can read of it (signatures, encrypted reasoning) is about a token for 4 characters. One
-        that is not sent as it is may become two, as a result with images does: its text, which names them, and they.
+        What only a provider can read (signatures, encrypted reasoning) counts as a token for 4 characters. A message
+        that is not sent as it is may become two: a result with images is sent as its text, and then the images.
         """
         tokens = message_tokens(message, self.count, self.settings.model)
         if is_sent_as_it_is(message):
@@ -95,7 +97,7 @@ class Window:
         return max(tokens + _FRAMING, sent) + hidden
 
     def _recompute(self) -> None:
-        """Recompute values that depend on state or compaction, not on appends."""
+        """Recompute the values that change with the state or a compaction, but not with an append."""
         settings = self.settings
         self.fixed = self.system.tokens + self.own_tools + self.state.tools + REQUEST_TOKENS
         """tokens that no compaction changes: system, tools, framing"""
@@ -111,7 +113,7 @@ class Window:
             contents=self.contents.tokens,
             chosen=settings.contents_chosen,
         )
-        """when a compaction is due, and how far it goes, by the price of the prompt cache"""
+        """the sizes at which to compact, and down to which, by the price of the prompt cache"""
         self.limits = Limits(
             budget=budget,
             contents=self.levels.contents,
@@ -120,13 +122,13 @@ class Window:
             fewest=settings.fewest,
             least=self.levels.least,
         )
-        """what the window may cost now"""
+        """limits of the window now"""
         self.clip_limit = max(SMALLEST, budget - self.fixed - settings.contents_tokens)
-        """tokens above which a message is clipped as it is appended: what all active pages share"""
+        """tokens above which a message is clipped when it is appended: the room of all active pages"""
         self.front = self.system.view + self.common.archive.view
         """the rendering in front of the active pages"""
         self.front_tokens = self.fixed + self.contents.tokens
-        """what that costs, with the tools and the framing"""
+        """the cost of that, with the tools and the framing"""
 
     @property
     def contents(self) -> ContentsPage:
@@ -140,32 +142,35 @@ class Window:
 
     @property
     def ratio(self) -> float:
-        """How much more tokens a provider reports than are counted here: a median, from 1.0 to 1.3."""
-        if not self.state.ratios:
-            return 1.0
-        return min(1.3, max(1.0, sorted(self.state.ratios)[len(self.state.ratios) // 2]))
+        """The factor by which a request is taken to cost more than is counted here, from 1.0 to `RATIO_CEILING`."""
+        return min(RATIO_CEILING, max(1.0, self.reported_ratio))
 
-    def calibrated(self, call: CallRow | None) -> tuple[float, ...]:
-        """Return the ratios with what *call* says of the last request: what it was counted as, and what it cost."""
+    @property
+    def reported_ratio(self) -> float:
+        """Reported tokens to predicted ones: the median of the last requests, 1.0 if there were none."""
+        return sorted(self.state.ratios)[len(self.state.ratios) // 2] if self.state.ratios else 1.0
+
+    def calibrate(self, call: CallRow | None) -> tuple[float, ...]:
+        """Return the ratios with that of *call*, the last request: reported tokens to predicted ones."""
         if call is None or not call.predicted:
             return self.state.ratios
         return (*self.state.ratios, round(call.input / call.predicted, 4))[-RATIOS:]
 
     @property
     def tokens(self) -> int:
-        """Tokens of the whole request as it stands, with the tools of the last rendering."""
+        """Tokens of the whole request now, with the tools of the last rendering."""
         return self.front_tokens + self.active.messages.tokens
 
     @property
     def answer_room(self) -> int:
-        """Tokens that answers to recalls may cost now: they are not to be clipped, nor to push out the open page."""
+        """Tokens that answers to recalls may cost now without being clipped or splitting the open page."""
         budget, settings = self.limits.budget, self.settings
         room = budget - self.fixed - settings.contents_tokens - self.active.open_tokens
         return max(SMALLEST, min(settings.window // 4, self.clip_limit // 4, room) - ANSWER_FRAMING)
 
     @property
     def media_room(self) -> int:
-        """Tokens that media in answers may cost now, beside their text and the open page."""
+        """Tokens that media in answers may cost now, besides their text and the open page."""
         used = self.fixed + self.settings.contents_tokens + self.active.open_tokens
         return max(0, self.limits.budget - used - self.answer_room - ANSWER_FRAMING)
 
@@ -175,9 +180,9 @@ class Window:
         return self.front + self.active.view
 
     def with_valid_thoughts(self, view: Sequence[Message]) -> list[Message]:
-        """Return *view* without signed thoughts of closed pages that a compaction has put behind another beginning.
+        """Return *view* without the signed thoughts of closed pages in front of which a compaction changed something.
 
-        O(messages in the window).
+        A provider may refuse such signatures. O(messages in the window).
         """
         stale = {
             id(node.view)
@@ -194,27 +199,27 @@ class Window:
         return tuple((node.seq, self.active.own_tokens(node), node.clip) for node in self.active.messages)
 
     def row(self, index: object) -> PageRow | None:
-        """Return what is known of a page that is in the window or listed, None if it is neither."""
+        """Return the row of a page that is in the window or listed, None if it is neither."""
         if type(index) is not int:
             return None
         return self.rows.get(index) or self.listed.get(index)
 
     def text_of(self, page: Page) -> PageText:
-        """Return what *page* says, kept for as long as it stands here with the same messages. O(its messages)."""
+        """Return the text of *page*, which is kept as long as its messages stay the same. O(its messages)."""
         nodes, known = tuple(page), self._texts.get(page.index)
         if known is None or known.nodes != nodes:
             known = self._texts[page.index] = PageText(nodes)
         return known
 
     def made(self, ids: Collection[str]) -> set[str]:
-        """Return which of *ids* a call in the window has, or one that was interrupted lately. O(window + *ids*)."""
+        """Return those of *ids* that a call in the window has, or a recently interrupted one. O(window + *ids*)."""
         calls = (call["id"] for node in self.active.messages for call in tool_calls(node.message))
         return set(ids).intersection([*self.state.waiting, *calls])
 
     def aside(self, draft: Draft) -> tuple[list[Message], list[str], tuple[Unit, ...]]:
-        """Return what *draft* would add: the messages shown, the ids of calls that wait, the cost in units.
+        """Return what *draft* would add: the messages shown, the ids of calls that wait, and the cost in units.
 
-        The open tool group, which a draft may complete, is shown again with it.
+        The open tool group is shown again with it, since a draft may complete it.
         """
         chapter = ActiveChapter(nonce=self.state.nonce, interrupted=self.interrupted)
         chapter.start(0, 0)
@@ -233,14 +238,14 @@ class Window:
         return chapter.view + chapter.tail(), chapter.missing, (*units, Unit(extra)) if extra else tuple(units)
 
     def own_view(self, node: MessageNode) -> Message:
-        """Return what stands for *node* of the open page by itself: clipped perhaps, but not framed as late."""
+        """Return the view of *node* of the open page by itself: perhaps clipped, but not framed as late."""
         opened = self.active.open
         if node.view["role"] == node.message["role"] or opened is None:
             return node.view
         return self.shown(node.message, node.clip, opened.index, opened.ordinal(node))
 
     def shown(self, message: Message, clip: int, page: int, ordinal: int) -> Message:
-        """Return what stands for *message* in a rendering: itself, or a view clipped to *clip* tokens."""
+        """Return the view of *message* in a rendering: the message itself, or one clipped to *clip* tokens."""
         if not message.get("tool_calls", True):  # providers refuse an empty list
             message = {key: value for key, value in message.items() if key != "tool_calls"}
         if not clip:
@@ -250,9 +255,9 @@ class Window:
         return clipped(message, clip, page=page, ordinal=ordinal, count=self.count, weigh=self.weigh)
 
     def clip(self, message: Message, limit: int, page: int, ordinal: int, *, late: bool) -> tuple[Message, int, int]:
-        """Return a view of *message* for *limit* tokens, what it costs as it is shown, and the clip that makes it.
+        """Return a view of *message* for *limit* tokens, the cost of it as shown, and the clip that produces it.
 
-        The frame of a *late* result counts, and it escapes what it holds: the text gets what that leaves.
+        The frame of a *late* result counts too, and escapes its text: the text gets the rest of the limit.
         """
         clip = limit
         while True:
@@ -263,11 +268,11 @@ class Window:
             clip = max(1, clip * limit // tokens)
 
     def occupancy(self, pending: tuple[Unit, ...] = (), *, settles: bool = False) -> Occupancy:
-        """Return what is in the window, as a plan needs it. O(messages in the window).
+        """Return the content of the window as a plan needs it. O(messages in the window).
 
-        The last message of the assistant, and what follows it, were not seen by the model yet: they may not be split
-        off the open page, unless the pending messages end the open group (*settles*). A group whose results may still
-        come always stays, and so does the only message of a page.
+        The model has not seen yet what follows the last message of the assistant: that and the message itself may not
+        be split off the open page, unless the pending messages end the open group (*settles*). A group whose results
+        may still come always stays, and so does the only message of a page.
         """
         pieces = list(self.active.units())
         task = self.active.task is not None
@@ -300,7 +305,7 @@ class Window:
                 if open_row is not None:
                     rows[open_row.index] = open_row._replace(end=node.seq)
                     turn += 1
-                    if open_row.index < next_page - 1:  # it closes behind pages that the memory may have by now
+                    if open_row.index < next_page - 1:  # it closes after later pages, which the memory may have already
                         state = state.posting([open_row.index])
                 open_row = rows[page] = PageRow(page, node.seq, None, turn)
                 if state.task is None:
@@ -334,19 +339,19 @@ class Window:
         self.follow(record)
 
     def follow(self, record: ContextRecord, state: WindowState | None = None) -> None:
-        """Take over *record*, which was committed as the context's record; *state* is that in it, if it is at hand."""
+        """Take in *record*, which was committed as the context's record; *state*: the state in it, if it is known."""
         if record.state != self.record.state:
             self.state = state or WindowState.loads(record.state)
             self._recompute()
-        self.record = record  # last: if a call stops before this line, its next write conflicts
+        self.record = record  # last: if a call is interrupted before this line, its next write conflicts
 
     def note(self, **changes: Any) -> None:
-        """Change fields of the state from now on; stored with the next change."""
+        """Change fields of the state. They are stored with the next change."""
         state = replace(self.state, **changes)
         self.follow(self.record._replace(state=state.dumps()), state)
 
     def show(self, contents: ContentsPage, listed: dict[int, PageRow]) -> None:
-        """Let the archive show *contents*, which lists the pages *listed*. O(blocks)."""
+        """Show *contents*, which lists the pages *listed*. O(blocks)."""
         self.common.archive.show(contents, listed)
         self._recompute()
 
@@ -370,10 +375,10 @@ class Window:
                 self.rows.pop(row.index, None)
         self._texts = {index: text for index, text in self._texts.items() if index in active}
         self.common.archive.show(compaction.contents, compaction.listed)
-        self.follow(record, state)  # its state is another one: all is computed again
+        self.follow(record, state)  # recomputes all values, since the state has changed
 
     def forget(self, gone: frozenset[int], contents: ContentsPage, record: ContextRecord) -> None:
-        """Take the pages *gone* out, which were undone; *contents* lists the rest. O(messages in the window)."""
+        """Take out the pages *gone*, which were undone; *contents* lists the rest. O(messages in the window)."""
         self.active.close()
         self.active.remove([index for index in gone if index in self.active])
         for index in gone:

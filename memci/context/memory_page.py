@@ -97,8 +97,8 @@ class MemoryPage:
         if not pages:
             return ""
         statements = (Statement("strategy", found.strategy, 1.0),) if found.strategy else ()
-        empty = {"user_facts": (), "assistant_facts": (), "concepts": ()}
-        found = replace(found, query=query[:80], pages=pages, statements=statements, **empty)
+        found = replace(found, query=query[:80], pages=pages, statements=statements)
+        found = replace(found, user_facts=(), assistant_facts=(), concepts=())
         return memory_text(found, context=window.record.id, room=room, count=window.count, nonce=window.state.nonce)
 
 

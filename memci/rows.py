@@ -5,7 +5,7 @@
     EntryRow         seq              body                        codec, body: digest
     ViewRow          seq
     PageRow          index
-    CompactionRow    revision         text                        text
+    CompactionRow    revision         text
     OpRow            op_id            digest (masked)
     CallRow          revision         tools                       tools: kept once in a context, by their digest
     Ticket           (its number)
@@ -226,6 +226,7 @@ class Table:
         row: The named tuple.
         key: The field that is unique in a context.
         apart: Fields that a sum of their own covers; the check sum of the row covers all others.
+        packed: Texts that a store keeps as bytes: compressed, or once in a context by their digest.
         sealed: Fields that encryption hides.
         bound: Fields that encryption binds the sealed ones to: elsewhere they can't be read.
     """
@@ -237,11 +238,12 @@ class Table:
         key: str,
         *,
         apart: tuple[str, ...] = (),
+        packed: tuple[str, ...] = (),
         sealed: tuple[str, ...] = (),
         bound: tuple[str, ...] = (),
     ) -> None:
         self.name, self.row, self.key = name, row, key
-        self.apart, self.sealed, self.bound = apart, sealed, bound
+        self.apart, self.packed, self.sealed, self.bound = apart, packed, sealed, bound
 
     @cached_property
     def fields(self) -> tuple[Field, ...]:
@@ -266,15 +268,15 @@ ENTRY: Final = Table(
     "entry",
     EntryRow,
     "seq",
-    apart=("codec", "body", "digest"),
+    apart=("codec", "digest", "body"),
     sealed=("body",),
     bound=("seq", "codec", "quotes", "at"),
 )
 VIEW: Final = Table("view", ViewRow, "seq")
 PAGE: Final = Table("page", PageRow, "index")
 COMPACTION: Final = Table(
-    "compaction", CompactionRow, "revision", apart=("text",), sealed=("text",), bound=("revision", "head", "turn")
+    "compaction", CompactionRow, "revision", packed=("text",), sealed=("text",), bound=("revision", "head", "turn")
 )
 OP: Final = Table("op", OpRow, "op_id", sealed=("digest",), bound=("op_id",))
-CALL: Final = Table("call", CallRow, "revision", sealed=("tools",))
+CALL: Final = Table("call", CallRow, "revision", packed=("tools",), sealed=("tools",))
 TICKET: Final = Table("ticket", Ticket, "token")

@@ -205,8 +205,8 @@ def _schema(application: int, schema: int) -> Finding:
         text = f"{schema}, this memci knows up to {SCHEMA_VERSION}"
         return Finding("schema", "problem", text, "install a later memci")
     if schema < SCHEMA_VERSION:
-        advice = "it is migrated when a program next opens it for writing"
-        return Finding("schema", "warning", f"{schema}, of an earlier memci", advice)
+        advice = "export its contexts with the memci that wrote it, and import them into a new file"
+        return Finding("schema", "problem", f"{schema}, of an earlier memci", advice)
     return Finding("schema", "ok", f"{schema}, application id {application:#x}")
 
 

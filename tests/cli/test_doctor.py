@@ -13,8 +13,6 @@ from memci.cli import doctor
 from memci.storage.locks import hold
 from memci.testing.storage.rows import append
 
-GOLDEN = Path(__file__).parent.parent / "storage" / "golden" / "schema1.db"
-
 
 def found(run, *arguments):
     """The findings by their names, and how the command ended."""
@@ -64,22 +62,11 @@ def test_doctor_when_a_lock_is_held(run, store):
         lock.release()
 
 
-def test_doctor_when_an_earlier_memci_wrote_it(run, tmp_path):
-    """A file of an earlier version is a warning, not a problem, and is not migrated."""
-    old = shutil.copy(GOLDEN, tmp_path / "old.db")
-
-    findings, code = found(run, old)
-
-    assert code == 0
-    assert findings["schema"]["state"] == "warning"
-    assert findings["schema"]["advice"]
-    assert old.read_bytes() == GOLDEN.read_bytes()
-
-
 @pytest.mark.parametrize(
     ("statement", "name"),
     [
         ("PRAGMA user_version = 99", "schema"),
+        ("PRAGMA user_version = 0", "schema"),
         ("PRAGMA application_id = 5", "schema"),
         ("UPDATE context SET owner = 'eve'", "contexts"),
     ],

@@ -165,7 +165,7 @@ def test_verify_when_a_context_was_changed(run, store):
 def test_verify_when_the_contents_were_changed(run, store):
     """Changed contents of one context end with 1, and the other contexts are read all the same."""
     connection = apsw.Connection(str(store))
-    connection.execute("UPDATE edition SET text = CAST(text || ' ' AS BLOB)")
+    connection.execute("UPDATE compaction SET text = CAST(text || ' ' AS BLOB)")
     connection.close()
 
     result = run("verify", store, "--json")

@@ -114,7 +114,7 @@ def test_damage_in_the_window_is_told_and_all_else_can_be_read(tmp_path):
         expected = list(context.messages())
     connection = apsw.Connection(str(path))
     connection.execute(
-        "UPDATE entry SET body = zeroblob(length(body)) WHERE id % 1099511627776 = 8 AND id < 2199023255552"
+        "UPDATE entry SET body = zeroblob(length(body)) WHERE key % 1099511627776 = 8 AND key < 2199023255552"
     )
     connection.close()
 

@@ -10,8 +10,6 @@ digests are right.
 
 import json
 import sqlite3
-import zlib
-from collections.abc import Iterator
 from hashlib import sha256
 from pathlib import Path
 from typing import NamedTuple
@@ -21,7 +19,7 @@ from golden_texts import Talk, call, says, user
 
 from memci import BudgetExceeded, Context, EphemeralStorage, PageNotFound, SQLiteStorage
 from memci.memory import NullMemory, TieredMemory
-from memci.storage import FilesystemStorage
+from memci.storage import FilesystemStorage, Storage
 
 NONCE = "0123abcd"
 EVERY = 10
@@ -197,11 +195,12 @@ class Replay:
         self.shut()
         with self.open("alice") as again:
             found["reopened"] = digest(again.render(strict=False))
+        if self.case.store != "ram":
+            found["rows"] = rows_of(self.storage)
         self.storage.close()
-        if self.case.store == "sqlite":
-            found["rows"] = rows_of(self.folder / "agent.db")
+        if self.case.store == "sqlite" and self.case.memory:
+            found["rows"] |= memory_of(self.folder / "agent.db")
         if self.case.store == "files":
-            found["rows"] = rows_of(self.folder / "agent" / "store.db")
             found["copies"] = copies_of(self.folder / "agent" / "contexts")
         return found
 
@@ -228,19 +227,25 @@ def imported(lines: list[str], before: list[dict]) -> str:
         return digest([context.render(strict=False), context.render(strict=False) == before])
 
 
-def rows_of(path: Path) -> dict[str, str]:
-    """Return a digest of the rows of each table: what is packed is unpacked, vectors and sums over packed bytes go."""
+def rows_of(storage: Storage) -> dict[str, str]:
+    """Return a digest of the rows of each kind, as the store returns them."""
+    records = storage.contexts()
+    kinds = ("entries", "pages", "compactions", "ops", "calls")
+    found = {kind: [[*row] for each in records for row in getattr(storage, kind)(each.id)] for kind in kinds}
+    return {kind: digest([ascii(rows)]) for kind, rows in {"contexts": [[*each] for each in records], **found}.items()}
+
+
+def memory_of(path: Path) -> dict[str, str]:
+    """Return a digest of the rows of each table of the memory: vectors go."""
     found = {}
     with sqlite3.connect(path) as connection:
-        names = connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name").fetchall()
-        for (name,) in names:
-            # an index of SQLite's own, packed; the queues for the locks, which hold nothing that is said
-            if name.startswith(("memory_words", "memory_postings", "sqlite_", "ticket")):
+        names = connection.execute("SELECT name FROM sqlite_schema WHERE name LIKE 'memory%' AND type = 'table'")
+        for (name,) in names.fetchall():
+            if name.startswith(("memory_words", "memory_postings")):  # an index of SQLite's own, packed
                 continue
             cursor = connection.execute(f"SELECT * FROM {name}")
             columns = [each[0] for each in cursor.description]
-            rows = [dict(zip(columns, row, strict=True)) for row in cursor]
-            found[name] = digest(sorted(map(ascii, map(plain, unpacked(rows) if name == "edition" else rows))))
+            found[name] = digest(sorted(ascii(plain(dict(zip(columns, row, strict=True)))) for row in cursor))
     connection.close()
     return found
 
@@ -250,14 +255,6 @@ def plain(row: dict) -> list:
     return [
         (key, round(value, 6) if isinstance(value, float) else value) for key, value in row.items() if key != "vector"
     ]
-
-
-def unpacked(compactions: list[dict]) -> Iterator[dict]:
-    """Yield the rows of *compactions*, each compressed alone or with the text of the one before as the dictionary."""
-    text = b""
-    for row in compactions:
-        text = zlib.decompressobj(zdict=text).decompress(row["text"])
-        yield {**row, "text": text, "crc": None}
 
 
 def copies_of(folder: Path) -> dict[str, str]:

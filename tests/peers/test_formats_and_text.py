@@ -1,29 +1,27 @@
 """What went wrong elsewhere with formats, odd text and size, and can't here. The numbers are public issues."""
 
-import shutil
-from pathlib import Path
-
 import apsw
 import pytest
 
-from memci import EphemeralStorage, SQLiteStorage
-from memci.errors import LimitExceeded, SchemaTooNew
+from memci import EphemeralStorage
+from memci.errors import LimitExceeded, SchemaTooNew, StorageUnavailable
 from memci.storage.sqlite.schema import SCHEMA_VERSION
 from tests.context.kit import again, opened, talked, turn
 
-GOLDEN = Path(__file__).parent.parent / "storage" / "golden"
-
 
 def test_upgrade_deletes_no_history(tmp_path):
-    """openai-agents#4729: an upgrade deleted all old history. A file of the first version shows all that it held."""
-    path = shutil.copy(GOLDEN / "schema1.db", tmp_path / "old.db")
+    """openai-agents#4729: an upgrade deleted all old history. A file of another schema is refused, and untouched."""
+    path = tmp_path / "agent.db"
+    talked(2, storage=path).close()
     connection = apsw.Connection(str(path))
-    held = connection.execute("SELECT count(*) FROM entry").fetchall()[0][0]
+    connection.execute("ALTER TABLE entry ADD COLUMN other TEXT")
     connection.close()
+    before = path.read_bytes()
 
-    store = SQLiteStorage(path)
+    with pytest.raises(StorageUnavailable, match="export"):
+        again(path)
 
-    assert sum(len(list(store.entries(record.id))) for record in store.contexts()) == held > 0
+    assert path.read_bytes() == before
 
 
 @pytest.mark.parametrize("version", [SCHEMA_VERSION + 1, 99])

@@ -46,7 +46,7 @@ def storage(inner: EphemeralStorage) -> EncryptedStorage:
 
 def test_compactions_are_not_compressed_against_each_other(storage: EncryptedStorage, inner: EphemeralStorage) -> None:
     """Nothing is alike in what is encrypted: each compaction can be read alone, so that none costs others."""
-    rows = inner._connection.execute("SELECT text FROM edition").fetchall()
+    rows = inner._connection.execute("SELECT text FROM compaction").fetchall()
 
     assert [len(zlib.decompress(packed)) > 0 for (packed,) in rows] == [True] * 4
 

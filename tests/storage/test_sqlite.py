@@ -13,7 +13,7 @@ from pathlib import Path
 import apsw
 import pytest
 
-from memci.errors import CorruptRecord, HandlePoisoned, LimitExceeded, StorageBusy, StorageFull, StorageUnavailable
+from memci.errors import HandlePoisoned, LimitExceeded, StorageBusy, StorageFull, StorageUnavailable
 from memci.rows import PageState
 from memci.storage import SQLiteStorage
 from memci.testing.storage import DurableStorageConformance
@@ -47,7 +47,7 @@ class TestSQLiteStorage(DurableStorageConformance):
         def change(context: str, seq: int) -> None:
             execute(
                 path,
-                "UPDATE entry SET body = CAST('x' || substr(body, 2) AS BLOB) WHERE id = ?",
+                "UPDATE entry SET body = CAST('x' || substr(body, 2) AS BLOB) WHERE key = ?",
                 key(path, context, seq),
             )
 
@@ -56,7 +56,7 @@ class TestSQLiteStorage(DurableStorageConformance):
     @pytest.fixture
     def remove(self, path: Path) -> Callable[[str, int], None]:
         def delete(context: str, seq: int) -> None:
-            execute(path, "DELETE FROM entry WHERE id = ?", key(path, context, seq))
+            execute(path, "DELETE FROM entry WHERE key = ?", key(path, context, seq))
 
         return delete
 
@@ -66,7 +66,7 @@ class TestSQLiteStorage(DurableStorageConformance):
         for i in range(20):
             texts = " ".join(sha256(b"%d" % number).hexdigest() for number in range(i, i + 4))
             pair.append("a", b"%d" % i, compaction=texts)
-        packed = [bytes(text) for (text,) in execute(path, "SELECT text FROM edition")]
+        packed = [bytes(text) for (text,) in execute(path, "SELECT text FROM compaction")]
         needles = {"a compaction": {row[at : at + 16] for row in packed for at in range(8, len(row) - 16)}}
         assert sum(len(row) < 120 for row in packed) == 17, "most are compressed against the one before"
         assert found(path.parent.iterdir(), needles)
@@ -75,7 +75,7 @@ class TestSQLiteStorage(DurableStorageConformance):
         pair.erase(erasure._replace(transitions=tuple(each._replace(compaction=texts) for each in erasure.transitions)))
         pair.append("a", b"later", compaction=f"{texts} later")
 
-        assert sum(len(row) < 120 for (row,) in execute(path, "SELECT text FROM edition")) == 1
+        assert sum(len(row) < 120 for (row,) in execute(path, "SELECT text FROM compaction")) == 1
         pair.check()
         last = zlib.compress(texts.encode())
         needles["a compaction"] = {each for each in needles["a compaction"] if each not in last}
@@ -111,7 +111,7 @@ def execute(path: Path, statement: str, *bindings: int | str) -> list[tuple[obje
 
 
 def key(path: Path, context: str, seq: int) -> int:
-    [[nr]] = execute(path, "SELECT nr FROM context WHERE id = ?", context)
+    [[nr]] = execute(path, "SELECT number FROM context WHERE id = ?", context)
     assert isinstance(nr, int)
     return nr << 40 | seq
 
@@ -173,7 +173,7 @@ def test_full_disk_keeps_nothing_of_the_call(storage: SQLiteStorage) -> None:
 def test_file_takes_as_many_contexts_as_it_has_numbers(storage: SQLiteStorage, path: Path) -> None:
     """A number is a part of the keys of rows: the last one is used, and no context is made beyond it."""
     append(storage, "a", b"1")
-    execute(path, "UPDATE context SET nr = ?", 2**23 - 2)
+    execute(path, "UPDATE context SET number = ?", 2**23 - 2)
 
     append(storage, "b", b"2")
     with pytest.raises(LimitExceeded, match="contexts in one file"):
@@ -277,20 +277,6 @@ def test_settings_are_not_written_again_with_each_commit(storage: SQLiteStorage,
             storage.commit(appended(current(storage, context), b"1"))
         written[context] = log.stat().st_size - before
     assert written["long"] < 1.5 * written["short"]
-
-
-def test_a_check_sum_without_a_sign_is_read(storage: SQLiteStorage, path: Path) -> None:
-    """As earlier files have it; any other number is damage."""
-    for i in range(20):
-        append(storage, f"c{i}", b"1")
-    before = [storage.load(f"c{i}") for i in range(20)]
-    assert execute(path, "SELECT count(*) FROM context WHERE crc < 0") != [(0,)]
-
-    execute(path, "UPDATE context SET crc = crc & 4294967295")
-    assert [storage.load(f"c{i}") for i in range(20)] == before
-    execute(path, "UPDATE context SET crc = crc + 4294967296")
-    with pytest.raises(CorruptRecord):
-        storage.load("c1")
 
 
 def test_handles_continue_the_chain_of_each_other(storage: SQLiteStorage, path: Path) -> None:

@@ -43,11 +43,11 @@ def execute(path: Path, statement: str, *bindings: int | str) -> list[tuple[obje
         "UPDATE entry SET at = 'x'",
         "UPDATE entry SET codec = 2",
         "UPDATE entry SET digest = zeroblob(16)",
-        "UPDATE page SET first_seq = 1",
+        "UPDATE page SET first = 1",
         "UPDATE context SET state = '[]'",
-        "UPDATE edition SET text = x'78'",
-        "UPDATE op SET first_seq = 5",
-        "UPDATE op SET entries = x'5b'",
+        "UPDATE compaction SET text = x'78'",
+        "UPDATE op SET first = 5",
+        "UPDATE op SET entries = '[]'",
     ],
 )
 def test_changed_column_is_corrupt(storage: SQLiteStorage, path: Path, statement: str) -> None:
@@ -68,7 +68,7 @@ def with_op(transition: Transition) -> Transition:
     return transition._replace(op=OpRow("op", b"d", 0, ((1, 0),)), compaction="[]")
 
 
-@pytest.mark.parametrize("statement", ["UPDATE edition SET text = x'78bb' WHERE", "DELETE FROM edition WHERE"])
+@pytest.mark.parametrize("statement", ["UPDATE compaction SET text = x'78bb' WHERE", "DELETE FROM compaction WHERE"])
 def test_damaged_compaction_costs_those_that_need_it(storage: SQLiteStorage, path: Path, statement: str) -> None:
     """At most 7 newer ones need it and can't be read, either; all others can, and the next one needs none of them."""
     for i in range(40):
@@ -135,7 +135,7 @@ def test_file_is_sound_for_any_sqlite(storage: SQLiteStorage, path: Path) -> Non
     assert sqlite3.sqlite_version_info >= (3, 37)  # STRICT tables: a `sqlite3` shell of 2021 or later can read it
 
 
-@pytest.mark.parametrize("table", ["op", "edition", "page"])
+@pytest.mark.parametrize("table", ["op", "compaction", "page"])
 def test_flipped_bits_of_what_lookups_need_are_told_by_verify(tmp_path: Path, table: str) -> None:
     """A bit in a tree's inner bytes can hide a row from a lookup: verify() tells, where reading alone would not."""
     path = tmp_path / "whole.db"

@@ -11,7 +11,7 @@ import re
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import lru_cache
+from functools import lru_cache, reduce
 from typing import Any, Final
 
 from ...errors import StorageReadOnly
@@ -33,6 +33,7 @@ _TYPES: Final = {
     ", WITHOUT ROWID": "",
 }
 """what SQLite calls it, and Postgres"""
+_TABLES: Final = reduce(lambda tables, names: tables.replace(*names), _TYPES.items(), SCHEMA) + _WORDS
 _THERE = "SELECT to_regclass('memory_schema') IS NOT NULL"
 _LOCK_MAKING = "SELECT pg_advisory_xact_lock(7881692370212)"
 
@@ -150,10 +151,7 @@ class PostgresMemory(MemoryStore):
     def _make(self) -> None:
         self.execute(_LOCK_MAKING)
         if not self.there:  # else another process was faster
-            tables = SCHEMA
-            for its, own in _TYPES.items():
-                tables = tables.replace(its, own)
-            self.execute(tables + _WORDS)
+            self.execute(_TABLES)
 
 
 @lru_cache(maxsize=1024)

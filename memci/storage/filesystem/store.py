@@ -18,7 +18,7 @@ import json
 import os
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import nullcontext, suppress
+from contextlib import suppress
 from typing import Final
 
 import apsw
@@ -31,16 +31,13 @@ from ..codec import ERASED
 from ..protocol import CACHE_BYTES, ErasedRows, Erasure, Sidecar, Transition
 from ..sqlite.connection import network_file_system
 from ..sqlite.store import SQLiteStorage
-from ..sqlite.write import scrub
 from ..validation import Durability, check_opening
 from .copies import Copies
-from .files import Files, locked_whole, meaning
-from .version_2 import clear, moved
+from .files import Files, meaning
 
 MARK: Final = "memci.json"
 DATABASE: Final = "store.db"
-_SCHEMA: Final = 3
-"""1 and 2: there was no store.db, and all was in plain files (`version_2`)"""
+_SCHEMA: Final = 1
 _FORMAT: Final = "memci folder"
 _ABOUT: Final = "The memory of agents, kept by memci in store.db. The files in contexts/ are copies of the messages."
 
@@ -67,28 +64,23 @@ class FilesystemStorage(SQLiteStorage):
         _make(path, read_only=read_only)
         self._files = Files(path)
         self._copies = Copies(self._files)
+        is_made = _is_made(self._files)
+        if read_only and not is_made:
+            raise StorageUnavailable(f"there is no store in {path!r}: check the path, or open it to write")
         database = os.path.join(path, DATABASE)  # noqa: PTH118 -- as the caller wrote it
-        schema = _schema(self._files)
-        if schema < _SCHEMA and read_only:
-            raise _unmade(path, schema)
-        with locked_whole(path, busy_timeout_seconds) if schema < _SCHEMA else nullcontext():
-            schema = _schema(self._files)  # another process may have been first
-            _check_database(database, there=schema == _SCHEMA)
-            before = moved(path) if 0 < schema < _SCHEMA else []
-            super().__init__(
-                database,
-                durability=durability,
-                journal="truncate" if network_file_system(path) else None,
-                busy_timeout_seconds=busy_timeout_seconds,
-                cache_bytes=cache_bytes,
-                read_only=read_only,
-            )
-            self.audit_log = AuditLog(os.path.join(path, "audit.jsonl"), read_only=read_only)  # noqa: PTH118
+        _check_database(database, there=is_made)
+        super().__init__(
+            database,
+            durability=durability,
+            journal="truncate" if network_file_system(path) else None,
+            busy_timeout_seconds=busy_timeout_seconds,
+            cache_bytes=cache_bytes,
+            read_only=read_only,
+        )
+        self.audit_log = AuditLog(os.path.join(path, "audit.jsonl"), read_only=read_only)  # noqa: PTH118
+        if not is_made:
             try:
-                if schema < _SCHEMA:
-                    self._begin_folder(before)
-                if not read_only:
-                    clear(path)
+                self._run("", 0, self._write, None, self._write_mark, None)
             except BaseException:
                 self.close()
                 raise
@@ -163,23 +155,13 @@ class FilesystemStorage(SQLiteStorage):
                 yield b'{"seq":%d,"damaged":true}\n' % seq
                 seq += 1
 
-    def _begin_folder(self, before: Sequence[Transition]) -> None:
-        """Make the folder a store of this schema, with the contexts that it had *before*. O(bytes)."""
-        if before:
-            self._run("", 0, self._write, None, self._moved, before)
-            self._run("", 0, scrub)  # which syncs them, with durability="fast" too: what they were read from goes
+    def _write_mark(self, _connection: apsw.Connection, _what: None) -> None:
+        """Say what the folder is, within a transaction: one process at a time."""
         with suppress(StorageReadOnly):  # where the folder above can't be read, another program made this one
             Files(os.path.dirname(self._files.path)).sync("")  # noqa: PTH120 -- who made the folder may have been killed
         mark = {"format": _FORMAT, "schema": _SCHEMA, "about": _ABOUT}
         self._files.write(MARK, json.dumps(mark, indent=2).encode() + b"\n")
         self._files.sync("")
-
-    def _moved(self, connection: apsw.Connection, before: Sequence[Transition]) -> None:
-        there = {record.id for record in self.contexts()}  # of a move that was cut short behind its commit
-        for transition in before:
-            if transition.record.id not in there:
-                super()._applied(connection, transition)
-            self._copied_again(connection, [transition.record.id])
 
 
 def _lines(rows: Sequence[EntryRow], spans: Sequence[tuple[int, int, int]], page: int | None = None) -> Iterator[bytes]:
@@ -227,34 +209,28 @@ def _make(path: str, *, read_only: bool) -> None:
         raise meaning(error, path) from error
 
 
-def _schema(files: Files) -> int:
-    """Return the version of the store in a folder, 0 if it is empty."""
+def _is_made(files: Files) -> bool:
+    """Return whether a folder is a store of ours, False if it is empty; another one is refused."""
     content = files.read(MARK)
     if content is None:
         begun = (f".{MARK}.tmp", DATABASE, ".git")
         others = [name for name in files.names("", hidden=True) if not name.startswith(begun)]
         if MARK in others:  # another process has just made the store
-            return _schema(files)
+            return _is_made(files)
         if others:
             raise StorageUnavailable(f"{files.path!r} holds {others[0]!r:.60} and no {MARK}: name an empty folder")
-        return 0
+        return False
     try:
         mark = json.loads(content)
         ours, schema = mark["format"] == _FORMAT, mark["schema"]
     except (ValueError, TypeError, KeyError, RecursionError):
         ours, schema = False, None
-    if not ours or not isinstance(schema, int) or schema < 1:
+    if not ours or schema != _SCHEMA:
+        if ours and isinstance(schema, int) and schema > _SCHEMA:
+            reason = f"its schema is {schema}, this one knows {_SCHEMA}"
+            raise SchemaTooNew(f"a later memci wrote {files.path!r}: {reason}: install a later memci")
         raise StorageUnavailable(f"{MARK} in {files.path!r} is damaged, or another program's: name another folder")
-    if schema > _SCHEMA:
-        raise SchemaTooNew(f"a later memci wrote {files.path!r}: its schema is {schema}, this one knows {_SCHEMA}")
-    return schema
-
-
-def _unmade(path: str, schema: int) -> StorageError:
-    """Return why a folder that is no store of this *schema* yet can't be opened for reading only."""
-    if schema:
-        return StorageReadOnly(f"{path!r} is of an earlier memci: open it once for writing, then read it")
-    return StorageUnavailable(f"there is no store in {path!r}: check the path, or open it to write")
+    return True
 
 
 def _check_database(path: str, *, there: bool) -> None:

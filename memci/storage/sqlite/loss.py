@@ -29,7 +29,7 @@ from orjson import dumps
 
 from ...errors import CorruptRecord, StorageUnavailable
 from ..witness import WAY_OUT, WITNESS, Witness, forget_all, key_of
-from .rows import CONTEXT_COLUMNS, read_context
+from .rows import SELECT_BY_NUMBER, read_context
 from .write import inode
 
 _HEADER: Final = Struct(">8I")
@@ -46,8 +46,8 @@ on it that SQLite holds in this process (https://sqlite.org/howtocorrupt.html)""
 _TRIES: Final = 8
 _PAUSE_SECONDS: Final = 0.01
 _SELECT_NOTED: Final = """
-SELECT nr, CAST(id AS BLOB), CAST(revision AS INTEGER) FROM context WHERE nr IN (SELECT value FROM json_each(?))"""
-_SELECT_RECORD: Final = f"SELECT {CONTEXT_COLUMNS} FROM context AS c WHERE nr = ?"
+SELECT number, CAST(id AS BLOB), CAST(revision AS INTEGER) FROM context
+WHERE number IN (SELECT value FROM json_each(?))"""
 
 
 def witness_path(path: str) -> str:
@@ -100,7 +100,7 @@ def check_log(connection: apsw.Connection, path: str, witness: Witness) -> None:
 def revisions(connection: apsw.Connection, places: Iterable[int]) -> dict[int, tuple[str, int]]:
     """Return the id and the revision of the contexts with the numbers *places*, as far as they are there. O(places)."""
     found = connection.execute(_SELECT_NOTED, (dumps(list(places)).decode(),))
-    return {nr: (bytes(name or b"").decode(errors="replace"), int(revision or 0)) for nr, name, revision in found}
+    return {at: (bytes(name or b"").decode(errors="replace"), int(revision or 0)) for at, name, revision in found}
 
 
 def behind(connection: apsw.Connection, witness: Witness) -> Iterator[str]:
@@ -121,11 +121,11 @@ def behind(connection: apsw.Connection, witness: Witness) -> Iterator[str]:
 
 def _is_damaged(connection: apsw.Connection, place: int) -> bool:
     try:
-        for row in connection.execute(_SELECT_RECORD, (place,)):
+        for row in connection.execute(SELECT_BY_NUMBER, (place,)):
             read_context(row)
     except (CorruptRecord, apsw.CorruptError, UnicodeDecodeError):
         return True
-    except apsw.SQLError:  # of an earlier memci, or there is no table
+    except apsw.SQLError:  # there is no table
         return False
     return False
 

@@ -1,24 +1,19 @@
-"""The tables of a SQLite store, and how those of an earlier memci become them.
+"""The tables of a SQLite store, made from the descriptions of rows (`memci.rows`).
 
-    context   nr id owner settings state head … parent base      one row per context
-    compaction   nr << 40 | revision  →  head, turn, text           how the window stood, compressed
-    entry     nr << 40 | seq  →  …, body                         one clustered run per context, no index
-    view      nr << 40 | seq  →  tokens, clip                    what a context shows of an entry, if not as appended
-    page      nr << 32 | index  →  …                             the active ones in a partial index
-    op        (nr, op_id)  →  …
-    call      nr << 40 | revision  →  …                          what a call of the model cost
-    tools     (nr, digest)  →  text                              each list of tools, once
-    ticket    number  →  context, token, …                       the queues for the locks; gone when a lock is released
+    context      number  →  id, owner, head …, settings, state       one row per context
+    entry        number << 40 | seq  →  …, body                      one run per context, and no other index
+    view         number << 40 | seq  →  tokens, clip                 tokens and clip in this context, if other ones
+    page         number << 32 | index  →  …                          the active ones in a partial index
+    compaction   number << 40 | revision  →  head, turn, text        the window after it, compressed
+    call         number << 40 | revision  →  …                       what a call of the model cost
+    op           (number, op_id)  →  …
+    tools        (number, digest)  →  text                           each list of tools, once
+    ticket       number  →  context, token, …                        the queues for the locks
 
-Each row carries a `crc` of its small columns, and an entry the digest of its body: a flipped bit is found when read.
-
-A file of an earlier version is brought up to date when it is opened for writing: in one transaction, by the
-first opener, and no row of an entry is touched. No copy is made before: a copy would outlive what is erased later.
-
-This module knows nothing of transitions.
+A file with other tables is refused and not changed. This module knows nothing of transitions.
 """
 
-import zlib
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
@@ -26,12 +21,16 @@ from typing import Final
 import apsw
 
 from ...errors import SchemaTooNew, StorageReadOnly, StorageUnavailable
-from ..validation import compaction_crc, crc
-from .rows import Row
+from ...rows import CALL, COMPACTION, CONTEXT, ENTRY, OP, PAGE, TICKET, VIEW, PageState, Table
+from ..columns import Row
 from .write import begin
 
 APPLICATION_ID: Final = int.from_bytes(b"memc", "big")
-SCHEMA_VERSION: Final = 4
+SCHEMA_VERSION: Final = 1
+
+_TYPES: Final = {int: "INTEGER", PageState: "INTEGER", float: "REAL", str: "TEXT", bytes: "BLOB", tuple: "TEXT"}
+_KEYED: Final = (ENTRY, VIEW, PAGE, COMPACTION, CALL)
+"""tables whose key is one integer"""
 
 
 def sql_file(module: str, name: str) -> str:
@@ -39,35 +38,59 @@ def sql_file(module: str, name: str) -> str:
     return Path(module).with_name(name).read_text("ascii")
 
 
-_TABLES: Final = sql_file(__file__, "tables.sql")
-_FROM_1: Final = sql_file(__file__, "from_1.sql")
-_FROM_2: Final = sql_file(__file__, "from_2.sql")
-_FROM_3: Final = sql_file(__file__, "from_3.sql")
-_NUMBERS: Final = f"PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {SCHEMA_VERSION};"
+def _columns(table: Table, leave_out: Sequence[str] = ()) -> str:
+    """Return the definitions of the columns of *table*, those that are large at the end: they are read last."""
+    late = (*table.apart, *table.sealed)
+    small, large = [], {}
+    for name, kind, nullable in table.fields:
+        column = f'"{name}" {"BLOB" if name in table.packed else _TYPES[kind]}{"" if nullable else " NOT NULL"}'
+        if name in late:
+            large[name] = column
+        elif name not in leave_out:
+            small.append(column)
+    check_sum = [] if table is TICKET else ["sum INTEGER NOT NULL"]
+    return ", ".join([*small, *check_sum, *(large[name] for name in dict.fromkeys(late))])
+
+
+_TABLES: Final = {
+    "context": f"CREATE TABLE context (number INTEGER PRIMARY KEY, {_columns(CONTEXT)}, UNIQUE (id)) STRICT",
+    "op": f"CREATE TABLE op (number INTEGER NOT NULL, {_columns(OP)}, "
+    "PRIMARY KEY (number, op_id)) STRICT, WITHOUT ROWID",
+    "tools": "CREATE TABLE tools (number INTEGER NOT NULL, digest BLOB NOT NULL, text BLOB NOT NULL, "
+    "PRIMARY KEY (number, digest)) STRICT, WITHOUT ROWID",
+    "ticket": f"CREATE TABLE ticket (number INTEGER PRIMARY KEY, {_columns(TICKET)}) STRICT",
+    "context_parent": "CREATE INDEX context_parent ON context (parent) WHERE parent IS NOT NULL",
+    "ticket_context": "CREATE INDEX ticket_context ON ticket (context)",
+    **{
+        table.name: f"CREATE TABLE {table.name} (key INTEGER PRIMARY KEY, {_columns(table, [table.key])}) STRICT"
+        for table in _KEYED
+    },
+    "page_active": f"CREATE INDEX page_active ON page (key) WHERE state = {int(PageState.ACTIVE)}",
+}
+_MAKE: Final = (
+    ";\n".join(_TABLES.values())
+    + f"; PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {SCHEMA_VERSION};"
+)
 _SELECT_VERSION = """
 SELECT application_id, user_version, (SELECT count(*) FROM sqlite_schema)
 FROM pragma_application_id, pragma_user_version"""
 """in one statement: another process may be making the tables just now"""
+_SELECT_TABLES = "SELECT name, sql FROM sqlite_schema WHERE sql IS NOT NULL"
 
 
 def prepare(connection: apsw.Connection, path: str, *, writable: bool) -> None:
-    """Make the tables if *path* has none, and bring those of an earlier version up to date. O(contexts) then.
+    """Make the tables if *path* has none.
 
-    It raises as `version`, and StorageReadOnly if something has to be written and can't be.
+    It raises as `version`, and StorageReadOnly if the tables are missing and nothing can be written.
     """
-    if version(connection, path) == SCHEMA_VERSION:
+    if version(connection, path):
         return
     if not writable:
-        raise StorageReadOnly(f"{path!r} is empty, or of an earlier memci: open it once for writing, then read it")
+        raise StorageReadOnly(f"{path!r} is empty: open it once for writing, then read it")
     try:
         begin(connection)
-        found = version(connection, path)  # another process may have been first
-        if not found:
-            connection.execute(_TABLES + _NUMBERS)
-        elif found < SCHEMA_VERSION:
-            if found == 1:
-                _migrate_1(connection)
-            connection.execute((_FROM_2 if found < 3 else "") + _FROM_3 + _NUMBERS)
+        if not version(connection, path):  # another process may have been first
+            connection.execute(_MAKE)
         connection.execute("COMMIT")
     except BaseException:
         with suppress(apsw.SQLError):  # a full disk may have rolled it back meanwhile
@@ -76,36 +99,24 @@ def prepare(connection: apsw.Connection, path: str, *, writable: bool) -> None:
 
 
 def version(connection: apsw.Connection, path: str) -> int:
-    """Return the schema's version, 0 for an empty file.
+    """Return the number of the schema, 0 for an empty file.
 
-    SchemaTooNew if a later memci wrote it, StorageUnavailable if another program did.
+    Raises:
+        SchemaTooNew: If a later memci wrote the file.
+        StorageUnavailable: If an earlier memci or another program wrote it.
     """
     row: list[Row] = connection.execute(_SELECT_VERSION).fetchall()
     application, found, tables = row[0]
-    if application == APPLICATION_ID:
-        if not 1 <= found <= SCHEMA_VERSION:
-            raise SchemaTooNew(
-                f"a later memci wrote {path!r}: its schema is {found}, this one knows up to {SCHEMA_VERSION}"
-            )
-        return int(found)
-    if application or found or tables:
+    if not (application or found or tables):
+        return 0
+    if application != APPLICATION_ID:
         raise StorageUnavailable(f"{path!r} is a SQLite file of another program: name another file")
-    return 0
-
-
-def _migrate_1(connection: apsw.Connection) -> None:
-    """From version 1: compactions are kept beside one another, views apart from entries, and contexts may be forks."""
-    connection.execute(_FROM_1)
-    contexts: list[Row] = connection.execute(
-        "SELECT nr, id, owner, settings, state, head, next_page, turn, open_page, revision, crc FROM context"
-    ).fetchall()
-    for nr, *columns, written in contexts:
-        if crc(*columns) == written:  # a damaged row stays damaged: reading it says so
-            connection.execute("UPDATE context SET crc = ? WHERE nr = ?", (crc(*columns, None, 0), nr))
-        head, turn, revision = columns[4], columns[6], columns[8]
-        compactions: list[Row] = connection.execute("SELECT text, crc FROM edition_1 WHERE nr = ?", (nr,)).fetchall()
-        for text, text_crc in compactions:
-            key, packed = nr << 40 | revision, zlib.compress(text.encode())
-            kept = compaction_crc(key, head, turn, packed) ^ crc(text) ^ text_crc  # the same: damage stays damage
-            connection.execute("INSERT INTO edition VALUES (?, ?, ?, ?, ?)", (key, head, turn, kept, packed))
-    connection.execute("DROP TABLE edition_1")
+    if found > SCHEMA_VERSION:
+        reason = f"its schema is {found}, this one knows {SCHEMA_VERSION}"
+        raise SchemaTooNew(f"a later memci wrote {path!r}: {reason}: install a later memci")
+    definitions: list[Row] = connection.execute(_SELECT_TABLES).fetchall()
+    there: dict[str, str] = dict(definitions)
+    if found < SCHEMA_VERSION or any(there.get(name) != sql for name, sql in _TABLES.items()):
+        advice = "export its contexts with the version that wrote it, and import them into a new file"
+        raise StorageUnavailable(f"{path!r} is of an earlier memci, which has other tables: {advice}")
+    return int(found)

@@ -39,8 +39,10 @@ from .connection import RAM, Journal, damage, open_file, storage_error
 from .loss import SALT_AT, behind, log_path, revisions
 from .rows import (
     BATCH_ROWS,
-    CONTEXT_COLUMNS,
     MAX_REVISION,
+    SELECT_CONTEXT,
+    SELECT_OP,
+    SELECT_OPS,
     read_batch,
     read_calls,
     read_chain,
@@ -51,16 +53,13 @@ from .rows import (
     read_page,
     read_pages,
     read_tickets,
-    unpacked,
+    unpack,
 )
 from .schema import SCHEMA_VERSION
-from .write import SELECT_HEAD, SELECT_OP, Chains, apply, begin, erase, inode, replace_ticket, rows, scrub
+from .write import SELECT_HEAD, Chains, apply, begin, erase, inode, replace_ticket, rows, scrub
 
 _CHECKPOINT_PAGES = 400
 """pages in the write-ahead log after which it is copied into the file"""
-
-_SELECT_CONTEXT = f"SELECT c.nr, {CONTEXT_COLUMNS} FROM context AS c WHERE c.id = ?"
-_SELECT_OPS = "SELECT op_id, digest, first_seq, entries, crc FROM op WHERE nr = ? ORDER BY first_seq, op_id"
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
@@ -124,10 +123,10 @@ class SQLiteStorage:
     def load(self, context: str) -> tuple[ContextRecord, str | None] | None:
         """Return the record and the last compaction of *context*, or None if there is no such context."""
         check_text("id", context)
-        nr, record = self._run(context, 0, self._find, context)
+        number, record = self._run(context, 0, self._find, context)
         if record is None:
             return None
-        newest = next(self._scan_compactions(context, nr, record.revision, record.head), None)
+        newest = next(self._scan_compactions(context, number, record.revision, record.head), None)
         return record, None if newest is None else newest.text
 
     def revision(self, context: str) -> int:
@@ -183,13 +182,14 @@ class SQLiteStorage:
 
     def ops(self, context: str) -> Iterator[OpRow]:
         """Yield the ops by their first seq. O(ops) in memory."""
-        nr = self._number(context)[0]
-        return iter([read_op(context, row) for row in self._run(context, 0, rows, _SELECT_OPS, nr)])
+        number = self._number(context)[0]
+        return iter([read_op(context, number, row) for row in self._run(context, 0, rows, SELECT_OPS, number)])
 
     def op(self, context: str, op_id: str) -> OpRow | None:
         """Return one op. O(1)."""
-        self._number(context)
-        return next((read_op(context, row) for row in self._run(context, 0, rows, SELECT_OP, context, op_id)), None)
+        number = self._number(context)[0]
+        found = self._run(context, 0, rows, SELECT_OP, number, op_id)
+        return read_op(context, number, found[0]) if found else None
 
     def calls(self, context: str, *, after: int = 0) -> Iterator[CallRow]:
         """Yield the calls of the model, oldest first; one that comes while iterating may be among them."""
@@ -365,10 +365,10 @@ class SQLiteStorage:
             salt = self._salt()  # before the commit: afterwards another process may begin the log again
             self._make_final(connection, op_id)
             frames = self._log_pages if salt else 0
-            for nr, record in records.items():
-                slot = Slot(key_of(record.id), record.revision, nr, frames, salt)
+            for number, record in records.items():
+                slot = Slot(key_of(record.id), record.revision, number, frames, salt)
                 if not self._full:
-                    self._unsynced.add(nr)
+                    self._unsynced.add(number)
                 elif held:
                     witness.note(slot)
         finally:
@@ -405,8 +405,8 @@ class SQLiteStorage:
         try:
             synced = revisions(connection, self._unsynced) if held else {}
             connection.wal_checkpoint()
-            for nr, (context, revision) in synced.items():
-                self._witness.note(Slot(key_of(context), revision, nr))
+            for number, (context, revision) in synced.items():
+                self._witness.note(Slot(key_of(context), revision, number))
             self._unsynced.clear()
         except (apsw.BusyError, apsw.LockedError, apsw.FullError):
             return
@@ -430,21 +430,21 @@ class SQLiteStorage:
 
     def _find(self, connection: apsw.Connection, context: str) -> tuple[int, ContextRecord | None]:
         before = self._witness.slot(context)
-        [[nr, *columns]] = rows(connection, _SELECT_CONTEXT, context) or [(0,)]
-        record = read_context(columns) if nr else None
+        [[number, *columns]] = rows(connection, SELECT_CONTEXT, context) or [(0,)]
+        record = read_context(columns) if number else None
         self._witness.check(context, before, 0 if record is None else record.revision)
-        return nr, record
+        return number, record
 
     def _number(self, context: str) -> tuple[int, int, int, str | None, int]:
         check_text("id", context)
         found = self._run(context, 0, rows, SELECT_HEAD, context)
         return found[0] if found else (0, 0, 0, None, 0)
 
-    def _pages(self, context: str, nr: int, indexes: Sequence[int], state: PageState | None) -> Iterator[PageRow]:
-        while nr and indexes:
-            found = self._run(context, 0, read_pages, nr, indexes, state)
+    def _pages(self, context: str, number: int, indexes: Sequence[int], state: PageState | None) -> Iterator[PageRow]:
+        while number and indexes:
+            found = self._run(context, 0, read_pages, number, indexes, state)
             for row in found:
-                page = read_page(context, nr, row, indexes, state)
+                page = read_page(context, number, row, indexes, state)
                 indexes = indexes[bisect_right(indexes, page.index) :]
                 yield page
             indexes = indexes if len(found) == BATCH_ROWS else ()
@@ -453,8 +453,8 @@ class SQLiteStorage:
         self, context: str, seqs: Sequence[int], containing: bytes | None = None, *, as_appended: bool = False
     ) -> Iterator[EntryRow]:
         """Yield the entries with *seqs*, a range or numbers in order; those that are there at the call."""
-        nr, head, _, parent, base = self._number(context)
-        owner, seqs, runs = nr, seqs[: bisect_left(seqs, head)], []
+        number, head, _, parent, base = self._number(context)
+        owner, seqs, runs = number, seqs[: bisect_left(seqs, head)], []
         while seqs:
             shared = bisect_left(seqs, base)
             runs.append((owner, seqs[shared:]))
@@ -463,24 +463,26 @@ class SQLiteStorage:
                 owner, _, _, parent, base = self._number(parent)
                 if not owner:
                     raise CorruptRecord(context, seqs[0], "what it was forked from is missing")
-        nr = 0 if as_appended else nr
-        return (row for owner, run in reversed(runs) for row in self._scan(context, nr, owner, run, containing))
+        number = 0 if as_appended else number
+        return (row for owner, run in reversed(runs) for row in self._scan(context, number, owner, run, containing))
 
-    def _scan(self, context: str, nr: int, owner: int, seqs: Sequence[int], part: bytes | None) -> Iterator[EntryRow]:
-        """Yield entries that context *owner* keeps, with the views of context *nr*: the same one, or a fork."""
+    def _scan(
+        self, context: str, number: int, owner: int, seqs: Sequence[int], part: bytes | None
+    ) -> Iterator[EntryRow]:
+        """Yield entries that context *owner* keeps, with the views of context *number*: the same one, or a fork."""
         while seqs:
-            found, error = self._run(context, seqs[0], read_batch, context, nr, owner, seqs, part)
+            found, error = self._run(context, seqs[0], read_batch, context, number, owner, seqs, part)
             yield from found
             if error is not None:
                 raise error
             seqs = seqs[bisect_right(seqs, found[-1].seq) :] if found else ()
 
-    def _scan_calls(self, context: str, nr: int, after: int) -> Iterator[CallRow]:
-        while found := self._run(context, 0, read_calls, context, nr, after):
+    def _scan_calls(self, context: str, number: int, after: int) -> Iterator[CallRow]:
+        while found := self._run(context, 0, read_calls, context, number, after):
             yield from found
             after = found[-1].revision
 
-    def _scan_compactions(self, context: str, nr: int, revision: int, head: int) -> Iterator[CompactionRow]:
-        while nr and (found := self._run(context, 0, read_chain, context, nr, revision, head)):
-            yield from unpacked(context, found)
+    def _scan_compactions(self, context: str, number: int, revision: int, head: int) -> Iterator[CompactionRow]:
+        while number and (found := self._run(context, 0, read_chain, context, number, revision, head)):
+            yield from unpack(context, found)
             revision = found[-1][0] - 1

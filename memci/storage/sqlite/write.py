@@ -12,16 +12,16 @@ This module knows nothing of locks, or of opening a file.
 
 import os
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from functools import lru_cache
+from typing import Any, Final
 
 import apsw
-import orjson
 
 from ...errors import CorruptRecord, LimitExceeded
-from ...rows import CallRow, CompactionRow, ContextRecord, EntryRow, OpRow, PageRow, Ticket
+from ...rows import CompactionRow, ContextRecord, OpRow, Ticket
 from ..codec import ORJSON, digest
+from ..columns import CALLS, COMPACTIONS, CONTEXTS, ENTRIES, OPS, PAGES, VIEWS, Columns, Row
 from ..protocol import ErasedRows, Erasure, Transition
 from ..validation import (
     FULL,
@@ -31,11 +31,9 @@ from ..validation import (
     check_forks,
     check_parent,
     check_revision,
-    compaction_crc,
-    crc,
     without_digests,
 )
-from .rows import CHAIN, PAGE_COLUMNS, Row, read_chain, read_op, unpacked
+from .rows import CHAIN, SELECT_OP, SELECT_OPS_BEFORE, joined, keyed, read_chain, read_op, unpack
 
 Chains = dict[int, tuple[bytes, int, bytes]]
 """the newest compactions that a handle wrote, by the number of their context: packed, how many rows are read for it,
@@ -45,42 +43,32 @@ _MAX_CONTEXTS = 2**23 - 1
 _MOST_BYTES = 512 * 2**20
 """the largest file that an erasure writes again at once"""
 
-_INSERT_CONTEXT = """
-INSERT INTO context (id, owner, settings, state, head, next_page, turn, open_page, revision, parent, base, crc)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING nr"""
-_UPDATE_CONTEXT = """
-UPDATE context SET owner = ?, settings = ?, state = ?, head = ?, next_page = ?, turn = ?, open_page = ?,
-revision = ?, parent = ?, base = ?, crc = ?
-WHERE nr = ?"""
-SELECT_HEAD = "SELECT nr, head, revision, parent, base FROM context WHERE id = ?"
-_REPLACE_COMPACTION = "REPLACE INTO edition (id, head, turn, crc, text) VALUES (?, ?, ?, ?, ?)"
-_INSERT_ENTRY = """
-INSERT INTO entry (id, tokens, clip, quotes_page, quotes_entry, at, crc, codec, digest, body)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"""
-_REPLACE_ENTRY = _INSERT_ENTRY.replace("INSERT", "REPLACE", 1)
-_REPLACE_VIEW = "REPLACE INTO view (id, tokens, clip, crc) VALUES (?, ?, ?, ?)"
-_REPLACE_PAGE = f"REPLACE INTO page ({PAGE_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
-SELECT_OP = """
-SELECT op_id, digest, first_seq, entries, op.crc FROM op JOIN context USING (nr) WHERE id = ? AND op_id = ?"""
-_INSERT_OP = "INSERT INTO op (nr, op_id, digest, first_seq, entries, crc) VALUES (?, ?, ?, ?, ?, ?)"
-_SELECT_OPS_BEFORE = "SELECT op_id, digest, first_seq, entries, crc FROM op WHERE nr = ? AND first_seq <= ?"
-_REPLACE_OP = _INSERT_OP.replace("INSERT", "REPLACE", 1)
-_INSERT_CALL = """
-INSERT INTO call (id, seq, turn, at, model, predicted, input, cached_read, cached_written, output, tools, crc)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"""
-_INSERT_TOOLS = "INSERT OR IGNORE INTO tools (nr, digest, text) VALUES (?, ?, ?)"
+
+def _insert(table: str, names: Sequence[str], verb: str = "INSERT") -> str:
+    return f"{verb} INTO {table} ({joined(names)}) VALUES ({', '.join('?' * len(names))})"
+
+
+_INSERT_CONTEXT = f"{_insert('context', CONTEXTS.names)} RETURNING number"
+_UPDATE_CONTEXT = f"UPDATE context SET {', '.join(f'{name} = ?' for name in CONTEXTS.names[1:])} WHERE number = ?"
+SELECT_HEAD: Final = "SELECT number, head, revision, parent, base FROM context WHERE id = ?"
+_INSERT_ENTRY = _insert("entry", keyed(ENTRIES.names))
+_REPLACE_ENTRY = _insert("entry", keyed(ENTRIES.names), "REPLACE")
+_REPLACE_VIEW = _insert("view", keyed(VIEWS.names), "REPLACE")
+_REPLACE_PAGE = _insert("page", keyed(PAGES.names), "REPLACE")
+_REPLACE_COMPACTION = _insert("compaction", keyed(COMPACTIONS.names), "REPLACE")
+_INSERT_CALL = _insert("call", keyed(CALLS.names))
+_INSERT_TOOLS = _insert("tools", ("number", "digest", "text"), "INSERT OR IGNORE")
+_INSERT_OP = _insert("op", ("number", *OPS.names))
+_REPLACE_OP = _insert("op", ("number", *OPS.names), "REPLACE")
+_INSERT_TICKET = _insert("ticket", Ticket._fields)
+_TICKET = f"({joined(Ticket._fields)}) = ({', '.join('?' * len(Ticket._fields))})"
+_UPDATE_TICKET = f"UPDATE ticket SET {_TICKET} WHERE {_TICKET}"
+_DELETE_TICKET = f"DELETE FROM ticket WHERE {_TICKET}"
 _SELECT_FORKS = "SELECT id FROM context WHERE parent = ? ORDER BY id"
-_DELETE_RANGE = {
-    table: f"DELETE FROM {table} WHERE id >= ? AND id < ?" for table in ("entry", "page", "edition", "view", "call")
-}
-_DELETE_VIEW = "DELETE FROM view WHERE id = ?"
-_INSERT_TICKET = "INSERT INTO ticket (context, token, holder, process, since, expires) VALUES (?, ?, ?, ?, ?, ?)"
-_EXACT_TICKET = "WHERE (context, token, holder, process, since, expires) = (?, ?, ?, ?, ?, ?)"
-_UPDATE_TICKET = (
-    f"UPDATE ticket SET (context, token, holder, process, since, expires) = (?, ?, ?, ?, ?, ?) {_EXACT_TICKET}"
-)
-_WIDTH = {"entry": 40, "page": 32, "edition": 40, "view": 40, "call": 40}
+_KEY_BITS: Final = {"entry": 40, "page": 32, "compaction": 40, "view": 40, "call": 40}
 """bits that a key has below the number of its context"""
+_DELETE_RANGE = {table: f"DELETE FROM {table} WHERE key >= ? AND key < ?" for table in _KEY_BITS}
+_DELETE_VIEW = "DELETE FROM view WHERE key = ?"
 
 
 def rows(connection: apsw.Connection, statement: str, *bindings: int | str | bytes | None) -> list[Row]:
@@ -88,77 +76,42 @@ def rows(connection: apsw.Connection, statement: str, *bindings: int | str | byt
     return connection.execute(statement, bindings).fetchall()
 
 
-def entry_columns(nr: int, row: EntryRow) -> Row:
-    """Return the columns of *row* in context *nr*."""
-    page, entry = row.quotes or (None, None)
-    small = (nr << 40 | row.seq, row.tokens, row.clip, page, entry, row.at)
-    return *small, crc(*small), row.codec, row.digest, row.body
-
-
-def context_columns(record: ContextRecord) -> Row:
-    """Return the columns of *record*.
-
-    Its check sum is signed, so that it nearly always takes 4 bytes: a row that keeps its length is written in place,
-    without the settings, which are most of it.
-    """
-    context, owner, settings, *rest = record
-    written = crc(context, owner, _json(settings), *rest)
-    return *record, written - (written >> 31 << 32)
-
-
-def view_columns(nr: int, seq: int, tokens: int, clip: int) -> Row:
-    """Return the columns of what context *nr* shows of entry *seq*."""
-    columns = (nr << 40 | seq, tokens, clip)
-    return *columns, crc(*columns)
+def _keyed(columns: Columns[Any], number: int, rows: Iterable[Row], bits: int = 40) -> list[list[Any]]:
+    """Return the columns of *rows* in context *number*, whose key has *bits* of its own. O(characters)."""
+    found = []
+    for row in rows:
+        made = columns.write(number, row)
+        made[0] |= number << bits
+        found.append(made)
+    return found
 
 
 def write_compactions(
-    connection: apsw.Connection, nr: int, record: ContextRecord, added: Iterable[CompactionRow], chains: Chains
+    connection: apsw.Connection, number: int, record: ContextRecord, added: Iterable[CompactionRow], chains: Chains
 ) -> None:
-    """Write the rows *added* of context *nr*, oldest first, and keep the last one in *chains*. O(characters)."""
+    """Write the rows *added* of context *number*, oldest first, and keep the last one in *chains*. O(characters)."""
     longest = 1 if record.encrypted else CHAIN  # nothing is alike in what is encrypted
-    text, length = (b"", 0) if record.encrypted else _chain_before(connection, nr, record, chains)
-    columns: list[Row] = []
+    text, length = (b"", 0) if record.encrypted else _chain_before(connection, number, record, chains)
+    packed = []
     for row in added:
         packing = zlib.compressobj(zdict=text if length % longest else b"")
-        text, length, key = row.text.encode(), length % longest + 1, nr << 40 | row.revision
-        packed = packing.compress(text) + packing.flush()
-        columns.append((key, row.head, row.turn, compaction_crc(key, row.head, row.turn, packed), packed))
-    connection.executemany(_REPLACE_COMPACTION, columns)
+        text, length = row.text.encode(), length % longest + 1
+        packed.append((*row[:-1], packing.compress(text) + packing.flush()))
+    connection.executemany(_REPLACE_COMPACTION, _keyed(COMPACTIONS, number, packed))
     if len(chains) >= _MOST_CHAINS:
         chains.clear()
-    chains[nr] = columns[-1][-1], length, text
+    chains[number] = packed[-1][-1], length, text
 
 
-def _chain_before(connection: apsw.Connection, nr: int, record: ContextRecord, chains: Chains) -> tuple[bytes, int]:
-    """Return the text of the newest compaction of context *nr*, and how many rows are read for it."""
+def _chain_before(connection: apsw.Connection, number: int, record: ContextRecord, chains: Chains) -> tuple[bytes, int]:
+    """Return the text of the newest compaction of context *number*, and how many rows are read for it."""
     with suppress(CorruptRecord):  # what is damaged is not built upon
-        chain = read_chain(connection, record.id, nr, record.revision - 1)
-        newest, length, text = chains.get(nr, (b"", 0, b""))
+        chain = read_chain(connection, record.id, number, record.revision - 1)
+        newest, length, text = chains.get(number, (b"", 0, b""))
         if chain and (newest, length) != (chain[0][-1], len(chain)):
-            text = unpacked(record.id, chain)[0].text.encode()
+            text = unpack(record.id, chain)[0].text.encode()
         return (text, len(chain)) if chain else (b"", 0)
     return b"", 0
-
-
-def page_columns(nr: int, page: PageRow) -> Row:
-    """Return the columns of *page* in context *nr*."""
-    index, first, end, turn, state, cut, *use = page
-    small = (nr << 32 | index, first, end, turn, int(state), *(cut or (None, None))[:2], *use)
-    more = orjson.dumps(cut[2:]).decode() if cut and cut[2:] else None
-    return *small, more, crc(*small, *([more] if more else ()))
-
-
-def op_columns(nr: int, op: OpRow) -> Row:
-    """Return the columns of *op* in context *nr*."""
-    written = crc(op.op_id, op.digest.hex(), op.first, op.entries)
-    return nr, op.op_id, op.digest, op.first, orjson.dumps(op.entries), written
-
-
-def call_columns(nr: int, row: CallRow, tools: bytes | None) -> Row:
-    """Return the columns of *row* in context *nr*; *tools* is the digest of its list."""
-    small = (nr << 40 | row.revision, *row[1:-1])
-    return *small, tools, crc(*small, tools and tools.hex())
 
 
 def inode(path: str) -> tuple[int, int] | None:
@@ -209,75 +162,75 @@ def sync_journal(connection: apsw.Connection) -> None:
 def apply(connection: apsw.Connection, transition: Transition, chains: Chains) -> OpRow | int:
     """Write *transition* and return the number of its context, or the row of its op if that is known. O(rows)."""
     record, op = transition.record, transition.op
-    if op is not None:
-        known = rows(connection, SELECT_OP, record.id, op.op_id)
-        if known:
-            return read_op(record.id, known[0])
-    columns = context_columns(record)
     found = rows(connection, SELECT_HEAD, record.id)
-    nr, head, revision = found[0][:3] if found else (0, 0, 0)
+    number, head, revision = found[0][:3] if found else (0, 0, 0)
+    if op is not None and number:
+        known = rows(connection, SELECT_OP, number, op.op_id)
+        if known:
+            return read_op(record.id, number, known[0])
+    columns = CONTEXTS.write(0, record)
     check_revision(transition, head, revision)
-    if nr:
-        connection.execute(_UPDATE_CONTEXT, (*columns[1:], nr))
+    if number:
+        connection.execute(_UPDATE_CONTEXT, (*columns[1:], number))
     else:
         if record.parent is not None:
             parent = rows(connection, SELECT_HEAD, record.parent)
             check_parent(record, parent[0][1] if parent else None)
-        nr = rows(connection, _INSERT_CONTEXT, *columns)[0][0]
-        if nr > _MAX_CONTEXTS:
-            raise LimitExceeded("contexts in one file", nr, _MAX_CONTEXTS)
+        number = rows(connection, _INSERT_CONTEXT, *columns)[0][0]
+        if number > _MAX_CONTEXTS:
+            raise LimitExceeded("contexts in one file", number, _MAX_CONTEXTS)
     if transition.entries:
-        connection.executemany(_INSERT_ENTRY, [entry_columns(nr, row) for row in transition.entries])
+        connection.executemany(_INSERT_ENTRY, _keyed(ENTRIES, number, transition.entries))
     if transition.pages:
-        connection.executemany(_REPLACE_PAGE, [page_columns(nr, page) for page in transition.pages])
+        connection.executemany(_REPLACE_PAGE, _keyed(PAGES, number, transition.pages, 32))
     if transition.views:
-        connection.executemany(_REPLACE_VIEW, [view_columns(nr, *view) for view in transition.views])
+        connection.executemany(_REPLACE_VIEW, _keyed(VIEWS, number, transition.views))
     if compactions := all_compactions(transition):
-        write_compactions(connection, nr, record, compactions, chains)
+        write_compactions(connection, number, record, compactions, chains)
     if ops := all_ops(transition):
-        connection.executemany(_INSERT_OP, [op_columns(nr, each) for each in ops])
-    for call in all_calls(transition):
-        tools = None if call.tools is None else digest(ORJSON, call.tools.encode())
-        connection.execute(_INSERT_CALL, call_columns(nr, call, tools))
-        if call.tools is not None:
-            connection.execute(_INSERT_TOOLS, (nr, tools, call.tools.encode()))
-    return int(nr)
+        connection.executemany(_INSERT_OP, [(number, *OPS.write(number, op)) for op in ops])
+    if calls := all_calls(transition):
+        lists = {call.tools: digest(ORJSON, call.tools.encode()) for call in calls if call.tools is not None}
+        noted = [(*call[:-1], None if call.tools is None else lists[call.tools]) for call in calls]
+        connection.executemany(_INSERT_CALL, _keyed(CALLS, number, noted))
+        connection.executemany(_INSERT_TOOLS, [(number, named, text.encode()) for text, named in lists.items()])
+    return int(number)
 
 
 def erase(connection: apsw.Connection, erasure: Erasure) -> ErasedRows:
     """Remove what *erasure* names, and write what its contexts are afterwards. O(rows that go)."""
-    gone = {"context": 0, "entry": 0, "page": 0, "edition": 0, "view": 0, "op": 0, "call": 0}
+    gone = {"context": 0, "entry": 0, "page": 0, "compaction": 0, "view": 0, "op": 0, "call": 0}
     for context in erasure.contexts:
         connection.execute("DELETE FROM ticket WHERE context = ?", (context,))
         check_forks(((fork, context) for (fork,) in rows(connection, _SELECT_FORKS, context)), erasure.contexts)
-        for nr, *_ in rows(connection, SELECT_HEAD, context):
-            for table in _DELETE_RANGE:
-                gone[table] += _delete(connection, table, nr)
-            gone["op"] += _changed(connection, "DELETE FROM op WHERE nr = ?", nr)
-            connection.execute("DELETE FROM tools WHERE nr = ?", (nr,))
-            gone["context"] += _changed(connection, "DELETE FROM context WHERE nr = ?", nr)
+        for number, *_ in rows(connection, SELECT_HEAD, context):
+            for table in _KEY_BITS:
+                gone[table] += _delete(connection, table, number)
+            gone["op"] += _changed(connection, "DELETE FROM op WHERE number = ?", number)
+            connection.execute("DELETE FROM tools WHERE number = ?", (number,))
+            gone["context"] += _changed(connection, "DELETE FROM context WHERE number = ?", number)
     erased: set[tuple[int, int]] = set()
     for context, tombstone in erasure.entries:
-        nr = _owner(connection, context, tombstone.seq)
-        if not nr:
+        number = _owner(connection, context, tombstone.seq)
+        if not number:
             raise CorruptRecord(context, tombstone.seq, "it is missing")
-        connection.execute(_REPLACE_ENTRY, entry_columns(nr, tombstone))
-        connection.execute(_DELETE_VIEW, (nr << 40 | tombstone.seq,))
-        erased.add((nr, tombstone.seq))
+        connection.execute(_REPLACE_ENTRY, _keyed(ENTRIES, number, [tombstone])[0])
+        connection.execute(_DELETE_VIEW, (number << 40 | tombstone.seq,))
+        erased.add((number, tombstone.seq))
         gone["entry"] += 1
     for transition in erasure.transitions:
-        for nr, *_ in rows(connection, SELECT_HEAD, transition.record.id):
-            gone["edition"] += _delete(connection, "edition", nr)
-            own = {seq for owner, seq in erased if owner == nr}
+        for number, *_ in rows(connection, SELECT_HEAD, transition.record.id):
+            gone["compaction"] += _delete(connection, "compaction", number)
+            own = {seq for owner, seq in erased if owner == number}
             shown = [seq for owner, seq in erased if _owner(connection, transition.record.id, seq) == owner]
             if own:
-                before = rows(connection, _SELECT_OPS_BEFORE, nr, max(own))
-                cleared = without_digests([read_op(transition.record.id, row) for row in before], own)
-                connection.executemany(_REPLACE_OP, [op_columns(nr, op) for op in cleared])
+                before = rows(connection, SELECT_OPS_BEFORE, number, max(own))
+                cleared = without_digests([read_op(transition.record.id, number, row) for row in before], own)
+                connection.executemany(_REPLACE_OP, [(number, *OPS.write(number, op)) for op in cleared])
                 gone["op"] += len(cleared)
-            connection.executemany(_DELETE_VIEW, [(nr << 40 | seq,) for seq in shown])
+            connection.executemany(_DELETE_VIEW, [(number << 40 | seq,) for seq in shown])
         apply(connection, transition, {})
-    return ErasedRows(gone["context"], gone["entry"], gone["page"], gone["edition"], gone["op"], scrubbed=False)
+    return ErasedRows(gone["context"], gone["entry"], gone["page"], gone["compaction"], gone["op"], scrubbed=False)
 
 
 def replace_ticket(connection: apsw.Connection, change: tuple[Ticket | None, Ticket | None]) -> bool:
@@ -286,7 +239,7 @@ def replace_ticket(connection: apsw.Connection, change: tuple[Ticket | None, Tic
     if old is None:
         connection.execute(_INSERT_TICKET, new or ())
     elif new is None:
-        connection.execute(f"DELETE FROM ticket {_EXACT_TICKET}", old)
+        connection.execute(_DELETE_TICKET, old)
     else:
         connection.execute(_UPDATE_TICKET, (*new, *old))
     return connection.changes() > 0
@@ -316,28 +269,22 @@ def scrub(connection: apsw.Connection, *, whole: bool = False) -> bool:
     return bool(done)
 
 
-@lru_cache(maxsize=64)
-def _json(settings: str) -> orjson.Fragment:
-    """Return *settings*, the same in most transitions of a context, as JSON."""
-    return orjson.Fragment(orjson.dumps(settings))
-
-
 def _owner(connection: apsw.Connection, context: str | None, seq: int) -> int:
     """Return the number of the context that holds entry *seq* of *context*: itself, or one that it was forked from."""
     while context is not None:
         found = rows(connection, SELECT_HEAD, context)
         if not found or seq >= found[0][1]:
             return 0
-        nr, _, _, parent, base = found[0]
+        number, _, _, parent, base = found[0]
         if seq >= base:
-            return int(nr)
+            return int(number)
         context = parent
     return 0
 
 
-def _delete(connection: apsw.Connection, table: str, nr: int) -> int:
-    width = _WIDTH[table]
-    return _changed(connection, _DELETE_RANGE[table], nr << width, (nr + 1) << width)
+def _delete(connection: apsw.Connection, table: str, number: int) -> int:
+    bits = _KEY_BITS[table]
+    return _changed(connection, _DELETE_RANGE[table], number << bits, (number + 1) << bits)
 
 
 def _changed(connection: apsw.Connection, statement: str, *bindings: int) -> int:

@@ -140,7 +140,7 @@ def test_full_disk_keeps_nothing_of_the_call(
 def test_message_that_cannot_be_read_is_named_in_a_new_copy(storage: FilesystemStorage, path: Path) -> None:
     """Damage in the store is no reason to refuse an append; the copy says which message it lacks."""
     append(storage, "a", b'"1"', b'"2"', b'"3"')
-    execute(path, "UPDATE entry SET body = CAST('x' || substr(body, 2) AS BLOB) WHERE id = ?", "a", 1)
+    execute(path, "UPDATE entry SET body = CAST('x' || substr(body, 2) AS BLOB) WHERE key = ?", "a", 1)
     (path / copy_of("a")).unlink()
 
     append(storage, "a", b'"4"')

@@ -49,17 +49,17 @@ class TestFilesystemStorage(DurableStorageConformance):
 
     @pytest.fixture
     def corrupt(self, path: Path) -> Callable[[str, int], None]:
-        change = "UPDATE entry SET body = CAST('x' || substr(body, 2) AS BLOB) WHERE id = ?"
+        change = "UPDATE entry SET body = CAST('x' || substr(body, 2) AS BLOB) WHERE key = ?"
         return lambda context, seq: execute(path, change, context, seq)
 
     @pytest.fixture
     def remove(self, path: Path) -> Callable[[str, int], None]:
-        return lambda context, seq: execute(path, "DELETE FROM entry WHERE id = ?", context, seq)
+        return lambda context, seq: execute(path, "DELETE FROM entry WHERE key = ?", context, seq)
 
 
 def execute(path: Path, statement: str, context: str, seq: int) -> None:
     connection = apsw.Connection(str(path / "store.db"))
-    [[nr]] = connection.execute("SELECT nr FROM context WHERE id = ?", (context,))
+    [[nr]] = connection.execute("SELECT number FROM context WHERE id = ?", (context,))
     connection.execute(statement, (nr << 40 | seq,))
     connection.close()
 
@@ -114,13 +114,13 @@ def test_place_that_can_be_no_folder_is_refused(tmp_path: Path, path: Path) -> N
     ("name", "content", "error"),
     [
         ("theirs.txt", "theirs", StorageUnavailable),
-        ("memci.json", '{"format":"memci folder","schema":4}', SchemaTooNew),
+        ("memci.json", '{"format":"memci folder","schema":2}', SchemaTooNew),
         ("memci.json", '{"format":"theirs","schema":1}', StorageUnavailable),
         ("memci.json", '{"format":"memci folder","schema":"1"}', StorageUnavailable),
         ("memci.json", "[" * 100_000, StorageUnavailable),
         ("memci.json", "", StorageUnavailable),
         ("memci.json", "3", StorageUnavailable),
-        ("memci.json", '{"format":"memci folder","schema":3}', CorruptRecord),
+        ("memci.json", '{"format":"memci folder","schema":1}', CorruptRecord),
     ],
 )
 def test_folder_that_is_not_ours_to_open_is_untouched(

@@ -1,0 +1,135 @@
+"""Rows as columns with a check sum: what the tables of SQLite and Postgres have in common.
+
+    PageRow(5, 10, 90, 7, ACTIVE, (11, 60), …)   ◀──▶   [5, 10, 90, 7, 0, "[11,60]", …, -1561837251]
+
+The check sum is over the JSON of the columns, but for those that have a sum of their own, and of the place of the row:
+the context that it belongs to. So a flipped bit is found when a row is read, and a row that was moved is found, too.
+This module knows nothing of statements.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache, partial
+from operator import itemgetter
+from typing import Any, Final, Generic, TypeVar
+from zlib import crc32
+
+from orjson import Fragment, dumps, loads
+
+from ..errors import CorruptRecord, brief
+from ..rows import (
+    CALL,
+    COMPACTION,
+    CONTEXT,
+    ENTRY,
+    OP,
+    PAGE,
+    VIEW,
+    CallRow,
+    CompactionRow,
+    ContextRecord,
+    EntryRow,
+    OpRow,
+    PageRow,
+    PageState,
+    Table,
+    ViewRow,
+)
+
+Row = tuple[Any, ...]
+"""columns as a database returns them"""
+
+_T = TypeVar("_T", bound=tuple[Any, ...])
+_STATES: Final = tuple(PageState)
+"""by their numbers: much cheaper than a call of the class"""
+
+
+_hexadecimal: Final = bytes.hex
+"""how bytes, which JSON does not have, are part of a check sum"""
+
+
+def check_sum(columns: Sequence[object]) -> int:
+    """Return the check sum of *columns*, signed: SQLite keeps nearly each in 4 bytes. O(characters)."""
+    found = crc32(dumps(columns, _hexadecimal))
+    return found - (found >> 31 << 32)
+
+
+def _write_list(values: Sequence[object]) -> str:
+    return dumps(values).decode()
+
+
+def _read_list(text: str) -> tuple[Any, ...]:
+    return tuple(tuple(each) if isinstance(each, list) else each for each in loads(text))
+
+
+_CONVERSIONS: Final[dict[type, tuple[Callable[[Any], Any], Callable[[Any], Any]]]] = {
+    tuple: (_write_list, _read_list),
+    PageState: (int, _STATES.__getitem__),
+}
+"""kinds of fields that no database has: how they are written and read"""
+
+
+class Columns(Generic[_T]):
+    """The columns of a table: those of its row in their order, then the check sum.
+
+    Args:
+        table: Their description.
+        name: What an error calls a row; {} is its key.
+        seq: The field that says at which message a damaged row belongs.
+    """
+
+    def __init__(self, table: Table, name: str, seq: str | None = None) -> None:
+        fields = [field.name for field in table.fields]
+        self.names = [*fields, "sum"]
+        self._name = name
+        self._seq = fields.index(seq) if seq else None
+        self._make: Callable[[Iterable[Any]], _T] = partial(tuple.__new__, table.row)
+        self._converted = [
+            (at, *_CONVERSIONS[field.kind]) for at, field in enumerate(table.fields) if field.kind in _CONVERSIONS
+        ]
+        self._summed = itemgetter(*(at for at, field in enumerate(fields) if field not in table.apart))
+
+    def write(self, place: int | str, row: _T) -> list[Any]:
+        """Return the columns of *row* at *place*. O(characters)."""
+        columns = list(row)
+        for at, write, _ in self._converted:
+            if columns[at] is not None:
+                columns[at] = write(columns[at])
+        columns.append(check_sum((place, *self._summed(columns))))
+        return columns
+
+    def read(self, context: str, place: int | str, columns: Sequence[Any]) -> _T:
+        """Return the row of *context* that `write` gave these *columns*, or raise CorruptRecord. O(characters)."""
+        try:
+            if check_sum((place, *self._summed(columns))) == columns[-1]:
+                values = [*columns]
+                values.pop()
+                for at, _, read in self._converted:
+                    if values[at] is not None:
+                        values[at] = read(values[at])
+                return self._make(values)
+        except (ValueError, TypeError, IndexError):  # a column has another type now
+            pass
+        seq = 0 if self._seq is None else columns[self._seq]
+        reason = f"{self._name.format(brief(columns[0]))} is not what was written"
+        raise CorruptRecord(context, seq if isinstance(seq, int) else 0, reason)
+
+
+class _ContextColumns(Columns[ContextRecord]):
+    """Those of a context, whose settings are long and the same in most transitions."""
+
+    def write(self, place: int | str, row: ContextRecord) -> list[Any]:
+        return [*row, check_sum((place, *row._replace(settings=_as_json(row.settings))))]  # type: ignore[arg-type]
+
+
+@lru_cache(maxsize=64)
+def _as_json(settings: str) -> Fragment:
+    return Fragment(dumps(settings))
+
+
+CONTEXTS: Final = _ContextColumns(CONTEXT, "the context's record")
+ENTRIES: Final = Columns[EntryRow](ENTRY, "its row", "seq")
+VIEWS: Final = Columns[ViewRow](VIEW, "its view", "seq")
+PAGES: Final = Columns[PageRow](PAGE, "page #{}", "first")
+COMPACTIONS: Final = Columns[CompactionRow](COMPACTION, "a compaction", "head")
+OPS: Final = Columns[OpRow](OP, "op {}", "first")
+CALLS: Final = Columns[CallRow](CALL, "the row of a call of the model", "seq")

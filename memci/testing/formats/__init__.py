@@ -5,16 +5,16 @@
     assert problems("anthropic", context.request(format="anthropic")) == []
 
 Each module has a function `problems(request)`. It takes the keyword arguments of the call of the provider's client and
-returns every violation, each with its path; [] for a request that is accepted. Each rule names the page that it comes
-from. The checkers need no SDK and no network, and know nothing of how memci writes a request.
+yields every violation with its path, none for a request that is accepted. Each rule names the page of the provider's
+documentation that states it. The checkers need no SDK and no network.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from . import anthropic, gemini, openai_chat, openai_responses
 
-CHECKERS: Mapping[str, Callable[[Mapping[str, Any]], list[str]]] = {
+CHECKERS: Mapping[str, Callable[[Mapping[str, Any]], Iterator[str]]] = {
     "openai_chat": openai_chat.problems,
     "openai_responses": openai_responses.problems,
     "anthropic": anthropic.problems,
@@ -25,7 +25,7 @@ CHECKERS: Mapping[str, Callable[[Mapping[str, Any]], list[str]]] = {
 
 def problems(format: str, request: Mapping[str, Any]) -> list[str]:  # noqa: A002 -- as in `Context.request`
     """Return what the provider of *format* would refuse in *request*, [] if nothing. O(request)."""
-    return CHECKERS[format](request)
+    return list(CHECKERS[format](request))
 
 
 __all__ = ["CHECKERS", "problems"]

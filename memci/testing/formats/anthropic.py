@@ -1,13 +1,11 @@
 """The grammar of Anthropic's Messages.
 
-    reference   https://platform.claude.com/docs/en/api/messages/create
-    calling     https://platform.claude.com/docs/en/agents-and-tools/tool-use/handle-tool-calls
-    thinking    https://platform.claude.com/docs/en/build-with-claude/extended-thinking
-    caching     https://platform.claude.com/docs/en/build-with-claude/prompt-caching
-    system      https://platform.claude.com/docs/en/build-with-claude/mid-conversation-system-messages
-    images      https://platform.claude.com/docs/en/build-with-claude/vision
-
-This module knows nothing of memci.
+reference   https://platform.claude.com/docs/en/api/messages/create
+calling     https://platform.claude.com/docs/en/agents-and-tools/tool-use/handle-tool-calls
+thinking    https://platform.claude.com/docs/en/build-with-claude/extended-thinking
+caching     https://platform.claude.com/docs/en/build-with-claude/prompt-caching
+system      https://platform.claude.com/docs/en/build-with-claude/mid-conversation-system-messages
+images      https://platform.claude.com/docs/en/build-with-claude/vision
 """
 
 import re
@@ -29,12 +27,8 @@ _SERVERS: Final = re.compile(r"server_tool_use|(?!tool_result).+_tool_result|con
 _MOST_MARKS: Final = 4
 
 
-def problems(request: Mapping[str, Any]) -> list[str]:
-    """Return what Messages would refuse in *request*: the arguments of `client.messages.create`."""
-    return list(_problems(request))
-
-
-def _problems(request: Mapping[str, Any]) -> Iterator[str]:
+def problems(request: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what Messages would refuse in *request*: the arguments of `client.messages.create`."""
     messages = request.get("messages")
     if not isinstance(messages, list) or not messages:
         yield "messages: a list that is not empty is required"

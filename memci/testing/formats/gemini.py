@@ -4,7 +4,7 @@
     calling      https://ai.google.dev/gemini-api/docs/function-calling
     signatures   https://ai.google.dev/gemini-api/docs/thought-signatures
 
-Names of keys may be in camelCase, as on the wire, or in snake_case, as in the SDK. This module knows nothing of memci.
+Names of keys may be in camelCase, as on the wire, or in snake_case, as in the SDK.
 """
 
 import re
@@ -27,12 +27,8 @@ _TOOL: Final = re.compile(r"[a-zA-Z_][a-zA-Z0-9_.:-]{0,127}")
 """names of functions (reference: FunctionDeclaration)"""
 
 
-def problems(request: Mapping[str, Any]) -> list[str]:
-    """Return what Gemini would refuse in *request*: the arguments of `client.models.generate_content`."""
-    return list(_problems(request))
-
-
-def _problems(request: Mapping[str, Any]) -> Iterator[str]:
+def problems(request: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what Gemini would refuse in *request*: the arguments of `client.models.generate_content`."""
     contents = request.get("contents")
     if not isinstance(contents, list) or not contents:
         yield "contents: a list that is not empty is required"

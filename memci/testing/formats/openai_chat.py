@@ -1,9 +1,7 @@
 """The grammar of OpenAI's Chat Completions.
 
-    reference  https://platform.openai.com/docs/api-reference/chat/create
-    calling    https://platform.openai.com/docs/guides/function-calling
-
-This module knows nothing of memci.
+reference  https://platform.openai.com/docs/api-reference/chat/create
+calling    https://platform.openai.com/docs/guides/function-calling
 """
 
 import re
@@ -24,12 +22,8 @@ _NAME: Final = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 """names of functions (reference: tools)"""
 
 
-def problems(request: Mapping[str, Any]) -> list[str]:
-    """Return what Chat Completions would refuse in *request*: the arguments of `client.chat.completions.create`."""
-    return list(_problems(request))
-
-
-def _problems(request: Mapping[str, Any]) -> Iterator[str]:
+def problems(request: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what Chat Completions would refuse in *request*: the arguments of `client.chat.completions.create`."""
     messages = request.get("messages")
     if not isinstance(messages, list) or not messages:
         yield "messages: a list that is not empty is required"

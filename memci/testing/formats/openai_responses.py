@@ -1,10 +1,8 @@
 """The grammar of OpenAI's Responses.
 
-    reference   https://platform.openai.com/docs/api-reference/responses/create
-    calling     https://platform.openai.com/docs/guides/function-calling
-    reasoning   https://platform.openai.com/docs/guides/reasoning
-
-This module knows nothing of memci.
+reference   https://platform.openai.com/docs/api-reference/responses/create
+calling     https://platform.openai.com/docs/guides/function-calling
+reasoning   https://platform.openai.com/docs/guides/reasoning
 """
 
 from collections.abc import Iterator, Mapping
@@ -53,12 +51,8 @@ _KNOWN: Final = {
 """every type of an item (reference: input)"""
 
 
-def problems(request: Mapping[str, Any]) -> list[str]:
-    """Return what Responses would refuse in *request*: the arguments of `client.responses.create`."""
-    return list(_problems(request))
-
-
-def _problems(request: Mapping[str, Any]) -> Iterator[str]:
+def problems(request: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what Responses would refuse in *request*: the arguments of `client.responses.create`."""
     items = request.get("input")
     if not isinstance(request.get("instructions", ""), str):
         yield "instructions: expected a str"

@@ -6,10 +6,10 @@
     gemini               contents: parts, results within the user's turns
 
     formats.read(values)                       ──▶  messages, each with the exact items that it was made from
-    formats.write("gemini", messages)          ──▶  items: those of this format as they came, others made from it
+    formats.write("gemini", messages)          ──▶  items: messages of this format as they came, others translated
     formats.request("anthropic", messages, …)  ──▶  the keyword arguments of the client's own call
 
-This package knows nothing of windows, tokens or storage, and needs no SDK.
+It needs no SDK.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -36,19 +36,19 @@ def read(
     waiting: Iterable[Message] = (),
     first: int = 0,
 ) -> list[Message]:
-    """Return the messages that *values* hold: native items, whole answers, SDK objects, texts of the user. O(items).
+    """Return the messages in *values*: native items, whole answers, SDK objects, texts of the user. O(items).
 
-    Items of one format that follow one another are read together, so that parallel calls stay in one message.
+    Items of one format in a row are read together, so that parallel calls stay in one message.
 
     Args:
-        values: In any format, mixed too.
-        default: The format of what looks alike in several.
-        waiting: Calls that have no result yet: Gemini's results may name no call, but only the tool.
-        first: A number that no earlier call of the conversation was made from: Gemini's calls may have no id.
+        values: In any format, also mixed.
+        default: The format of items that look alike in several.
+        waiting: Calls without a result: a result of Gemini's may name only the tool, not the call.
+        first: A number from which no earlier call got its id: Gemini's calls may have none.
 
     Raises:
         InvalidSetting: If there is no format *default*.
-        InvalidMessage: If a value is none of its format; the error names the path.
+        InvalidMessage: If a value does not follow its format; the error names the path.
     """
     check(default)
     found: list[tuple[str, str, Item]] = []
@@ -68,14 +68,14 @@ def read(
         except InvalidMessage:
             raise
         except (AttributeError, IndexError, KeyError, TypeError, ValueError):
-            raise InvalidMessage(items_[0][0], f"a field of it is not what {form} has there") from None
+            raise InvalidMessage(items_[0][0], f"a field of it has another type than in {form}") from None
         calls = [call for message in messages for call in _sound_calls(message)]
         open_calls = [(str(call.get("id")), call_of(call)[0]) for call in calls] or open_calls
     return messages
 
 
 def write(format: str, messages: Sequence[Message]) -> list[Item]:  # noqa: A002
-    """Return *messages*, without the system prompt, as items of *format*; what came in it stands as it came. O(parts).
+    """Return *messages*, without the system prompt, as items of *format*; those of this format as they came. O(parts).
 
     Raises:
         InvalidSetting: If there is no such format.
@@ -88,7 +88,7 @@ def write(format: str, messages: Sequence[Message]) -> list[Item]:  # noqa: A002
 def write_answers(format: str, calls: Sequence[Message], answers: Sequence[Message]) -> list[Item]:  # noqa: A002
     """Return *answers* to *calls*, both in the form of Chat Completions, as items of *format*.
 
-    Those of Chat Completions stay whole, with their media: what is sent of them, `write` says.
+    In Chat Completions they stay whole, with their media, until `write` sends them.
     """
     if format == openai_chat.NAME:
         return list(answers)
@@ -98,7 +98,7 @@ def write_answers(format: str, calls: Sequence[Message], answers: Sequence[Messa
 
 
 def tools(format: str, schemas: Iterable[Any]) -> list[Item]:  # noqa: A002
-    """Return the *schemas* of tools, in the form of Chat Completions, as *format* wants them."""
+    """Return the *schemas* of tools, in the form of Chat Completions, as tools of *format*."""
     check(format)
     made: list[Item] = _FORMATS[format].tools([plain(schema, "tools") for schema in schemas])
     return made
@@ -119,10 +119,10 @@ def request(
         format: One of `FORMATS`.
         messages: The conversation, without the system prompt.
         system: The system prompt, as a message.
-        schemas: Of the tools; a second one of the same name is left out.
-        stable: After how many messages a part ends that the next requests will have as it is.
-        model: The model's name. OpenAI's, and those behind its form, refuse breakpoints unless they are known to read
-            them.
+        schemas: The schemas of the tools; a second one of the same name is left out.
+        stable: The numbers of messages after which a part ends that the next requests will repeat unchanged.
+        model: The model's name. OpenAI's models, and others behind its form, get breakpoints only if they are known to
+            read them.
     """
     given = [plain(schema, "tools") for schema in schemas]
     names = [call_name(schema) or schema.get("name") for schema in given]
@@ -142,7 +142,7 @@ def calls(value: object, default: str = openai_chat.NAME) -> tuple[str, list[Mes
     *value* is a reply (a whole answer, a message, a list of items) or one call in any format's form.
 
     Raises:
-        InvalidMessage: If it is neither.
+        InvalidMessage: If it is none of these.
     """
     if isinstance(value, Sequence) and not isinstance(value, str):
         items = [plain(each, f"reply[{at}]") for at, each in enumerate(value)]
@@ -160,15 +160,15 @@ def calls(value: object, default: str = openai_chat.NAME) -> tuple[str, list[Mes
 
 
 def check(format: object) -> None:  # noqa: A002
-    """Raise InvalidSetting unless *format* is the name of one."""
+    """Raise InvalidSetting unless *format* is the name of a format."""
     if format not in FORMATS:
         raise InvalidSetting("format", f"expected one of {', '.join(map(repr, FORMATS))}, got {brief(format)}")
 
 
 def _shared_form(item: Item, default: str) -> str:
-    """Return the format of *item*, whose form several have: *default* only if a list of texts may be its blocks.
+    """Return the format of *item*, which looks alike in several: *default* if a list of texts may be its blocks.
 
-    What has no role can only be an item of Responses, of a type that is not known here.
+    An item without a role can only be one of Responses, of a type that is not known here.
     """
     if "role" not in item and default == openai_responses.NAME:
         return default

@@ -6,8 +6,7 @@
     assistant (reasoning, text, call c1)      tool (result of c1)      user (text)
 
 Understood are text, tool_use, tool_result, image, document, search_result and thinking. Every other block (tools that
-the provider runs, redacted thinking) is opaque: it stays where it is, and is named in the text. This module knows
-nothing of other formats than its own and that of Chat Completions.
+the provider runs, redacted thinking) is opaque: it keeps its place, and the text names it.
 """
 
 import binascii
@@ -28,6 +27,7 @@ from .envelope import (
     call_of,
     content_of,
     data_in,
+    described,
     function_call,
     joined,
     native_of,
@@ -40,16 +40,13 @@ from .envelope import (
 
 NAME = "anthropic"
 _IDS = {("assistant", "tool_use"): "id", ("user", "tool_result"): "tool_use_id"}
-"""under which key the id of a call stands, by role and type"""
+"""the key of the id of a call, by role and type"""
 _IMAGES = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})
+"""media types of images that the provider reads"""
 
 
 def read(items: Iterable[tuple[str, Item]]) -> list[Message]:
-    """Return the messages that *items* hold (each with its path for errors), each in its envelope. O(blocks).
-
-    Raises:
-        InvalidMessage: If an item is no message of this format; the error names the path.
-    """
+    """Return the messages in *items*, each item with its path for errors. O(blocks)."""
     messages: list[Message] = []
     for path, item in items:
         role, content = item.get("role"), item.get("content")
@@ -73,8 +70,8 @@ def read(items: Iterable[tuple[str, Item]]) -> list[Message]:
 def write(messages: Sequence[Message]) -> list[Item]:
     """Return *messages*, without the system prompt, as messages of this format. O(parts).
 
-    A message that came in this format stands as it came, but for empty texts, which are refused. The user speaks first,
-    results come in one message, and the ids of calls are unique.
+    A message that came in this format is written as it came, except for empty texts, which are refused. The user
+    speaks first, results share one message, and the ids of calls are unique.
     """
     items = joined(_with_unique_ids(messages), NAME, _made, "content", _blocks)
     for at, item in enumerate(items):
@@ -100,16 +97,14 @@ def without_thoughts(message: Message) -> Message:
 
 
 def tools(schemas: Iterable[Message]) -> list[Item]:
-    """Return the *schemas* of Chat Completions as tools of this format; those that are of this format stay."""
-    made: list[Item] = []
-    for schema in schemas:
-        body = schema.get("function")
-        if not isinstance(body, Mapping):
-            made.append(dict(schema))
-            continue
-        kept = {key: body[key] for key in ("name", "description") if key in body}
-        made.append({**kept, "input_schema": body.get("parameters") or {"type": "object", "properties": {}}})
-    return made
+    """Return *schemas* of Chat Completions as tools of this format; schemas of this format stay."""
+    empty = {"type": "object", "properties": {}}
+    return [
+        {**described(body), "input_schema": body.get("parameters") or empty}
+        if isinstance(body := schema.get("function"), Mapping)
+        else dict(schema)
+        for schema in schemas
+    ]
 
 
 def request(items: list[Item], system: Message | None, tools_: list[Item], ends: Sequence[int]) -> dict[str, Any]:
@@ -127,7 +122,7 @@ def request(items: list[Item], system: Message | None, tools_: list[Item], ends:
 
 
 def call(item: Item) -> Message | None:
-    """Return *item* in the form of Chat Completions if it is one call, else None."""
+    """Return *item* as a call of Chat Completions, None if it is no call."""
     return _call(item) if item.get("type") == "tool_use" else None
 
 
@@ -136,10 +131,7 @@ def _call(block: Item) -> Message:
 
 
 def _with_unique_ids(messages: Iterable[Message]) -> Iterator[Message]:
-    """Yield *messages* with ids that this format takes: each is that of one call only. O(calls).
-
-    A message that came in this format keeps its ids.
-    """
+    """Yield *messages* with ids that this format takes, one for each call; its own messages keep theirs. O(calls)."""
     times: Counter[str] = Counter()
     taken: set[str] = set()
     names: dict[str, str] = {}
@@ -151,7 +143,7 @@ def _with_unique_ids(messages: Iterable[Message]) -> Iterator[Message]:
             for name in ids:
                 names[name] = name if own else _unique(name, times, taken)
                 taken.add(names[name])
-            if any(name != new for name, new in names.items()):
+            if [*names] != [*names.values()]:
                 message = {**message, "tool_calls": [{**call, "id": names[call["id"]]} for call in calls]}  # noqa: PLW2901
         elif message["role"] == "tool":
             given = message["tool_call_id"]
@@ -162,7 +154,7 @@ def _with_unique_ids(messages: Iterable[Message]) -> Iterator[Message]:
 
 
 def _unique(call_id: str, times: Counter[str], taken: Collection[str]) -> str:
-    """Return an id for the next call with *call_id*, none that is *taken*; *times* counts the calls by their ids."""
+    """Return an id that is not *taken* for the next call with *call_id*; *times* counts the calls by their ids."""
     while True:
         times[call_id] += 1
         new = safe_id(call_id if times[call_id] == 1 else f"{call_id}~{times[call_id]}")
@@ -176,13 +168,10 @@ def _not_empty(content: str | list[Item]) -> str | list[Item]:
         return content if content.strip() else ""
     kept = []
     for block in content:
-        if not isinstance(block, dict):  # within a result of an assistant's message, which is opaque
-            kept.append(block)
-            continue
-        inside = block.get("content") if block.get("type") == "tool_result" else None
-        if isinstance(inside, list):
-            kept.append({**block, "content": _not_empty(inside)})
-        elif block.get("type") != "text" or str(block.get("text") or "").strip():
+        kind = block.get("type") if isinstance(block, dict) else None  # an opaque result may hold anything
+        if kind == "tool_result" and isinstance(block.get("content"), list):
+            kept.append({**block, "content": _not_empty(block["content"])})
+        elif kind != "text" or str(block.get("text") or "").strip():
             kept.append(block)
     return kept
 

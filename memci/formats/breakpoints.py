@@ -1,10 +1,10 @@
-"""Breakpoints: where the stable parts of a request end, for providers whose cache wants them marked.
+"""Breakpoints: marks at the ends of the stable parts of a request, for providers whose cache needs them.
 
     system ▮  contents ▮  closed pages ▮  the open page …          at most three: one of the four is left
 
-Anthropic reads `cache_control` at any block but a thought. OpenAI reads `prompt_cache_breakpoint` at the parts of an
-input (openai-python's types of content parts, "Prompt caching" in its guides), from gpt-5.6 on; without a mark it
-places one itself, for which one is left. This module knows nothing of contexts.
+Anthropic reads `cache_control` at any block but a thought. From gpt-5.6 on, OpenAI reads `prompt_cache_breakpoint` at
+the parts of an input (openai-python's types of content parts, "Prompt caching" in its guides). It may place a mark
+itself, for which one of the four is left.
 """
 
 from collections.abc import Collection, Sequence
@@ -18,19 +18,19 @@ _OWN: Final = MOST - 1
 
 
 class Mark(NamedTuple):
-    """How a provider wants a breakpoint marked."""
+    """The form of a provider's breakpoints."""
 
     key: str
     value: dict[str, str]
     text: str
-    """the type of a part that is a text"""
+    """the type of a text part"""
     parts: frozenset[str] | None
     """the types of parts that can be marked; None: all but thoughts"""
     roles: frozenset[str]
-    """whose messages can be marked"""
+    """the roles whose messages can be marked"""
 
     def on(self, item: Item) -> Item:
-        """Return *item* with a mark at its last part that can have one; *item* itself if none can."""
+        """Return *item* with a mark at its last part that can have one, *item* itself if none can."""
         content: Any = item.get("content")
         if item.get("role") not in self.roles or not content or not isinstance(content, str | list):
             return item

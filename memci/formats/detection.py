@@ -1,13 +1,13 @@
-"""Detection: in which provider's form a value is, by its keys and types.
+"""Detection of a value's format by its keys and types.
 
     {"role": "user", "parts": […]}                                            gemini
     {"role": "user", "content": [{"type": "tool_result", …}]}                 anthropic
     {"type": "function_call", "call_id": "c1", …}                             openai_responses
-    {"role": "user", "content": "Hi"}                                         None: all forms but Gemini's share it
+    {"role": "user", "content": "Hi"}                                         None: all formats but Gemini's share it
     {"object": "response", "output": […]}                                     openai_responses, and its items
 
-A whole answer of a client's call is taken apart into its items, without what is not sent again (its id, its usage).
-This module knows nothing of what the items mean.
+A whole answer of a client's call is taken apart into its items; fields that are not sent again (its id, its usage) are
+left out.
 """
 
 import re
@@ -27,15 +27,15 @@ _BLOCK = re.compile(
     r"(image|document|search_result|thinking|redacted_thinking|tool_use|tool_result|server_tool_use|.+_tool_use"
     r"|.+_tool_result|container_upload|tool_reference|compaction|mid_conv_system|fallback|advisor_.+)"
 )
-"""types of blocks that Anthropic has, and OpenAI has not"""
+"""types of blocks that only Anthropic has"""
 _PART = re.compile(r"(input_text|output_text|input_image|input_file|summary_text|reasoning_text|computer_screenshot)")
 """types of parts of Responses"""
 _NOT_SENT: Final = frozenset({"parsed", "parsed_arguments", "parsed_output"})
-"""what helpers of the SDKs add to an answer"""
+"""fields that the SDKs' helpers add to an answer"""
 
 
 def format_of(item: Mapping[str, Any]) -> str | None:
-    """Return the format whose form *item* has; None if it may as well be a message of Chat Completions. O(parts)."""
+    """Return the format of *item*, None if it may as well be a message of Chat Completions. O(parts)."""
     kind, content = item.get("type"), item.get("content")
     if isinstance(item.get("parts"), list):
         return gemini.NAME
@@ -51,7 +51,7 @@ def format_of(item: Mapping[str, Any]) -> str | None:
 
 
 def unwrapped(value: Item) -> tuple[str | None, list[Item]]:
-    """Return the format of *value* and its items: those of a whole answer, else itself. O(parts)."""
+    """Return the format of *value* and its items: the items of a whole answer, else *value* itself. O(parts)."""
     output, content, choices = value.get("output"), value.get("content"), value.get("choices")
     if value.get("object") == "response" and isinstance(output, list):
         return openai_responses.NAME, [_sent(each) for each in output if isinstance(each, dict)]
@@ -65,7 +65,7 @@ def unwrapped(value: Item) -> tuple[str | None, list[Item]]:
 
 
 def _sent(item: Item) -> Item:
-    """Return *item* without what is not sent again; the parts of a message, too."""
+    """Return *item*, with its parts, without fields that are not sent again."""
     if not isinstance(item, dict):
         return item
     kept = {key: value for key, value in item.items() if key not in _NOT_SENT}

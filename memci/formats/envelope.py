@@ -1,16 +1,16 @@
-"""The envelope: a message as memci understands it, made from a provider's own items, and those items again.
+"""The envelope: a message as memci understands it, and the provider's own items that it was made from.
 
-    Enveloped({"role": "assistant", "content": "Hi", "tool_calls": […]})      what is counted, clipped, searched, shown
-      .native = Native("anthropic", [{"role": "assistant", "content": [{"type": "thinking", …}, …]}])    what is sent
+    Enveloped({"role": "assistant", "content": "Hi", "tool_calls": […]})          is counted, clipped, searched, shown
+      .native = Native("anthropic", [{"role": "assistant", "content": [{"type": "thinking", …}, …]}])          is sent
 
 A message in the form of Chat Completions needs no envelope. A native item that holds several messages (the results of
-parallel calls in one message of the user) is cut into one item for each; `joins` says that an item goes on in the one
-before, so that writing puts them together again. This module has what the formats share, and knows no provider.
+parallel calls in one message of the user) is cut into one item for each; `joins` marks an item that continues the one
+before, so that writing joins them again. This module has the code that the formats share.
 """
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from itertools import groupby
@@ -19,12 +19,12 @@ from typing import Any
 from ..messages import Enveloped, Item, Message, Native, text_of
 
 NO_TEXT = "(no text)"
-"""what stands for an empty text, where a provider refuses one"""
+"""the text in place of an empty one, for a provider that refuses empty texts"""
 _PLAIN = re.compile(r"[a-zA-Z0-9_-]+")
 
 
 def native_of(message: Message, format: str) -> Native | None:  # noqa: A002 -- as in `Context.render`
-    """Return the items that *message* was made from, None if it did not come in this *format*."""
+    """Return the native items of *message*, None if it did not come in this *format*."""
     native = message.native if isinstance(message, Enveloped) else None
     return native if native is not None and native.format == format else None
 
@@ -63,14 +63,14 @@ def split_results(pieces: Iterable[Item], is_result: Callable[[Item], object]) -
 
 
 def content_of(parts: Sequence[Message]) -> str | list[Message]:
-    """Return *parts* as the content of a message: a single text as a str."""
+    """Return *parts* as the content of a message: one plain text as a str."""
     if len(parts) == 1 and parts[0].get("type") == "text" and len(parts[0]) == 2:
         return str(parts[0]["text"])
     return list(parts)
 
 
 def body_of(part: Message, key: str) -> Message:
-    """Return the object under *key*, {} if there is none."""
+    """Return the object of *part* under *key*, {} if there is none."""
     value = part.get(key)
     return value if isinstance(value, dict) else {}
 
@@ -94,7 +94,7 @@ def part_named(kind: object) -> Message:
 
 
 def parts_of(content: object) -> list[Message]:
-    """Return the parts of the *content* of a message; a str is one text part, and an empty one none."""
+    """Return the parts of the *content* of a message: one for a str, none for an empty one."""
     if isinstance(content, str):
         return [{"type": "text", "text": content}] if content else []
     return list(content) if isinstance(content, Iterable) else []
@@ -109,10 +109,10 @@ def joined(
     *,
     apart: str = "",
 ) -> list[Item]:
-    """Return *messages* as items: native ones as they came, others as *made*; the results of a step share one item.
+    """Return *messages* as items: native ones as they came, others by *made*; the results of a step share one item.
 
-    What an item says stands under the key *within*; *listed* returns it as a list. Items of the role *apart* never
-    follow one another: they share one.
+    *within* is the key of an item's content, and *listed* makes a list of that. Items of the role *apart* that follow
+    one another share one item.
     """
     items: list[Item] = []
     answers = False  # whether the last message was a result
@@ -130,23 +130,28 @@ def joined(
 
 
 def as_user(message: Message) -> Message:
-    """Return *message* as the user's, if it is an instruction of the developer within the conversation.
+    """Return an instruction within the conversation as the user's *message*; other messages stay.
 
-    For a provider that takes instructions in front of the conversation only.
+    It is for providers that take instructions only in front of the conversation.
     """
     if message["role"] not in {"system", "developer"}:
         return message
     return {"role": "user", "content": f"<system>\n{text_of(message)}\n</system>"}
 
 
+def described(function: Mapping[str, Any]) -> Item:
+    """Return the name and the description of a *function*."""
+    return {key: function[key] for key in ("name", "description") if key in function}
+
+
 def function_call(call_id: str, name: str, arguments: object) -> Message:
-    """Return a tool call; *arguments* is the JSON that a model wrote, or its value."""
+    """Return a tool call; *arguments* are JSON that a model wrote, or their value."""
     text = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
     return {"id": call_id, "type": "function", "function": {"name": name, "arguments": text}}
 
 
 def arguments_as_object(text: str) -> dict[str, Any]:
-    """Return the arguments of a call as an object; what is none stands under the key `input`."""
+    """Return the arguments of a call as an object; any other value gets the key `input`."""
     try:
         value = json.loads(text)
     except (ValueError, RecursionError):
@@ -155,7 +160,7 @@ def arguments_as_object(text: str) -> dict[str, Any]:
 
 
 def call_of(call: Message) -> tuple[str, str]:
-    """Return the name of the tool that *call* calls, and its arguments as text."""
+    """Return the name and the arguments of *call*, as texts."""
     body = body_of(call, "custom" if call.get("type") == "custom" else "function")
     return str(body.get("name", "")), str(body.get("arguments", body.get("input", "")))
 

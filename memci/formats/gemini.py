@@ -5,10 +5,9 @@
                                ⇅
     assistant (text, call book)      tool (result of book)
 
-Calls may have no id: they get one here (`gemini-7`), which is not sent, and a result belongs to the first call of its
-name that waits. Names of keys may be in camelCase, as on the wire, or in snake_case. Understood are text, thoughts,
-calls, results, inline data and files; every other part is opaque: it stays where it is, and is named in the text. This
-module knows nothing of other formats than its own and that of Chat Completions.
+Calls may have no id: they get one here (`gemini-7`), which is not sent, and a result belongs to the first waiting call
+of its name. Keys may be in camelCase, as on the wire, or in snake_case. Understood are text, thoughts, calls, results,
+inline data and files. Every other part is opaque: it keeps its place, and the text names it.
 """
 
 import re
@@ -27,6 +26,7 @@ from .envelope import (
     call_of,
     content_of,
     data_in,
+    described,
     function_call,
     joined,
     part_named,
@@ -37,11 +37,11 @@ from .envelope import (
 
 NAME = "gemini"
 _NO_NAME = "unnamed"
-"""stands for the name of a tool that a model left out"""
+"""the name of a tool that a model left out"""
 UNSIGNED = "skip_thought_signature_validator"
-"""stands for the signature of a call that another model made (ai.google.dev/gemini-api/docs/thought-signatures)"""
+"""the signature of a call that another model made (ai.google.dev/gemini-api/docs/thought-signatures)"""
 _STANDARD = str.maketrans("-_", "+/")
-"""from the base64 of URLs, which the SDK writes, to that of everybody else"""
+"""from the base64 of URLs, which the SDK writes, to the standard one"""
 _OWN_ID = re.compile(r"gemini-\d+")
 """ids that memci gave to calls without one"""
 _SNAKE = {
@@ -56,12 +56,9 @@ _SNAKE = {
 
 
 def read(items: Iterable[tuple[str, Item]], waiting: Iterable[tuple[str, str]] = (), first: int = 0) -> list[Message]:
-    """Return the messages that *items* hold (each with its path for errors), each in its envelope. O(parts).
+    """Return the messages in *items*, each item with its path for errors. O(parts).
 
-    *waiting* are the calls that have no result yet: (id, name). Ids of calls are made from numbers after *first*.
-
-    Raises:
-        InvalidMessage: If an item is no content of this format; the error names the path.
+    *waiting* are the calls without a result: (id, name). New ids of calls are made from numbers after *first*.
     """
     messages: list[Message] = []
     calls = list(waiting)
@@ -87,8 +84,8 @@ def read(items: Iterable[tuple[str, Item]], waiting: Iterable[tuple[str, str]] =
 def write(messages: Sequence[Message]) -> list[Item]:
     """Return *messages*, without the system prompt, as contents. O(parts).
 
-    A message that came in this format stands as it came, but for empty texts, which are refused. The user speaks first,
-    the results of one step are in one content, and so is what the model says in a row.
+    A message that came in this format is written as it came, except for empty texts, which are refused. The user
+    speaks first; the results of one step share one content, and so do messages of the model in a row.
     """
     names: dict[str, str] = {}  # of the calls before, by their ids, which may come again in a later message
 
@@ -111,13 +108,11 @@ def write(messages: Sequence[Message]) -> list[Item]:
 
 
 def tools(schemas: Iterable[Message]) -> list[Item]:
-    """Return the *schemas* of Chat Completions as one tool of this format; those that are of this format stay."""
+    """Return *schemas* of Chat Completions as one tool of this format; schemas of this format stay."""
     functions, others = [], []
     for schema in schemas:
-        body = schema.get("function")
-        if isinstance(body, Mapping):
-            kept = {key: body[key] for key in ("name", "description") if key in body}
-            functions.append({**kept, "parametersJsonSchema": body.get("parameters") or {"type": "object"}})
+        if isinstance(body := schema.get("function"), Mapping):
+            functions.append({**described(body), "parametersJsonSchema": body.get("parameters") or {"type": "object"}})
         else:
             others.append(dict(schema))
     return [*others, *([{"functionDeclarations": functions}] if functions else [])]
@@ -132,7 +127,7 @@ def request(items: list[Item], system: Message | None, tools_: list[Item], _ends
 
 
 def call(item: Item) -> Message | None:
-    """Return *item*, a part or its call, in the form of Chat Completions; None if it is none."""
+    """Return *item*, a part or its call, as a call of Chat Completions; None if it is no call."""
     body = _value(item, "functionCall") or (item if "args" in item and "name" in item else None)
     if not isinstance(body, dict):
         return None
@@ -152,7 +147,7 @@ def _check_names(part: Item, path: str) -> None:
 
 
 def _value(part: Item, key: str) -> Any:
-    """Return the value of *key*, which may stand in camelCase or in snake_case; None if there is none."""
+    """Return the value of *key*, in camelCase or in snake_case; None if there is none."""
     return part.get(key, part.get(_SNAKE.get(key, key)))
 
 

@@ -2,8 +2,8 @@
 
     {"role": "assistant", "content": null, "tool_calls": [{"id": "c1", "type": "function", "function": {…}}]}
 
-Messages of this form are stored as they are, without an envelope. Written in it, messages of other forms lose what only
-their provider can read (reasoning, opaque items). This module knows nothing of other formats.
+Messages of this form are stored as they are, without an envelope. Messages of other forms lose in it what only their
+provider can read: reasoning and opaque items.
 """
 
 from collections.abc import Iterable, Sequence
@@ -21,9 +21,9 @@ def read(items: Iterable[tuple[str, Item]]) -> list[Message]:
 
 
 def write(messages: Sequence[Message]) -> list[Item]:
-    """Return *messages* as they are sent: those that came in another form without their reasoning.
+    """Return *messages* as they are sent: messages of other forms without their reasoning.
 
-    Results have only text here: their images and files are shown behind them, as the user's.
+    Results have only text here: their images and files follow them, as a message of the user.
     """
     items: list[Item] = []
     media: list[Message] = []
@@ -60,5 +60,5 @@ def request(items: list[Item], system: Message | None, _tools: list[Item], ends:
 
 
 def call(item: Item) -> Message | None:
-    """Return *item* if it is one call, else None."""
+    """Return *item* if it is a call, else None."""
     return item if isinstance(item.get("function") or item.get("custom"), dict) else None

@@ -5,10 +5,9 @@
                                ⇅
     assistant (reasoning, text, call c1)      tool (result of c1)
 
-What an assistant does in a row is one message, so that parallel calls stay together. Any item with a `call_id` is a
-call or its result, also of tools that run elsewhere (`computer_call`, `shell_call`); every other item is opaque: it
-stays where it is, and is named in the text. This module knows nothing of other formats than its own and that of Chat
-Completions.
+Items of the assistant in a row are one message, so that parallel calls stay together. Any item with a `call_id` is a
+call or its result, also of tools that run elsewhere (`computer_call`, `shell_call`). Every other item is opaque: it
+keeps its place, and the text names it.
 """
 
 import json
@@ -41,11 +40,7 @@ _OF_CLIENTS = frozenset(
 
 
 def read(items: Iterable[tuple[str, Item]]) -> list[Message]:
-    """Return the messages that *items* hold (each with its path for errors), each in its envelope. O(items).
-
-    Raises:
-        InvalidMessage: If an item is none of this format; the error names the path.
-    """
+    """Return the messages in *items*, each item with its path for errors. O(items)."""
     messages: list[Message] = []
     spoken: list[Item] = []
 
@@ -84,10 +79,7 @@ def read(items: Iterable[tuple[str, Item]]) -> list[Message]:
 
 
 def write(messages: Sequence[Message]) -> list[Item]:
-    """Return *messages*, without the system prompt, as items of this format. O(parts).
-
-    A message that came in this format stands as it came.
-    """
+    """Return *messages*, without the system prompt, as items; messages of this format as they came. O(parts)."""
     items: list[Item] = []
     kinds: dict[str, str] = {}
     for message in messages:
@@ -100,7 +92,7 @@ def write(messages: Sequence[Message]) -> list[Item]:
 
 
 def tools(schemas: Iterable[Message]) -> list[Item]:
-    """Return the *schemas* of Chat Completions as tools of this format; those that are of this format stay."""
+    """Return *schemas* of Chat Completions as tools of this format; schemas of this format stay."""
     bodies = [(schema, schema.get("function")) for schema in schemas]
     return [{"type": "function", **body} if isinstance(body, dict) else dict(schema) for schema, body in bodies]
 
@@ -115,7 +107,7 @@ def request(items: list[Item], system: Message | None, _tools: list[Item], ends:
 
 
 def call(item: Item) -> Message | None:
-    """Return *item* in the form of Chat Completions if it is one call, else None."""
+    """Return *item* as a call of Chat Completions, None if it is no call."""
     if item.get("type") not in _FUNCTIONS:
         return None
     return tool_calls(_assistant([item]))[0]

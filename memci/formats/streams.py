@@ -18,7 +18,8 @@ from . import anthropic, gemini, openai_chat, openai_responses
 from .envelope import arguments_as_object
 
 _MOST_CALLS: Final = 1_000
-"""tool calls of one message; no model makes more, so a higher index is an error"""
+"""tool calls of one message, at most: no model makes more, so a higher index is an error"""
+_USAGES: Final = ("usage", "usageMetadata", "usage_metadata")
 
 
 class StreamedAnswer:
@@ -28,9 +29,9 @@ class StreamedAnswer:
 
     def __init__(self) -> None:
         self.finish: str | None = None
-        """why the answer ended, in the provider's word; None until the provider says so"""
+        """the provider's reason for the end of the answer, None before"""
         self._fields: dict[str, Any] = {}
-        """the fields of the answer beside what the model said"""
+        """the fields of the answer beside its contents"""
         self._pieces: list[str] = []
 
     def add(self, event: object) -> str:
@@ -55,17 +56,20 @@ class StreamedAnswer:
 
     @property
     def ended(self) -> bool:
-        """Whether the provider said why the answer ended; only its usage may still follow."""
+        """Whether the provider ended the answer; only its usage may still follow."""
         return self.finish is not None
 
     @property
     def usage(self) -> dict[str, Any]:
-        """What the provider reported so far of the cost, {} if nothing."""
-        return self._fields.get("usage") or {}
+        """The cost that the provider reported so far, {} if it reported none."""
+        return next((self._fields[key] for key in _USAGES if self._fields.get(key)), {})
 
     @property
     def whole(self) -> dict[str, Any]:
         """The answer so far, as a call without streaming returns it. O(answer)."""
+        return self._fields | self._contents()
+
+    def _contents(self) -> dict[str, Any]:
         raise NotImplementedError
 
     def _add(self, event: Item) -> str:
@@ -82,26 +86,23 @@ class ChatAnswer(StreamedAnswer):
         self.calls: dict[int, Item] = {}
         """the tool calls so far, by their index"""
         self.continued: list[int] = []
-        """the indexes of the calls to which the last event added something, in its order"""
+        """the indexes of the calls that the last event went on with, in its order"""
         self._message: Item = {}
         self._texts: dict[str, list[str]] = {}
 
-    @property
-    def whole(self) -> dict[str, Any]:
-        """The answer so far, as a call without streaming returns it. O(answer)."""
+    def _contents(self) -> dict[str, Any]:
         texts = {key: "".join(pieces) for key, pieces in self._texts.items()}
         message = {"role": "assistant", "content": None, **self._message, **texts}
         if self.calls:
             message["tool_calls"] = [self.calls[index] for index in sorted(self.calls)]
         choice = {"index": 0, "message": message, "finish_reason": self.finish}
-        return {**self._fields, "object": "chat.completion", "choices": [choice]}
+        return {"object": "chat.completion", "choices": [choice]}
 
     def _add(self, event: Item) -> str:
         self._fields |= {key: value for key, value in event.items() if key != "choices" and value is not None}
         self.continued = []
         choice = next(iter(event.get("choices") or ()), None) or {}
-        if isinstance(finish := choice.get("finish_reason"), str):
-            self.finish = finish
+        self.finish = finish if isinstance(finish := choice.get("finish_reason"), str) else self.finish
         delta = choice.get("delta") or {}
         for key, value in delta.items():
             if key == "tool_calls":
@@ -110,8 +111,8 @@ class ChatAnswer(StreamedAnswer):
                 self._texts.setdefault(key, []).append(value)
             elif value is not None and key != "role":
                 before = self._message.get(key)
-                listed = isinstance(before, list) and isinstance(value, list)
-                self._message[key] = before + value if listed else value
+                both = isinstance(before, list) and isinstance(value, list)
+                self._message[key] = before + value if both else value
         content = delta.get("content")
         return content if isinstance(content, str) else ""
 
@@ -138,7 +139,7 @@ class ChatAnswer(StreamedAnswer):
 
 
 class ResponsesAnswer(StreamedAnswer):
-    """An answer of Responses. The provider itself sends it whole at the end."""
+    """An answer of Responses, which the provider sends whole at the end."""
 
     format = openai_responses.NAME
 
@@ -146,11 +147,9 @@ class ResponsesAnswer(StreamedAnswer):
         super().__init__()
         self._items: dict[int, Item] = {}
 
-    @property
-    def whole(self) -> dict[str, Any]:
-        """The answer so far, as a call without streaming returns it. O(items)."""
+    def _contents(self) -> dict[str, Any]:
         output = self._fields.get("output") or [self._items[index] for index in sorted(self._items)]
-        return {**self._fields, "object": "response", "output": output}
+        return {"object": "response", "output": output}
 
     def _add(self, event: Item) -> str:
         kind, response = event.get("type"), event.get("response")
@@ -170,17 +169,13 @@ class MessagesAnswer(StreamedAnswer):
 
     def __init__(self) -> None:
         super().__init__()
-        self.blocks: dict[int, Item] = {}
-        """the blocks so far, by their index"""
+        self._blocks: dict[int, Item] = {}
         self._inputs: dict[int, str] = {}
 
-    @property
-    def whole(self) -> dict[str, Any]:
-        """The answer so far, as a call without streaming returns it. O(answer)."""
+    def _contents(self) -> dict[str, Any]:
         inputs = {index: {"input": arguments_as_object(text or "{}")} for index, text in self._inputs.items()}
-        content = [{**block, **inputs.get(index, {})} for index, block in self.blocks.items()]
-        known = {"type": "message", "role": "assistant", "stop_reason": None}
-        return {**known, **self._fields, "content": content}
+        content = [{**block, **inputs.get(index, {})} for index, block in self._blocks.items()]
+        return {"type": "message", "role": "assistant", "stop_reason": self.finish, "content": content}
 
     def _add(self, event: Item) -> str:
         match event.get("type"):
@@ -192,13 +187,13 @@ class MessagesAnswer(StreamedAnswer):
                 self._fields |= {**delta, "usage": {**self.usage, **known}}
                 self.finish = delta.get("stop_reason") or self.finish
             case "content_block_start":
-                self.blocks[event["index"]] = {**event["content_block"]}
+                self._blocks[event["index"]] = {**event["content_block"]}
             case "content_block_delta":
                 return self._add_delta(event["index"], event["delta"])
         return ""
 
     def _add_delta(self, index: int, delta: Item) -> str:
-        block = self.blocks[index]
+        block = self._blocks[index]
         for key, value in delta.items():
             if key == "partial_json":
                 self._inputs[index] = self._inputs.get(index, "") + value
@@ -219,16 +214,8 @@ class GeminiAnswer(StreamedAnswer):
         self._candidate: Item = {}
         self._parts: list[Item] = []
 
-    @property
-    def usage(self) -> dict[str, Any]:
-        """What the provider reported so far of the cost, {} if nothing."""
-        return self._fields.get("usageMetadata") or self._fields.get("usage_metadata") or {}
-
-    @property
-    def whole(self) -> dict[str, Any]:
-        """The answer so far, as a call without streaming returns it. O(1)."""
-        content = {"role": "model", "parts": self._parts}
-        return {**self._fields, "candidates": [{**self._candidate, "content": content}]}
+    def _contents(self) -> dict[str, Any]:
+        return {"candidates": [{**self._candidate, "content": {"role": "model", "parts": self._parts}}]}
 
     def _add(self, event: Item) -> str:
         self._fields |= {key: value for key, value in event.items() if key != "candidates"}
@@ -249,5 +236,5 @@ _ANSWERS: Final = {each.format: each for each in (ChatAnswer, ResponsesAnswer, M
 
 
 def streamed(format: str) -> StreamedAnswer:  # noqa: A002 -- as in `Context.request`
-    """Return an answer of *format*, one of `memci.formats.FORMATS`, to which nothing was added yet."""
+    """Return an empty answer of *format*, one of `memci.formats.FORMATS`."""
     return _ANSWERS[format]()

@@ -1,11 +1,9 @@
-"""What a provider says that a request cost, in the four formats.
+"""The cost of a request, as a provider reports it in one of the four formats.
 
-    {"prompt_tokens": 900, "completion_tokens": 20, "prompt_tokens_details": {"cached_tokens": 640}}
-    {"input_tokens": 260, "cache_read_input_tokens": 640, "output_tokens": 20}     Anthropic: what was cached is beside
-    {"promptTokenCount": 900, "cachedContentTokenCount": 640, "candidatesTokenCount": 20}
-        ──▶  CallsCost(calls=1, input=900, cached_read=640, cached_written=0, output=20)
-
-This module knows nothing of contexts or of prices.
+{"prompt_tokens": 900, "completion_tokens": 20, "prompt_tokens_details": {"cached_tokens": 640}}
+{"input_tokens": 260, "cache_read_input_tokens": 640, "output_tokens": 20}     Anthropic: what was cached is beside
+{"promptTokenCount": 900, "cachedContentTokenCount": 640, "candidatesTokenCount": 20}
+    ──▶  CallsCost(calls=1, input=900, cached_read=640, cached_written=0, output=20)
 """
 
 from collections.abc import Mapping
@@ -16,19 +14,19 @@ from ..errors import InvalidSetting
 _INPUT: Final = ("prompt_tokens", "input_tokens", "promptTokenCount", "prompt_token_count")
 _OUTPUT: Final = ("completion_tokens", "output_tokens", "candidatesTokenCount", "candidates_token_count")
 _THOUGHTS: Final = ("thoughtsTokenCount", "thoughts_token_count")
-"""what Gemini counts beside the candidates; the others' number includes it"""
+"""Gemini counts them beside the candidates; the other providers' number of output tokens includes them"""
 _DETAILS: Final = ("prompt_tokens_details", "input_tokens_details")
 _READ: Final = ("cachedContentTokenCount", "cached_content_token_count", "prompt_cache_hit_tokens", "cached_tokens")
 _WRITTEN: Final = ("cache_write_tokens",)
 _READ_BESIDE: Final = ("cache_read_input_tokens",)
 _WRITTEN_BESIDE: Final = ("cache_creation_input_tokens",)
-"""Anthropic's: not a part of the input tokens"""
+"""Anthropic's keys: these tokens are not among the input tokens"""
 _MOST: Final = 3 * 10**11
-"""tokens that a provider can have reported under one name: the sum of three is still what an export may hold"""
+"""tokens under one key, at most: an export can hold the sum of three of them"""
 
 
 class CallsCost(NamedTuple):
-    """What calls of a model cost together, in tokens, as their provider reported it."""
+    """The cost of calls of a model together, in tokens, as their provider reported it."""
 
     calls: int = 0
     input: int = 0
@@ -40,10 +38,10 @@ class CallsCost(NamedTuple):
 
 
 def reported(usage: object) -> CallsCost:
-    """Return what *usage*, a dict or an SDK's object, says that one call cost.
+    """Return the cost of one call that *usage*, a dict or an SDK's object, reports.
 
     Raises:
-        InvalidSetting: If it does not say what the request cost, or a number is none.
+        InvalidSetting: If it has no number of input tokens, or a number that can't be one.
     """
     fields = _fields(usage)
     if all(fields.get(key) is None for key in _INPUT):
@@ -68,7 +66,7 @@ def _fields(value: object) -> dict[str, Any]:
 
 
 def _tokens(fields: Mapping[str, Any], keys: tuple[str, ...]) -> int:
-    """Return the first number of *fields* that stands under one of *keys*, 0 if there is none."""
+    """Return the number of *fields* under the first of *keys* that it has, 0 if it has none."""
     key, tokens = next(((key, fields[key]) for key in keys if fields.get(key) is not None), ("", 0))
     if type(tokens) is not int or not 0 <= tokens <= _MOST:
         raise InvalidSetting("usage", f"expected {key} to be an int from 0, got {tokens!r:.60}")

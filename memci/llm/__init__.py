@@ -1,4 +1,4 @@
-"""Models: chat and embeddings over any OpenAI-compatible server, structured answers, and what they cost.
+"""Models: chat and embeddings over any OpenAI-compatible server, typed answers, and their costs.
 
     from memci.llm import Chat, ask
 
@@ -6,7 +6,7 @@
     reply = chat([{"role": "user", "content": "Hi"}])
     title = ask(chat, messages, Title, step="title")                     # a pydantic model, validated
 
-`model` says what a model is to the rest of memci. This package knows nothing of pages, windows or memories.
+The module `model` defines the protocol of a chat model, which a function of your own can follow as well.
 """
 
 from importlib import import_module

@@ -2,14 +2,16 @@
 
     ok ok 5 × fail │ 30 s: every call fails at once │ trial: fails │ 60 s … 10 min │ trial: ok │ ok
 
-This module knows nothing of what is called.
+A call that fails at once costs nothing, and a server that comes back is not overrun.
 """
 
 from collections.abc import Callable
 from threading import Lock
 
-FAILURES = 5  # calls in a row that must fail before the circuit opens
-FIRST, LONGEST = 30.0, 600.0  # seconds that it stays open the first time, and at most
+FAILURES = 5
+"""calls in a row that must fail before the circuit opens: with three tries each, no short disturbance is so long"""
+FIRST, LONGEST = 30.0, 600.0
+"""seconds that it stays open the first time, and at most: a restart takes the first, an outage the second"""
 
 
 class CircuitBreaker:
@@ -26,12 +28,12 @@ class CircuitBreaker:
 
     @property
     def seconds(self) -> float:
-        """For how many more seconds no call is sent; 0.0 if calls are sent."""
+        """The seconds until a call may be sent; 0.0 if calls are sent now."""
         with self._lock:
             return max(0.0, self._until - self._clock()) if self._length else 0.0
 
     def enter(self) -> bool:
-        """Return whether a call may be sent; the caller then reports its end: `answered`, `failed` or `abandoned`."""
+        """Return whether a call may be sent; if so, report its end with `answered`, `failed` or `abandoned`."""
         with self._lock:
             if not self._length:
                 return True
@@ -41,12 +43,12 @@ class CircuitBreaker:
             return True
 
     def answered(self) -> None:
-        """Report that the server answered: the circuit closes, and the count of failures begins at 0."""
+        """Close the circuit and count failures from 0: the server answered."""
         with self._lock:
             self._failures, self._length, self._trying = 0, 0.0, False
 
     def failed(self) -> None:
-        """Report that the server did not answer in any try."""
+        """Count a call that was not answered in any try; open the circuit if there were too many."""
         with self._lock:
             self._failures += 1
             if self._trying:
@@ -59,6 +61,6 @@ class CircuitBreaker:
             self._until = self._clock() + self._length
 
     def abandoned(self) -> None:
-        """Report that the caller gave the call up, which says nothing about the server."""
+        """End a call that the caller gave up, which says nothing about the server."""
         with self._lock:
             self._trying = False

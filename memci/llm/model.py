@@ -1,11 +1,11 @@
-"""What a model is to memci: a callable from messages to a reply.
+"""The protocol of a chat model: a callable from messages to a reply.
 
     reply = chat([{"role": "user", "content": "Hi"}], step="chat")
     reply.text                          "Hello!"
     reply.usage                         Usage(prompt=8, completion=3, cached=0)
 
 `memci.llm.Chat` is one, over any OpenAI-compatible server. A function of your own with this signature is one, too. A
-model that does not answer raises a `memci.errors.ModelError`. This module knows nothing of servers, prompts or retries.
+model that does not answer raises a `memci.errors.ModelError`.
 """
 
 from collections.abc import Callable, Generator, Iterator, Sequence
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What a call cost, in tokens, as the provider reported it; zeros where it reported nothing."""
+    """The cost of a call in tokens, as the provider reported it; zeros where it reported nothing."""
 
     prompt: int = 0
     completion: int = 0
     cached: int = 0
-    """the part of the prompt that came from the provider's cache"""
+    """tokens of the prompt that came from the provider's cache"""
 
     @property
     def total(self) -> int:
@@ -39,15 +39,15 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What a model answered."""
+    """The answer of a model."""
 
     message: Message
-    """ready to be appended to a context: role "assistant", content, tool_calls, and whatever else the provider sent"""
+    """ready to be appended to a context: role "assistant", content, tool_calls, and the provider's other fields"""
     usage: Usage = field(default_factory=Usage)
     finish: str = "stop"
-    """why the answer ended: "stop", "length", "tool_calls", … as the provider says"""
+    """the provider's reason for the end of the answer: "stop", "length", "tool_calls", …"""
     model: str = ""
-    """which model answered, as the provider says"""
+    """the name of the model, as the provider gives it"""
 
     @property
     def text(self) -> str:
@@ -56,7 +56,11 @@ class Reply:
 
 
 def checked_reply(value: object, step: str) -> Reply:
-    """Return *value*, which a model returned for *step*, if it is a reply with a message and a usage."""
+    """Return *value*, the result of a model for *step*, if it is a reply with a message and a usage.
+
+    Raises:
+        AnswerRejected: If it is not.
+    """
     if not isinstance(value, Reply):
         raise AnswerRejected(step, f"the model returned a value of type {type(value).__name__}, not a memci.llm.Reply")
     usage = value.usage
@@ -68,7 +72,7 @@ def checked_reply(value: object, step: str) -> Reply:
 
 
 class Pieces:
-    """An answer as it is made: iterate over its pieces of text, once. Closing it gives the rest up."""
+    """The pieces of text of an answer, as they arrive; iterate over them once. Closing it gives up the rest."""
 
     def __init__(self, pieces: Generator[str, None, None]) -> None:
         self._pieces = pieces
@@ -80,7 +84,7 @@ class Pieces:
         return next(self._pieces)
 
     def close(self) -> None:
-        """Read nothing more. Closing twice is fine."""
+        """Stop reading. It may be closed twice."""
         self._pieces.close()
 
     def __enter__(self) -> Self:
@@ -92,23 +96,23 @@ class Pieces:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One call, as `on_call` gets it: what it was for, how long it took and how it ended. It holds no message text."""
+    """One call, as `on_call` gets it: its step, its duration and its end. It holds no text of a message."""
 
     step: str
     model: str
     seconds: float
-    """with all tries and the waits between them; of a stream, until its last piece"""
+    """with all tries and the waits between them; for a stream, until its last piece"""
     usage: Usage = field(default_factory=Usage)
     attempt: int = 0
-    """0 for the first answer that was asked for; 1 or more if an answer before this one was rejected"""
+    """0 for the first request; 1 or more if the answers before this one were rejected"""
     tries: int = 1
-    """how often the request was sent so far, because no answer came"""
+    """how often the request was sent so far"""
     error: str | None = None
     """the type of the error; None: there was an answer"""
     status: int | None = None
     """the HTTP status of a failure, if there was one"""
     finish: str = ""
-    """why the answer ended, as the provider says; "" if there was none"""
+    """the provider's reason for the end of the answer; "" if there was none"""
 
 
 OnCall = Callable[[Call], None]
@@ -116,7 +120,7 @@ OnCall = Callable[[Call], None]
 
 @runtime_checkable
 class ChatModel(Protocol):
-    """Any callable that answers messages. It is called from any thread."""
+    """Any callable that answers messages. It must work in any thread."""
 
     def __call__(
         self,
@@ -133,11 +137,11 @@ class ChatModel(Protocol):
 
         Args:
             messages: In the format of Chat Completions; a system message may be among them.
-            step: What the call is for, in one word. Ledgers and `on_call` report it.
+            step: The purpose of the call, in one word. Ledgers and `on_call` report it.
             tools: The schemas of tools that the model may call.
             answer: The type of the JSON object that is wanted. The caller validates the answer (`memci.llm.ask`).
             attempt: 0 for the first time. A model may use it as a seed, so that a repeated call gives another answer.
-            max_tokens: Of the answer, at most: more than what is wanted needs. None: no bound.
+            max_tokens: The most tokens that the answer may have, ample for what is wanted. None: no bound.
 
         Raises:
             ModelError: If there is no answer.

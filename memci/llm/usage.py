@@ -1,11 +1,11 @@
-"""What models cost: tokens and calls per step, and a ceiling above which no call is made.
+"""The costs of models: tokens and calls per step, and a ceiling above which no call is made.
 
-    ledger = Ledger(ceiling=200_000, period_seconds=86_400)     # for several chats at once, if they share it
+    ledger = Ledger(ceiling=200_000, period_seconds=86_400)
     chat = Chat("gpt-4.1-mini", ledger=ledger)
     ledger.steps["page"]                Spent(calls=12, prompt=9_310, completion=804, …)
     ledger.total.tokens                 10_114
 
-This module knows nothing of models: it only adds up.
+Several chats may share one ledger.
 """
 
 import operator
@@ -19,7 +19,7 @@ from ..errors import CeilingReached, InvalidSetting, brief
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """What the calls for one step cost, and how they ended."""
+    """The cost of the calls for one step, and how they ended."""
 
     calls: int = 0
     prompt: int = 0
@@ -31,7 +31,7 @@ class Spent:
     rejected: int = 0
     """answers that were rejected; nothing of them is kept"""
     cached: int = 0
-    """the part of the prompt that came from the provider's cache"""
+    """tokens of the prompt that came from the provider's cache"""
 
     @property
     def tokens(self) -> int:
@@ -43,9 +43,9 @@ class Spent:
 
 
 class Ledger:
-    """Adds up what calls cost, per step, and refuses the next one when the ceiling is reached. Thread-safe.
+    """Adds up the costs of calls per step, and refuses calls once the ceiling is reached. Thread-safe.
 
-    Calls that are under way when the ceiling is reached are finished: only their cost can exceed the ceiling.
+    Calls that were sent before that are finished: only their cost can exceed the ceiling.
     """
 
     def __init__(
@@ -55,11 +55,11 @@ class Ledger:
         period_seconds: float | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Begin with nothing spent.
+        """Create a ledger with nothing spent.
 
         Args:
-            ceiling: Tokens, prompts and completions together, that a period may cost; None: no bound.
-            period_seconds: After so many seconds, from the first call on, the count starts again at 0; None: never.
+            ceiling: Tokens that a period may cost, prompts and completions together; None: no bound.
+            period_seconds: The length of a period, which starts with the first call; None: it never ends.
             clock: The time, in seconds.
         """
         if ceiling is not None and (type(ceiling) is not int or ceiling < 0):
@@ -78,30 +78,30 @@ class Ledger:
 
     @property
     def steps(self) -> Mapping[str, Spent]:
-        """What each step cost so far: a copy."""
+        """The cost of each step so far: a copy."""
         with self._lock:
             return dict(self._steps)
 
     @property
     def total(self) -> Spent:
-        """What all steps cost so far."""
+        """The cost of all steps so far."""
         return sum(self.steps.values(), Spent())
 
     def admit(self, step: str) -> None:
-        """Check that a call for *step* may be made: `CeilingReached` if the tokens of this period are spent."""
+        """Raise `CeilingReached` if a call for *step* may not be made: the tokens of this period are spent."""
         with self._lock:
-            self._turn_over()
+            self._start_period()
             if self.ceiling is not None and self._tokens >= self.ceiling:
                 raise CeilingReached(step, f"{self._tokens:,} tokens are spent, {self.ceiling:,} are allowed")
 
     def add(self, step: str, spent: Spent) -> None:
-        """Add what was spent for *step*."""
+        """Add the cost *spent* for *step*."""
         with self._lock:
-            self._turn_over()
+            self._start_period()
             self._steps[step] = self._steps.get(step, Spent()) + spent
             self._tokens += spent.tokens
 
-    def _turn_over(self) -> None:
+    def _start_period(self) -> None:
         now = self._clock()
         if self._since is None:
             self._since = now

@@ -1,12 +1,12 @@
-"""Hidden rounds: what the model said to memci and memci to it, which stands in the log and not in the client's list.
+"""Hidden rounds: calls of memci's tools with their results, which are in the log and not in the client's list.
 
     log      user   assistant: recall_page   tool   assistant: text          hidden: the second and the third
     client   user                                   assistant: text  user
              ──▶  user   assistant: recall_page   tool   assistant: text   user
 
-The client's list is the truth, so the hidden messages are put into it where they were, before it is compared with the
-log. A client that was shown a text, and then another one behind hidden calls, sends both in one message: what was said
-before stands in the hidden one already. This module knows nothing of HTTP.
+The client's list is the truth. Before it is compared with the log, the hidden messages are put where they were. If a
+client saw a text, then another one behind hidden calls, it sends both in one message, but a hidden message already has
+the first one.
 """
 
 import json
@@ -24,13 +24,12 @@ def insert_hidden(
     log: Sequence[Message],
     own: Collection[str],
 ) -> list[Message]:
-    """Return the messages of the *client* with what is hidden of the *log*, as far as they agree. O(messages).
+    """Return the messages of the *client* with the hidden ones of the *log*, as far as they agree. O(messages).
 
     *own* are the names of the tools whose calls are hidden.
     """
     made: list[Message] = []
-    shown: list[Item] = []
-    """what the client saw of the hidden messages since its last one"""
+    shown: list[Item] = []  # the part of the hidden messages that the client saw since its last message
     answered: set[str] = set()
     at = 0
     for kept in log:
@@ -38,32 +37,27 @@ def insert_hidden(
         calls = tool_calls(kept) if kept["role"] == "assistant" else []
         mine = {call["id"] for call in calls if call_name(call) in own}
         if kept["role"] == "tool" and kept["tool_call_id"] in answered:
-            made.append(kept)
+            pass
         elif each is not None and _bytes(each) == _bytes(kept):
-            made.append(kept)
-            shown = []
-            at += 1
+            shown, at = [], at + 1
         elif mine and len(mine) == len(calls):
-            made.append(kept)
             shown += visible(pieces_of(kept), own)
         elif (mine or shown) and each is not None and each["role"] == "assistant":
-            seen = [*shown, *visible(pieces_of(kept), own)]
-            if _key(seen) != _key(pieces_of(each)):
+            if _key([*shown, *visible(pieces_of(kept), own)]) != _key(pieces_of(each)):
                 break
-            made.append(kept)
-            shown = []
-            at += 1
+            shown, at = [], at + 1
         else:
             break
+        made.append(kept)
         answered |= mine
     rest = [*client[at:]]
     if shown and rest and rest[0]["role"] == "assistant":
-        rest[:1] = _behind(format, rest[0], shown)
+        rest[:1] = _without(format, rest[0], shown)
     return made + rest
 
 
-def _behind(format: str, message: Message, shown: Sequence[Item]) -> list[Message]:  # noqa: A002
-    """Return *message* without *shown* in front of it; as it is if it does not begin so."""
+def _without(format: str, message: Message, shown: Sequence[Item]) -> list[Message]:  # noqa: A002
+    """Return *message* without *shown* in front of it; unchanged if it does not begin with it."""
     pieces = pieces_of(message)
     if format == "openai_chat" and len(pieces) and pieces[0].get("type") == "text":
         before = "".join(str(piece.get("text", "")) for piece in shown)
@@ -81,7 +75,7 @@ def _behind(format: str, message: Message, shown: Sequence[Item]) -> list[Messag
 
 
 def _key(pieces: Sequence[Item]) -> list[str]:
-    """Return what *pieces* say; texts that follow one another are one, and what a client may leave out is left out."""
+    """Return the words of *pieces*, texts in a row as one, without fields that a client may leave out."""
     found: list[list[str]] = []
     for piece in pieces:
         match piece:

@@ -1,10 +1,10 @@
-"""Marks of the prompt cache in a client's list: left out where lists are compared, and put back where they stand now.
+"""Marks of the prompt cache in a client's list: left out to compare lists, and put back at their places of now.
 
     request 7    … user ▮                        compared:  … user
     request 8    … user  assistant  user ▮       sent:      the list that memci shows, with the client's marks of now
 
-Clients mark their newest messages, so that a mark moves on with each request, and a text becomes a list with one part
-while it is marked. This module knows nothing of windows.
+Clients mark their newest messages, so a mark moves with each request. While a text is marked, it is a list with one
+part.
 """
 
 import json
@@ -25,7 +25,7 @@ _MARKS: Final = {
 
 
 def canonical(item: Item) -> Item:
-    """Return *item* without marks, and with a text in place of a list that has this one text only. O(parts)."""
+    """Return *item* without marks, and a list of one text as that text. O(parts)."""
     made = {key: value for key, value in item.items() if key not in _KEYS}
     for key in _NESTED:
         if isinstance(made.get(key), list):
@@ -37,7 +37,7 @@ def canonical(item: Item) -> Item:
 
 
 def count(value: Any) -> int:
-    """Return how many marks stand in *value*, at any depth of lists and contents. O(parts)."""
+    """Return the number of marks in *value*, at any depth of lists and contents. O(parts)."""
     if isinstance(value, list):
         return sum(map(count, value))
     if not isinstance(value, dict):
@@ -45,11 +45,11 @@ def count(value: Any) -> int:
     return len(_KEYS & value.keys()) + sum(count(value.get(key)) for key in _NESTED)
 
 
-def restored(format: str, view: Sequence[Item], listed: Sequence[Item], fixed: int) -> list[Item]:  # noqa: A002
+def restore(format: str, view: Sequence[Item], listed: Sequence[Item], fixed: int) -> list[Item]:  # noqa: A002
     """Return *view* with the items of *listed* as the client wrote them, with its marks. O(items).
 
-    What is in the view only keeps memci's marks if the client marks anything, as far as four allow; *fixed* marks
-    stand elsewhere. If the client marked its newest message, the newest one of the view has a mark.
+    Other items keep memci's marks if the client marks anything, up to four in all; *fixed* marks are elsewhere. If the
+    client marked its newest message, the newest item of the view has a mark.
     """
     mark = _MARKS[format]
     originals: defaultdict[str, list[Item]] = defaultdict(list)

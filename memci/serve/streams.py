@@ -19,7 +19,7 @@ from .replies import Calls, calls, merged, pieces_of, total, visible
 
 
 class ReplyStream:
-    """One answer to the client, made of the stream of each time that the model was asked."""
+    """One answer to the client, made of one stream for each round: for each time that the model is asked."""
 
     format = ""
 
@@ -37,11 +37,14 @@ class ReplyStream:
         self._usages: list[dict[str, Any]] = []
         self._numbers: dict[int, int] = {}
         """the position at which the client sees a call, a block or an item of this round; memci's calls have none"""
+        self._next = self._sequence = 0
+        self._output: list[Item] = []
+        """the items of a Responses answer so far"""
         self._id: object = None
         """the id of the first reply: clients know the answer by it"""
 
     def begin(self, *, final: bool) -> None:
-        """Begin the next round; after a *final* one there is none."""
+        """Begin the next round; no other follows a *final* one."""
         self._usages.append(self._answer.usage)
         self._answer = streamed(self.format)
         self.rounds += 1
@@ -95,30 +98,22 @@ class ReplyStream:
         """Return the event with *data* as the client gets it, *data* itself if nothing changes, None to keep it."""
         raise NotImplementedError
 
-    def _total(self) -> dict[str, Any]:
-        """Return the usage of all rounds."""
-        return total([*self._usages, self._answer.usage])
+    def _renumber(self, data: dict[str, Any], key: str, begun: Item | None) -> dict[str, Any] | None:
+        """Return *data* with the position that the client sees under *key*; None if it sees none.
 
-
-class _NumberedStream(ReplyStream):
-    """A stream whose events name the position of their block or item; those of later rounds follow the earlier ones."""
-
-    key, begins = "", ""
-    """the key of the position, and the type of the event that begins a block or an item"""
-
-    def __init__(self, own: Collection[str], echo: Mapping[str, Any]) -> None:
-        super().__init__(own, echo)
-        self._next = 0
-
-    def _renumber(self, data: dict[str, Any], piece: Item) -> dict[str, Any] | None:
-        """Return *data*, an event about *piece*, with the position that the client sees; None if it sees none."""
-        at = data[self.key]
-        if data["type"] == self.begins and visible([piece], self._own):
+        *begun* is the block or the item that begins with this event, if one does.
+        """
+        at = data[key]
+        if begun is not None and visible([begun], self._own):
             self._numbers[at] = self._next
             self._next += 1
         if at not in self._numbers:
             return None
-        return data if self._numbers[at] == at else {**data, self.key: self._numbers[at]}
+        return data if self._numbers[at] == at else {**data, key: self._numbers[at]}
+
+    def _total(self) -> dict[str, Any]:
+        """Return the usage of all rounds."""
+        return total([*self._usages, self._answer.usage])
 
 
 class ChatStream(ReplyStream):
@@ -170,18 +165,17 @@ class ChatStream(ReplyStream):
         return {**made, "tool_calls": kept} if kept else {k: v for k, v in made.items() if v is not None}
 
 
-class MessagesStream(_NumberedStream):
+class MessagesStream(ReplyStream):
     """A stream of Anthropic's Messages."""
 
     format = MessagesAnswer.format
-    key, begins = "index", "content_block_start"
 
     def _edit(self, data: dict[str, Any]) -> dict[str, Any] | None:
         match data.get("type"):
             case "message_start":
                 return data if self.rounds == 1 else None
             case "content_block_start" | "content_block_delta" | "content_block_stop":
-                return self._renumber(data, data.get("content_block") or {})
+                return self._renumber(data, "index", data.get("content_block"))
             case "message_delta" if (reason := self._answer.finish) is not None:
                 if self.goes_on:
                     return None
@@ -196,16 +190,10 @@ class MessagesStream(_NumberedStream):
         return data
 
 
-class ResponsesStream(_NumberedStream):
+class ResponsesStream(ReplyStream):
     """A stream of Responses."""
 
     format = ResponsesAnswer.format
-    key, begins = "output_index", "response.output_item.added"
-
-    def __init__(self, own: Collection[str], echo: Mapping[str, Any]) -> None:
-        super().__init__(own, echo)
-        self._sequence = 0
-        self._output: list[Item] = []
 
     def _edit(self, data: dict[str, Any]) -> dict[str, Any] | None:
         made = self._edit_numbered(data)
@@ -217,7 +205,8 @@ class ResponsesStream(_NumberedStream):
 
     def _edit_numbered(self, data: dict[str, Any]) -> dict[str, Any] | None:
         if isinstance(data.get("output_index"), int):
-            return self._renumber(data, data.get("item") or {})
+            begins = data["type"] == "response.output_item.added"
+            return self._renumber(data, "output_index", data["item"] if begins else None)
         response = data.get("response")
         if not isinstance(response, dict):
             return data

@@ -1,11 +1,11 @@
-"""A client's request, as it came over the wire: where the list stands in it, and the same request with another list.
+"""A client's request, as it came over the wire: its list, and the same request with another list.
 
     {"model": "…", "system": […], "messages": […], "tools": […], "thinking": {…}}
-        ──▶  items (the list, as it is compared), system (its text), tools, model, reply
-        ──▶  with_view(items, …)       the same body: another list, memci's notice and tools; the rest as it came
+        ──▶  items (the list, in the form that is compared), system (its text), tools, model, reply
+        ──▶  with_view(items, …)       the same body with another list, memci's notice and tools
 
-Marks of the prompt cache move from request to request, so the list is compared without them; those that a message has
-now are put back (`memci.serve.marks`). This module knows nothing of contexts or HTTP.
+Marks of the prompt cache move from request to request, so the list is compared without them, and sent with its marks of
+now (`memci.serve.marks`).
 """
 
 import json
@@ -19,21 +19,21 @@ from ..messages import Item, text_of
 from . import marks
 
 PATHS = {"/chat/completions": "openai_chat", "/v1/responses": "openai_responses", "/v1/messages": "anthropic"}
-"""how the path of each format's endpoint ends"""
+"""the end of the path of each format's endpoint"""
 _LISTS = {"openai_chat": "messages", "openai_responses": "input", "anthropic": "messages"}
 _REPLY = ("max_completion_tokens", "max_output_tokens", "max_tokens")
 _ELSEWHERE = ("previous_response_id", "conversation", "prompt", "background")
-"""fields of Responses with which the list is not in the request, or the answer not in the reply"""
+"""fields of Responses that put the list elsewhere than in the request, or the answer elsewhere than in the reply"""
 
 _KINDS = {401: "authentication_error", 403: "permission_error", 413: "request_too_large", 503: "overloaded_error"}
-"""types of Anthropic's errors by status, beside those for all others"""
+"""types of Anthropic's errors by status, besides the types for all other statuses"""
 
 
 class ClientRequest:
     """One request of a client to an endpoint of *format*.
 
     Raises:
-        InvalidMessage: If the body is no request of this format whose whole list it holds.
+        InvalidMessage: If the body is no request of this format with its whole list.
     """
 
     def __init__(self, format: str, raw: bytes) -> None:  # noqa: A002 -- as in `Context.request`
@@ -47,9 +47,9 @@ class ClientRequest:
         if not isinstance(listed, list) or not all(isinstance(each, dict) for each in listed) or not listed:
             raise InvalidMessage(_LISTS[format], "expected a list of objects that is not empty")
         if format == "openai_responses" and any(self.body.get(key) for key in _ELSEWHERE):
-            raise InvalidMessage(_LISTS[format], f"with one of {', '.join(_ELSEWHERE)} the server has the list")
+            raise InvalidMessage(_LISTS[format], f"with one of {', '.join(_ELSEWHERE)}, the server holds the list")
         if self.body.get("n") not in {None, 1}:
-            raise InvalidMessage("n", "memci reads one answer")
+            raise InvalidMessage("n", "expected 1: memci reads one answer")
         self._front: list[Item] = []
         """the system message in front of a list of Chat Completions"""
         if format == "openai_chat" and listed[0].get("role") in {"system", "developer"}:
@@ -62,7 +62,7 @@ class ClientRequest:
         self.model = self.body.get("model") if isinstance(self.body.get("model"), str) else None
         sizes = [self.body[key] for key in _REPLY if type(self.body.get(key)) is int]
         self.reply = max(sizes, default=0)
-        """tokens that the answer may have, 0 if the request does not say"""
+        """tokens that the answer may have, 0 if the request has no bound"""
 
     @property
     def system(self) -> str:
@@ -88,13 +88,13 @@ class ClientRequest:
         """Return the body with the list *view*, the *notice* behind the system prompt, and *tools* behind the others.
 
         Args:
-            view: The items of a rendering; those that are the client's own are sent as it wrote them.
+            view: The items of a rendering; the client's own items are sent as the client wrote them.
             notice: "" for none.
             tools: In this format.
             last: Whether the model must answer without a tool.
         """
         fixed = marks.count([self.tools, self.body.get("system"), self._front]) + ("cache_control" in self.body)
-        items = marks.restored(self.format, view, self._listed, fixed)
+        items = marks.restore(self.format, view, self._listed, fixed)
         body = {**self.body, **self._system(notice)}
         body[_LISTS[self.format]] = body.pop("_front", []) + items
         if tools:
@@ -117,7 +117,7 @@ class ClientRequest:
 
 
 def error_body(format: str | None, status: int, message: str) -> dict[str, Any]:  # noqa: A002
-    """Return an error as the clients of *format* expect it; None: as OpenAI's do."""
+    """Return an error in the form that clients of *format* expect (None: OpenAI's clients)."""
     if format == "anthropic":
         kind = _KINDS.get(status, "invalid_request_error" if status < 500 else "api_error")
         return {"type": "error", "error": {"type": kind, "message": message}}

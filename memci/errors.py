@@ -33,7 +33,7 @@
 
 A message says what failed, which one, and what to do. The facts are attributes. Two of them are on every error:
 `retryable` (the same call may succeed later) and `data_safe` (everything that was acknowledged is still stored).
-A call that raises one of these has changed nothing, but for `CommitUnknown`. This module knows nothing of the rest.
+A call that raises one of these has changed nothing, but for `CommitUnknown`.
 """
 
 from collections.abc import Mapping, Sequence

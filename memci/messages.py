@@ -8,7 +8,7 @@ A message is a JSON object in the form of OpenAI's Chat Completions. Unknown key
 
 A message that came in another provider's form is `Enveloped`: it has this form, and carries the items that it was made
 from. `plain` turns what a caller holds (text, a dict, an SDK's object) into an object; `check` says what is wrong with
-a message. This module knows nothing of windows, tokens or storage.
+a message.
 """
 
 import json

@@ -14,7 +14,7 @@ between small pieces of its work lets the call finish first. A running call is r
 an interrupted call leaves nothing behind.
 
 When the process ends, steps stop at their next yield and the threads are joined: a thread that is inside native code
-while the interpreter ends aborts the process. This module knows nothing of what the steps do.
+while the interpreter ends aborts the process.
 """
 
 import atexit

@@ -4,6 +4,5 @@
     archive   the Contents Page                 changes at a compaction
     active    recent pages, verbatim            grows at its tail
 
-`contents` is the Contents Page as a value; `folding` and the rules in `unload` make it smaller. This package knows
-nothing of budgets, of when a compaction happens, or of storage.
+`contents` is the Contents Page as a value; `folding` and the rules in `unload` make it smaller.
 """

@@ -4,8 +4,7 @@
     [ #7 ][ #8 ][ #9 ]             [ #10: user, assistant + calls, results, … ]   ◀── append
 
 It keeps its rendering, so that an append does only the work of the message that it adds. A tool group joins the
-rendering when it is settled: all its results are there, or no more can come. This module knows nothing of budgets, of
-the archive or of storage.
+rendering when it is settled: all its results are there, or no more can come.
 """
 
 from collections.abc import Iterable, Iterator, Mapping

@@ -7,8 +7,7 @@ A page holds no messages: it knows the first and the last node of its run. If it
 with it, wherever that stands in the list.
 
 An entry is the lasting name of one message: page and ordinal. The ordinal counts the messages of the interaction from
-1. If a long page is split, the part that was cut out keeps the ordinals that it had. This module knows nothing of what
-a chapter is for, of rendering or of storage.
+1. If a long page is split, the part that was cut out keeps the ordinals that it had.
 """
 
 from collections.abc import Iterator

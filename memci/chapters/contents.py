@@ -15,7 +15,7 @@ provider's cache keeps them too; only the entries of the block before it go. Abo
 first. Folding rewrites the front anyway, so the older blocks become one block then, which saves their frames.
 
 It is stored as JSON, a list of blocks, without what can be computed: a context that is opened again renders the same
-bytes. This module knows nothing of where that JSON goes, of pages' messages, or of when a compaction happens.
+bytes.
 """
 
 from __future__ import annotations

@@ -6,8 +6,7 @@ Lines show less, oldest first, until the page is at its target:
     the newest         "#57 …"                 "#12–#43: …"       least recently recalled first
 
 Entries take what is left, and go at the next compaction. Range lines may take a small share of the ceiling. Pages that
-do not fit there are unloaded, the original's third rule (LRU). This module knows nothing of storage, or of the rules
-that unload pages for another reason.
+do not fit there are unloaded, the original's third rule (LRU).
 """
 
 import re

@@ -7,7 +7,7 @@
     </memci:standing 1f9a03c2>
 
 They are few words, and the model misses them most once their page has left the window. They are the user's own words,
-shown as data, never as the system's. This module knows nothing of how they are recognised.
+shown as data, never as the system's.
 """
 
 from bisect import bisect_right

@@ -9,7 +9,7 @@ A run can leave it from anywhere, whatever the list's length: its neighbours mee
     detach(b, c):   root <-> a <-> (root)        b <-> c
 
 Every chapter owns one list. A node holds a message, what it costs, and its view: what the rendering shows for it, the
-message itself or a clipped form of it. This module knows nothing of pages, of what a token is, or of storage.
+message itself or a clipped form of it.
 """
 
 from __future__ import annotations

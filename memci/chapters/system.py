@@ -2,7 +2,7 @@
 
     "You are a travel agent."  +  "Older parts of this conversation are archived. …"  =  one system message
 
-No text of a user, a tool or a model ever enters it. This module knows nothing of the other chapters.
+No text of a user, a tool or a model ever enters it.
 """
 
 from collections.abc import Callable

@@ -11,7 +11,7 @@ Every message is kept as it came; only the *view* of the group is repaired:
                                           user       "never mind"
 
 A result that no open call waits for (it is late, or a second one) is shown as data behind the group. Calls and results
-are paired by id and occurrence, inside one page. This module knows nothing of pages, tokens or storage.
+are paired by id and occurrence, inside one page.
 """
 
 from collections.abc import Iterator, Sequence

@@ -5,7 +5,7 @@
 
 A rule is a pure function of the rows of the listed pages and of the turn; any such function can be a rule of your own.
 The original's third rule, least recently used first, is `folding.OverCeiling`. Nothing is lost: an unloaded page is
-still recalled by its index, and the memory finds it. This module knows nothing of how a Contents Page looks.
+still recalled by its index, and the memory finds it.
 """
 
 from __future__ import annotations

@@ -3,6 +3,4 @@
     sanitize      frames that can't be forged, characters that hide nothing
     summarize/    a title and one line for each message
     language/     tables and detectors, by language: dates, instructions, sentences, terms
-
-This package knows nothing of tokens, pages, windows or models.
 """

@@ -1,8 +1,6 @@
 """Values as a notebook shows them: a small table in HTML, in which every text is escaped.
 
     table("Context alice", {"messages": 812, "turn": 95})      <table>…<tr><th>messages</th><td>812</td></tr>…
-
-This module knows nothing of the values.
 """
 
 from collections.abc import Mapping

@@ -18,7 +18,7 @@ Applying it twice changes nothing. Cost: O(characters); it looks at most at the 
 
 `quoted` makes a JSON string, from which the text comes back exactly. No text inside a frame can close the frame,
 because neither lines nor quotations hold a `<` or a `>`. The nonce only helps to tell the frames of one context from an
-imitation. This module knows nothing of messages, pages or of what is framed.
+imitation.
 """
 
 import json

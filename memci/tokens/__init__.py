@@ -4,8 +4,7 @@
     message_tokens({"role": "user", "content": "Hello, world"}, count)      7
     tools_tokens(tools, count) + REQUEST_TOKENS                             what a request costs besides its messages
 
-memci carries the vocabularies, so counting needs no network. The first count loads one, not the import. This package
-knows nothing of pages, budgets or storage.
+memci carries the vocabularies, so counting needs no network. The first count loads one, not the import.
 """
 
 from .chat import REQUEST_TOKENS, message_tokens, tools_tokens

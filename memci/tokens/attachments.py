@@ -12,7 +12,7 @@
 Sources: OpenAI's pricing of audio (a token per 100 ms of a user's speech) and "File inputs" (text and an image of each
 page); Anthropic's "PDF support" (1,500 to 3,000 tokens of text a page, and its image); Google's "Understand and count
 tokens" (audio 32 a second, video 263), "Video understanding" (about 300 with sound), "Document understanding" (258 a
-page) and "Media resolution" (Gemini 3). This module knows nothing of messages.
+page) and "Media resolution" (Gemini 3).
 """
 
 import base64

@@ -13,7 +13,7 @@
 A request costs its messages, its tools and `REQUEST_TOKENS`. The rules are those of OpenAI's Cookbook ("How to count
 tokens with tiktoken"), which checks them against the numbers of the service. What it does not cover is counted whole,
 on the safe side: calls, unknown keys, and the limits, defaults, nested objects and references of a schema, as
-`key:value`, at any depth. This module knows nothing of pages, budgets or providers.
+`key:value`, at any depth.
 """
 
 import json

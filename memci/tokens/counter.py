@@ -6,7 +6,7 @@
 
 A counter is cheap to make; it loads its vocabulary with the first text. `name` says what it counts with, so that a
 stored count can be checked later. `exact` is False if the number is an estimate on the safe side. Counting is the most
-expensive step of most calls: keep what a counter returns. This module knows nothing of messages, tools or images.
+expensive step of most calls: keep what a counter returns.
 """
 
 import re

@@ -11,7 +11,7 @@ allows. Detail "auto", or none, counts as "high".
 Sources, as published up to 2026: OpenAI's guide "Images and vision" (tiles; patches, which ignore "low"), Anthropic's
 "Vision" (its two formulas: width · height / 750, and patches of 28 pixels: the larger one counts), Google's "Understand
 and count tokens" and "Image understanding" (tiles of a unit between 256 and 768 pixels). Models that are not listed
-count as gpt-4o. This module knows nothing of messages or text.
+count as gpt-4o.
 """
 
 import math

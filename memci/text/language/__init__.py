@@ -5,6 +5,4 @@
     sentences         the sentences of a text, the one that says its point, the writing it is in
     salience          ids, dates, money, names and errors: what must not be lost
     dates · terms · keywords · instructions
-
-This package knows nothing of pages, windows or memories.
 """

@@ -4,8 +4,7 @@
     asked_dates("… in May 2023?")          ["@2023", "@may", "@2023-05"]
     tells_time("We met last Friday.")      True
 
-The terms are marked with @: they stand beside a text and not in it. Days are those of UTC. This module knows nothing of
-passages or scores.
+The terms are marked with @: they stand beside a text and not in it. Days are those of UTC.
 """
 
 import re

@@ -7,8 +7,6 @@ A sentence is judged clause by clause. A clause is an instruction if it asks for
 and act, or states a lasting preference or constraint. Questions, quotations, what others said or do, habits ("I always
 run late"), choices for one task ("I'd prefer the morning flight"), code and the output of machines are none.
 Neighbouring clauses stay together. Patterns can't see that one instruction cancels another: both stay.
-
-This module knows nothing of the words of each language, or of how instructions are shown and stored.
 """
 
 import re

@@ -11,8 +11,6 @@
 
 A language without an entry adds nothing; where no language has one, nothing is found. «name» stands for an entry of
 [parts]. Line breaks, the blanks around them and those at the beginning are not part of a pattern.
-
-This module knows nothing of texts, or of what the tables are for.
 """
 
 import re

@@ -5,7 +5,7 @@
     "How do I write a cover letter?"          request: something is to be done now, as the user wants such things done
     "When did I move?"                        none of them: what was said once
 
-Patterns decide, in English, Chinese and Japanese. This module knows nothing of what was said.
+Patterns decide, in English, Chinese and Japanese.
 """
 
 from functools import cache

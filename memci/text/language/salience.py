@@ -9,8 +9,6 @@ Ranks, from what is missed most to what is missed least:
     1  ids: letters and digits mixed,       4  names, quoted words
        long numbers, e-mail addresses
     2  dates, times, money, paths, URLs, commands, identifiers
-
-This module knows nothing of messages or of lines.
 """
 
 import re

@@ -9,8 +9,6 @@
 
 `sentences` finds them for patterns to read, `point` the first one that says something, in any text; `request` leaves
 out the politeness as well, for titles. A text that is nothing but small talk is its own point.
-
-This module knows nothing of messages, of columns, or of what a sentence says.
 """
 
 import re

@@ -5,7 +5,7 @@
 
 Words are folded and stemmed, function words dropped, identifiers kept whole and in parts. Writing without spaces (Han,
 kana, Hangul) becomes pairs of characters, and single ones that count for little. The same text gives the same terms
-always: they are stored. This module knows nothing of messages or scores.
+always: they are stored.
 """
 
 import re

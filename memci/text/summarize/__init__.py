@@ -8,8 +8,6 @@
 
 `extractive` makes the lines; `gists` finds what says most, `structured` shortens JSON values, `parts` names content
 that is not plain text, and `observations` reads the shells of agents without tools.
-
-This package knows nothing of pages, tokens, windows or models.
 """
 
 from ..sanitize import one_line

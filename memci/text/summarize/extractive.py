@@ -10,7 +10,7 @@ dates, money, paths, commands, numbers and names of the rest. What an earlier li
 Longer output of a tool keeps how many lines it had, its errors, its first line, and the paths, ids and numbers.
 
 The same messages give the same lines in every process: no model, clock, locale or hash order. At most the first 20,000
-and the last 5,000 characters of a message are looked at. This module knows nothing of pages, tokens or windows.
+and the last 5,000 characters of a message are looked at.
 """
 
 from __future__ import annotations

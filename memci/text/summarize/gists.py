@@ -10,7 +10,7 @@ the beginning of a span: a few long spans are easier to read than many words. Wh
 until the gist fits.
 
 Beyond the texts that are given there is only the list of everyday words: the same texts give the same gists in every
-process. This module knows nothing of messages, of pages' numbers or of tokens.
+process.
 """
 
 import math

@@ -8,7 +8,7 @@
                 ```
 
 Known are a prompt in the last line, and the words by which common agents begin an observation; commands in fences, in
-tags, and behind "Action:". This module knows nothing of messages or pages.
+tags, and behind "Action:".
 """
 
 import re

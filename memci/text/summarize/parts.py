@@ -5,8 +5,6 @@
 
 A placeholder says what the part itself says: kind, size, format, file name. No data of a part is ever copied. Content
 of any other form is named, never refused.
-
-This module knows nothing of lines or of summaries.
 """
 
 import re

@@ -7,7 +7,7 @@ Equal keys of a list's rows are one column; each column lists what its rows hold
 how much it would be missed: when room is short, ids, dates, money and errors go first. What was not shown is counted:
 "|+9" values, "14 keys".
 
-Looks at `_LOOKED_AT` values. This module knows nothing of messages or of plain text.
+Looks at `_LOOKED_AT` values.
 """
 
 import json

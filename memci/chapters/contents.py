@@ -26,7 +26,7 @@ from typing import Any
 
 from ..messages import Message
 from ..rows import PageRow
-from ..text.sanitize import framed
+from ..text.sanitize import frame
 from .chapter import Chapter, Entry
 from .instructions import Instructions, instructions_text
 from .messagelist import MessageNode
@@ -121,7 +121,7 @@ class Block:
     @classmethod
     def of_instructions(cls, instructions: Instructions, nonce: str, weigh: Callable[[Message], int]) -> Block:
         """Return the block that shows *instructions*."""
-        message = {"role": "user", "content": framed("standing", nonce, instructions_text(instructions))}
+        message = {"role": "user", "content": frame("standing", nonce, instructions_text(instructions))}
         return cls(message, weigh(message), instructions=instructions)
 
     @classmethod
@@ -130,7 +130,7 @@ class Block:
     ) -> Block:
         """Return the block that shows *ranges*, then *lines*."""
         body = "".join([*(each.text for each in ranges), *(line.text for line in lines)])
-        message = {"role": "user", "content": framed("contents", nonce, body.removesuffix("\n"))}
+        message = {"role": "user", "content": frame("contents", nonce, body.removesuffix("\n"))}
         return cls(message, weigh(message), tuple(lines), tuple(ranges))
 
     def to_json(self) -> dict[str, Any]:

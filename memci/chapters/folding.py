@@ -18,7 +18,7 @@ from functools import cache
 from ..messages import Message
 from ..rows import PageRow
 from ..text.sanitize import width
-from ..text.summarize.gists import gists, reading
+from ..text.summarize.gists import gists, read_text
 from .chapter import Entry
 from .contents import Block, ContentsPage, ListedPage, ListedRange
 
@@ -60,7 +60,7 @@ def last_used(page: PageRow) -> tuple[int, int]:
     return (turn or 0, page.index)
 
 
-def revised(
+def revise(
     contents: ContentsPage,
     new: Sequence[ListedPage],
     ceiling: OverCeiling,
@@ -146,7 +146,7 @@ def _joined(last: Sequence[ListedRange], lines: Sequence[ListedPage]) -> list[Li
     pages = [index for each in last for index in each.pages] + [index for line in lines for index in line.pages]
     said = {index: term for each in last for index, term in each.terms}
     said |= {line.index: _ADDED.sub("", line.line) for line in lines}
-    found = gists([[reading(text)] for text in said.values()], [_TERM_COLUMNS] * len(said))
+    found = gists([[read_text(text)] for text in said.values()], [_TERM_COLUMNS] * len(said))
     strongest = {index: gist for index, gist in zip(said, found, strict=True) if gist.spans[0]}
     ranges = []
     for start in range(0, len(pages), RANGE_PAGES):

@@ -26,7 +26,7 @@ def instructions_text(instructions: Sequence[tuple[int, str]]) -> str:
     return "\n".join([HEADING, *(f"#{index} {sentence}" for index, sentence in instructions)])
 
 
-def newest_fitting(instructions: Sequence[tuple[int, str]], budget: int, count: Callable[[str], int]) -> Instructions:
+def choose_newest(instructions: Sequence[tuple[int, str]], budget: int, count: Callable[[str], int]) -> Instructions:
     """Return the newest of *instructions* that fit *budget* tokens, oldest first; a repeated one counts as new.
 
     It stops at the first that does not fit: an older one could be what that one replaced. O(instructions), and of the

@@ -17,7 +17,7 @@ are paired by id and occurrence, inside one page.
 from collections.abc import Iterator, Sequence
 
 from ..messages import Message, tool_calls
-from ..text.sanitize import framed, quoted
+from ..text.sanitize import frame, quote
 from .messagelist import MessageNode
 
 INTERRUPTED = "no result: the call was interrupted"
@@ -85,19 +85,19 @@ class ToolGroup:
 
     def view(self) -> Iterator[Message]:
         """Yield what the group shows. Only a settled group has a stand-in for each missing result."""
-        ids = distinct(self._ids)
+        ids = rename_repeated(self._ids)
         yield self.head.view if ids is self._ids else _with_ids(self.head.view, ids)
         for call_id, answer in zip(ids, self._answers, strict=True):
             if answer is not None:
                 shown = answer.view
                 yield shown if shown["tool_call_id"] == call_id else {**shown, "tool_call_id": call_id}
             elif self.settled:
-                yield interrupted(call_id)
+                yield interrupted_result(call_id)
         for node in self._late:
             yield node.view
 
 
-def interrupted(call_id: str) -> Message:
+def interrupted_result(call_id: str) -> Message:
     """Return the message that stands for a result that never came."""
     return {"role": "tool", "tool_call_id": call_id, "content": INTERRUPTED}
 
@@ -106,11 +106,11 @@ def late_result(message: Message, nonce: str) -> Message:
     """Return the view of a result that no open call waits for: the result as data, in the user's role."""
     content = message["content"]
     texts = [content] if isinstance(content, str) else [part.get("text") or f"[{part['type']}]" for part in content]
-    lines = ["late result of call " + quoted(message["tool_call_id"]), *(quoted(text) for text in texts)]
-    return {"role": "user", "content": framed("late-result", nonce, "\n".join(lines))}
+    lines = ["late result of call " + quote(message["tool_call_id"]), *(quote(text) for text in texts)]
+    return {"role": "user", "content": frame("late-result", nonce, "\n".join(lines))}
 
 
-def distinct(ids: list[str]) -> list[str]:
+def rename_repeated(ids: list[str]) -> list[str]:
     """Return *ids* with every repetition renamed: `a, a` becomes `a, a~2`."""
     if len(set(ids)) == len(ids):
         return ids

@@ -17,7 +17,7 @@ from ..context.report import Receipt
 from ..llm.model import ChatModel, Pieces, Reply, Usage, checked_reply
 from ..memory.backend import Recollection
 from ..messages import Message
-from ..text.sanitize import unframed, unframed_pieces
+from ..text.sanitize import unframe, unframe_pieces
 from .query_planning import AnalysisResult
 
 
@@ -98,7 +98,7 @@ class MeteredChat:
         self.calls += 1
         open_stream = stream(messages, step=step, tools=tools)
         try:
-            yield from unframed_pieces(open_stream)
+            yield from unframe_pieces(open_stream)
             reply = checked_reply(open_stream.reply, step)
             self.usage += reply.usage
             yield _unframed(reply)
@@ -110,11 +110,11 @@ class MeteredChat:
 def _unframed(reply: Reply) -> Reply:
     content = reply.message.get("content")
     if isinstance(content, str):
-        content = unframed(content)
+        content = unframe(content)
     elif isinstance(content, list):
         texts = [each.get("text") if isinstance(each, dict) else None for each in content]
         content = [
-            {**each, "text": unframed(text)} if isinstance(text, str) else each
+            {**each, "text": unframe(text)} if isinstance(text, str) else each
             for each, text in zip(content, texts, strict=True)
         ]
     return replace(reply, message={**reply.message, "content": content}) if content else reply

@@ -23,7 +23,7 @@ from typing import Any, NamedTuple, Protocol, TypeAlias
 from pydantic_core import to_jsonable_python
 
 from ..messages import Message, arguments_of, call_body, call_name, tool_calls
-from ..text.sanitize import quoted
+from ..text.sanitize import quote
 from .async_context import in_thread
 from .context import Context
 
@@ -172,7 +172,7 @@ class Toolbox:
         function = self.functions.get(name)
         if function is None:
             known = ", ".join([*self.functions, *map(call_name, self._context.tools)]) or "none"
-            return f"error: there is no tool {quoted(name[:60])}; there are: {known}"
+            return f"error: there is no tool {quote(name[:60])}; there are: {known}"
         if "custom" in call:
             return partial(function, str(body.get("input", "")))
         try:

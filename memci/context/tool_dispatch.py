@@ -13,7 +13,7 @@ from ..history.reader import Reader
 from ..history.writer import Writer
 from ..memory.backend import Recollection
 from ..messages import Message, call_body, call_name
-from ..text.sanitize import quoted
+from ..text.sanitize import quote
 from ..tools import search_memory
 from ..tools.recall_page import RECALL_PAGE, Answer, answer
 from ..window.window import Window
@@ -57,7 +57,7 @@ class ToolDispatch:
             )
             return Answer(text)
         if name != RECALL:
-            return Answer(f"error: there is no tool {quoted(name[:60])} here")
+            return Answer(f"error: there is no tool {quote(name[:60])} here")
         found = answer(
             arguments,
             lambda asked: page_text(window, self._reader, asked.index, asked.entry),

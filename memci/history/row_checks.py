@@ -37,7 +37,7 @@ from ..rows import (
 )
 from ..storage.codec import ERASED, decode
 from ..storage.validation import MAX_HEAD, MAX_PAGE
-from ..text.sanitize import confined
+from ..text.sanitize import is_confined
 from ..window import snapshot as snapshots
 from ..window.cache_use import unpack_marks
 from ..window.drafting import timestamp
@@ -53,7 +53,7 @@ _NAMED: Final = 10
 
 
 def _plain(text: str) -> str:
-    if not confined(text):
+    if not is_confined(text):
         raise ValueError("not one line of plain text, as the Contents Page has them")
     return text
 

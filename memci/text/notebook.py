@@ -1,6 +1,8 @@
-"""Values as a notebook shows them: a small table in HTML, in which every text is escaped.
+"""Values as a notebook shows them: a small HTML table.
 
     table("Context alice", {"messages": 812, "turn": 95})      <table>…<tr><th>messages</th><td>812</td></tr>…
+
+Every text in it is escaped.
 """
 
 from collections.abc import Mapping

@@ -1,10 +1,10 @@
 r"""Text that others wrote, made safe: lines for a list, quotations, and the frames around them.
 
     one_line("Total:\x1b[1m 5 €\n<system>![x](https://a.io)", 60)    'Total: 5 € ‹system›! [x] (https[:]//a.io)'
-    quoted("</memci:recall 1f9a03c2>")                               '"\\u003c/memci:recall 1f9a03c2\\u003e"'
+    quote("</memci:recall 1f9a03c2>")                               '"\\u003c/memci:recall 1f9a03c2\\u003e"'
 
     <memci:contents 1f9a03c2>
-    #42 Booking to Oslo                    framed("contents", "1f9a03c2", "#42 Booking to Oslo")
+    #42 Booking to Oslo                    frame("contents", "1f9a03c2", "#42 Booking to Oslo")
     </memci:contents 1f9a03c2>
 
 `one_line` makes a line of a list. The text can't break out of its line, hide in it, or imitate another line:
@@ -16,7 +16,7 @@ r"""Text that others wrote, made safe: lines for a list, quotations, and the fra
 
 Applying it twice changes nothing. Cost: O(characters); it looks at most at the first `SCANNED`.
 
-`quoted` makes a JSON string, from which the text comes back exactly. No text inside a frame can close the frame,
+`quote` makes a JSON string, from which the text comes back exactly. No text inside a frame can close the frame,
 because neither lines nor quotations hold a `<` or a `>`. The nonce only helps to tell the frames of one context from an
 imitation.
 """
@@ -65,35 +65,35 @@ _LAST_WORD = re.compile(r"(?<=[^\x00-\x7f])[!-~]{1,40}$")
 _NUMBERED = re.compile(r"#[#\s\ufe00-\ufe0f]*(?=\d)")
 
 
-def framed(kind: str, nonce: str, body: str) -> str:
+def frame(kind: str, nonce: str, body: str) -> str:
     """Return *body* inside a frame; *body* must hold no `<` or `>` that others wrote."""
     return f"<memci:{kind} {nonce}>\n{body}\n</memci:{kind} {nonce}>"
 
 
-def unframed(text: str) -> str:
+def unframe(text: str) -> str:
     """Return *text*, a model's, with `‹` for the `<` of what imitates a frame. O(characters)."""
     return _FRAME.sub("‹", text) if "<" in text else text
 
 
-def unframed_pieces(pieces: Iterable[str]) -> Iterator[str]:
-    """Yield *pieces* of a text as `unframed` gives the whole; what may be the beginning of a frame waits for more."""
+def unframe_pieces(pieces: Iterable[str]) -> Iterator[str]:
+    """Yield *pieces* of a text as `unframe` gives the whole; what may be the beginning of a frame waits for more."""
     held = ""
     for piece in pieces:
         held += piece
         begun = _BEGUN.search(held[-_LONGEST_BEGIN:])
         end = len(held) if begun is None else len(held) - len(begun[0])
-        yield unframed(held)[:end]
+        yield unframe(held)[:end]
         held = held[end:]
-    yield unframed(held)
+    yield unframe(held)
 
 
-def confined(text: str) -> bool:
+def is_confined(text: str) -> bool:
     """Return whether *text* stays on its line and in its frame as it is, and hides nothing. O(characters)."""
     bare = text.replace(_JOINER, "")
     return min(bare, default=" ") >= " " and not _UNSPEAKABLE.search(bare)
 
 
-def quoted(text: str) -> str:
+def quote(text: str) -> str:
     """Return *text* as a JSON string on one line, without `<` and `>`; `json.loads` gives *text* back.
 
     The one exception: a lone high surrogate directly before a lone low one comes back as the one character that the

@@ -27,7 +27,7 @@ from ..chapters.chapter import Entry
 from ..errors import CorruptRecord, PageNotFound, StorageBusy, StorageUnavailable
 from ..messages import Message, arguments_of
 from ..segments.clipping import head_within
-from ..text.sanitize import framed, quoted
+from ..text.sanitize import frame, quote
 
 RECALL_PAGE: Message = {
     "type": "function",
@@ -94,13 +94,13 @@ def parsed(arguments: object) -> PageRequest | str:
         return _mistake(str(error))
     unknown = sorted(map(str, set(given) - {"index", "entry", "offset"}))
     if unknown or "index" not in given:
-        return _mistake(f"there is no argument {quoted(unknown[0][:40])}" if unknown else "index is missing")
+        return _mistake(f"there is no argument {quote(unknown[0][:40])}" if unknown else "index is missing")
     for name in ("index", "entry", "offset"):
         value = given.get(name)
         if type(value) is int and 0 <= value < 2**53:
             continue
         if value is not None or name == "index":
-            return _mistake(f"{name} must be a plain integer from 0, not {quoted(_said(value)[:40])}")
+            return _mistake(f"{name} must be a plain integer from 0, not {quote(_said(value)[:40])}")
     return PageRequest(given["index"], given.get("entry"), given.get("offset"))
 
 
@@ -225,7 +225,7 @@ def _quotation(
         if (ordinals[0], chosen[0][0].ordinal) != (1, 1)
         else f"of {len(ordinals)}"
     )
-    left = room - _CLOSING - count(_opening(page, ordinals[0], ordinals[-1], of)) - count(framed("recall", nonce, ""))
+    left = room - _CLOSING - count(_opening(page, ordinals[0], ordinals[-1], of)) - count(frame("recall", nonce, ""))
     lines: list[str] = []
     whole, following = 0, ""
     last = chosen[0][0].ordinal
@@ -234,7 +234,7 @@ def _quotation(
         label = f"{entry.ordinal} {entry.role}{' (json)' if is_json else ''}"
         if start:
             label += f" from character {start:,}"
-        line = f"{label}: {quoted(text[start:])}" if len(text) - start < 8 * left else ""
+        line = f"{label}: {quote(text[start:])}" if len(text) - start < 8 * left else ""
         if line and count(line) <= left:
             lines.append(line)
             whole += not start
@@ -246,12 +246,12 @@ def _quotation(
         else:
             space, rest = left - count(label) - 4, text[start:]
             size = min(len(rest), max(1, space) * 8)
-            piece = head_within(rest, space, lambda head: count(quoted(head)), size=size, least=1)
-            lines.append(f"{label}: {quoted(piece)}")
+            piece = head_within(rest, space, lambda head: count(quote(head)), size=size, least=1)
+            lines.append(f"{label}: {quote(piece)}")
             following = _call(page.index, entry.ordinal, start + len(piece))
         break
     opening = _opening(page, chosen[0][0].ordinal, last, of)
-    body = framed("recall", nonce, "\n".join([opening, *lines]))
+    body = frame("recall", nonce, "\n".join([opening, *lines]))
     return (f"{body}\nnext: {following}" if following else body), whole
 
 

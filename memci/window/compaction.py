@@ -11,8 +11,8 @@ from collections.abc import Collection, Mapping, Sequence
 
 from ..chapters.chapter import Entry
 from ..chapters.contents import Block, ContentsPage, ListedPage
-from ..chapters.folding import OverCeiling, last_used, revised
-from ..chapters.instructions import Instructions, newest_fitting
+from ..chapters.folding import OverCeiling, last_used, revise
+from ..chapters.instructions import Instructions, choose_newest
 from ..chapters.messagelist import MessageNode
 from ..chapters.toolgroups import late_result
 from ..chapters.unload import UnloadRule
@@ -144,7 +144,7 @@ def _next(window: Window, basis: Basis, rows: Mapping[int, PageRow], prepared: d
         key=lambda line: line.index,
     )
     texts = {line.index: line.line for line in lines}
-    contents, unloaded = revised(
+    contents, unloaded = revise(
         basis.contents,
         lines,
         ceiling,
@@ -196,7 +196,7 @@ def _instructions(window: Window, basis: Basis) -> Instructions:
     """
     before, budget = basis.instructions, min(window.settings.instruction_tokens, basis.plan.contents // 4)
     new = [(page.row.index, sentence) for page in basis.leaving for sentence in page.text.instructions]
-    return newest_fitting([*before, *new], budget, window.count) if budget and (before or new) else ()
+    return choose_newest([*before, *new], budget, window.count) if budget and (before or new) else ()
 
 
 def list_pages(
@@ -209,7 +209,7 @@ def list_pages(
     columns = min(SAID_COLUMNS, LEAST_COLUMNS + ceiling // CEILING_PER_COLUMN)
     pages = sorted(pages, key=lambda page: page.row.index)
     plain = [page for page in pages if page.row.index not in summaries]
-    made = titles([page.text.told(columns) for page in plain])
+    made = titles([page.text.read_page(columns) for page in plain])
     extracted = {page.row.index: title for page, title in zip(plain, made, strict=True)}
     lines: list[tuple[int, str, list[int]]] = []
     for page in pages:

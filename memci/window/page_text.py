@@ -16,7 +16,7 @@ from ..messages import Message, text_of, tool_calls
 from ..text.language.instructions import instructions
 from ..text.language.telling import telling_keys
 from ..text.summarize import lines, one_line
-from ..text.summarize.extractive import Told, told
+from ..text.summarize.extractive import Told, read_page
 from ..text.summarize.observations import observes
 
 WORD = re.compile(r"[\w@.\-]{3,200}")
@@ -40,11 +40,11 @@ class PageText:
         self.nodes = tuple(nodes)
         self._told: Told | None = None
 
-    def told(self, columns: int) -> Told:
+    def read_page(self, columns: int) -> Told:
         """Return the material of a title of *columns*. O(characters), once."""
         if self._told is None or self._told.columns != columns:
             messages, quotes = [node.message for node in self.nodes], [node.quotes for node in self.nodes]
-            self._told = told(messages, quotes, columns)
+            self._told = read_page(messages, quotes, columns)
         return self._told
 
     @cached_property

@@ -18,7 +18,7 @@ from ..chapters.chapter import Page
 from ..chapters.contents import ContentsPage
 from ..chapters.messagelist import MessageNode
 from ..chapters.system import notice
-from ..chapters.toolgroups import interrupted, late_result
+from ..chapters.toolgroups import interrupted_result, late_result
 from ..formats import openai_chat, without_thoughts
 from ..messages import Enveloped, Message, call_name, is_sent_as_it_is, tool_calls
 from ..rows import CallRow, ContextRecord, PageRow, PageState
@@ -70,7 +70,7 @@ class Window:
         """time of the last append, in seconds since 1970; None: unknown"""
         self.other_model = False
         """whether it was opened for another model than before, whose prompt cache is empty"""
-        self.interrupted = self.weigh(interrupted(""))
+        self.interrupted = self.weigh(interrupted_result(""))
         text = notice(searchable=len(tools) > 1) if settings.notice else None
         self.system = SystemSegment(system, notice=text, weigh=self.weigh)
         self.common = CommonSegment(nonce=state.nonce, interrupted=self.interrupted)

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from memci.chapters.chapter import Entry
 from memci.chapters.contents import ContentsPage, ListedPage
-from memci.chapters.folding import RANGE_COLUMNS, RANGE_PAGES, OverCeiling, revised
+from memci.chapters.folding import RANGE_COLUMNS, RANGE_PAGES, OverCeiling, revise
 
 
 def quarters(text: str) -> int:
@@ -27,7 +27,7 @@ TOLD: dict[int, list[Entry]] = {}
 
 def step(contents: ContentsPage, new: list[ListedPage], ceiling: int, order=sorted, **shares: float):
     limit = OverCeiling(ceiling, **shares)
-    return revised(
+    return revise(
         contents,
         new,
         limit,
@@ -185,7 +185,7 @@ def test_counter_whose_sums_do_not_add_up_ends_all_the_same():
     def dear(message: dict) -> int:
         return 3 * quarters(message["content"])
 
-    contents, _ = revised(
+    contents, _ = revise(
         ContentsPage(),
         [line(index) for index in range(1, 20)],
         OverCeiling(300),
@@ -203,7 +203,7 @@ def test_counter_whose_sums_do_not_add_up_costs_as_little_as_it_must():
     """Where a block costs more than its lines, a fold aims lower until it fits, and not at nothing."""
     new = [line(index) for index in range(1, 61)]
 
-    page, _ = revised(
+    page, _ = revise(
         ContentsPage(),
         new,
         OverCeiling(600),

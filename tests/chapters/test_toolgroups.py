@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from memci.chapters.active import ActiveChapter
 from memci.chapters.messagelist import MessageNode
-from memci.chapters.toolgroups import INTERRUPTED, ToolGroup, distinct, interrupted, late_result
+from memci.chapters.toolgroups import INTERRUPTED, ToolGroup, interrupted_result, late_result, rename_repeated
 
 
 def calling(*ids: str) -> MessageNode:
@@ -95,7 +95,7 @@ def test_settled_group_says_that_a_call_was_interrupted():
     group.settled = True
 
     assert said(group.view()) == [("a", INTERRUPTED), ("b", "ok")]
-    assert interrupted("a") == {"role": "tool", "tool_call_id": "a", "content": INTERRUPTED}
+    assert interrupted_result("a") == {"role": "tool", "tool_call_id": "a", "content": INTERRUPTED}
 
 
 def test_message_without_doubled_ids_is_shown_itself():
@@ -108,7 +108,7 @@ def test_message_without_doubled_ids_is_shown_itself():
 @given(st.lists(st.sampled_from(["a", "a~2", "a~3", "b", "", "~2"]), max_size=12))
 def test_distinct_renames_repetitions_only(ids):
     """Distinct ids are all different, first occurrences keep their name, and the result is the same each time."""
-    renamed = distinct(ids)
+    renamed = rename_repeated(ids)
 
     assert len(set(renamed)) == len(ids) == len(renamed)
     for position, call_id in enumerate(ids):
@@ -116,7 +116,7 @@ def test_distinct_renames_repetitions_only(ids):
             assert renamed[position] == call_id
         else:
             assert renamed[position].startswith(f"{call_id}~")
-    assert distinct(ids) == renamed
+    assert rename_repeated(ids) == renamed
 
 
 @given(st.lists(st.sampled_from("aab"), min_size=1, max_size=5), st.data())

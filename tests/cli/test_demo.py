@@ -5,7 +5,7 @@ import json
 from memci import Context, EphemeralStorage
 from memci.cli.replay.demo import TURNS, conversation, recall
 from memci.messages import call_name, check, tool_calls
-from memci.text.sanitize import quoted
+from memci.text.sanitize import quote
 from memci.tools.recall_page import quotable
 
 
@@ -66,4 +66,4 @@ def test_recalled_when_a_page_is_archived():
 
         answer = recall(context, 1)
 
-    assert all(quoted(quotable(message)[0]) in answer for message in page)
+    assert all(quote(quotable(message)[0]) in answer for message in page)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from memci.companion.memory_prompt import RECALL, MemoryPrompt, fitted
 from memci.memory.backend import Concept, Fact, FoundPage, Recollection
-from memci.text.sanitize import quoted
+from memci.text.sanitize import quote
 from memci.tokens import counter_for
 
 COUNT = counter_for(None)
@@ -98,5 +98,5 @@ def test_fitted_when_a_text_is_long(text, room):
     """The beginning of a text, as a quotation, costs what it may; a text that fits stays as it is."""
     shown = fitted(text, room, COUNT)
 
-    assert COUNT(quoted(shown)) <= max(room, 5)
-    assert (shown == text) == (COUNT(quoted(text)) <= room)
+    assert COUNT(quote(shown)) <= max(room, 5)
+    assert (shown == text) == (COUNT(quote(text)) <= room)

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memci import EphemeralStorage, SQLiteStorage
-from memci.chapters.instructions import HEADING, instructions_text, newest_fitting
+from memci.chapters.instructions import HEADING, choose_newest, instructions_text
 from memci.tools import attp
 
 from .kit import again, call, opened, talked, turn, words
@@ -142,7 +142,7 @@ def test_instruction_can_not_leave_its_frame(hostile):
 )
 def test_chosen_are_the_newest_that_fit(said, budget):
     """They cost at most the budget, none is said twice, and what is left out is older than all that is shown."""
-    kept = newest_fitting(said, budget, words)
+    kept = choose_newest(said, budget, words)
 
     assert not kept or words(instructions_text(kept)) <= budget
     folded = [" ".join(sentence.casefold().split()) for _, sentence in kept]

@@ -20,7 +20,7 @@ from memci.chapters.chapter import Entry
 from memci.chapters.contents import Block, ListedPage, ListedRange, runs
 from memci.errors import InvalidMessage, LimitExceeded, SchemaTooNew
 from memci.storage import codec as stored
-from memci.text.sanitize import quoted, width
+from memci.text.sanitize import quote, width
 from memci.text.summarize import LINE_COLUMNS, TITLE_COLUMNS, extract, one_line, titled
 
 from .fuzz_texts import NONCE, UNQUOTED, markers, text, units
@@ -196,12 +196,12 @@ def _said(rng: Random) -> dict[str, Any]:
 # -- frames
 
 
-def frames(rng: Random, line: Any = one_line, quote: Any = quoted) -> str | None:
+def frames(rng: Random, line: Any = one_line, quote: Any = quote) -> str | None:
     """A block of contents holds the lines that were put in, between one opening and one closing marker."""
     raw = text(rng, 20)
     told = quote(raw)
     if UNQUOTED.search(told) or len(told.splitlines()) != 1 or units(raw) != units(json.loads(told)):
-        return f"quoted({raw!r:.400}) is {told!r:.400}"
+        return f"quote({raw!r:.400}) is {told!r:.400}"
     expected, made, ranges = [], [], []
     index = 0
     for _ in range(rng.randrange(3)):

@@ -10,7 +10,7 @@ import pytest
 from memci import Context, EphemeralStorage
 from memci.errors import InvalidSetting
 from memci.storage import codec
-from memci.text.sanitize import quoted
+from memci.text.sanitize import quote
 from memci.text.summarize import Summary, one_line
 from memci.tools.attp import ParsedReply
 from tests.door import open_context
@@ -114,7 +114,7 @@ def test_frame_that_can_be_forged_is_noticed():
     """Titles that are shown as they were said, and quotations that keep their brackets, are found out."""
 
     assert broken(fuzz_targets.frames, line=lambda text, columns: text)
-    assert broken(fuzz_targets.frames, quote=lambda text: quoted(text).replace("\\u003c", "<"))
+    assert broken(fuzz_targets.frames, quote=lambda text: quote(text).replace("\\u003c", "<"))
 
 
 def test_recall_that_is_answered_badly_is_noticed():

@@ -12,7 +12,7 @@ from memci.memory.tiers.graph import Graph, name_key, seeds
 from memci.memory.tiers.profile import usable
 from memci.text.language.dates import asked_dates, asks_time, tells_time
 from memci.text.language.instructions import instructions
-from memci.text.language.keywords import folded, jaccard, keywords
+from memci.text.language.keywords import jaccard, keywords, stems_of
 from memci.text.language.sentences import sentences
 from memci.text.language.terms import query_terms, terms
 
@@ -59,7 +59,7 @@ READERS = {
     "a day": lambda text: DailySummary("").updated([page(text)], []),
     "usable": usable,
     "keywords": lambda text: keywords([text]),
-    "folded": folded,
+    "folded": stems_of,
     "jaccard": lambda text: jaccard([text], [text]),
     "terms": terms,
     "query_terms": query_terms,

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memci.memory.tiers import facts, profile
-from memci.text.language import keywords
+from memci.text.language import telling
 from memci.text.language import terms as words
 from memci.text.language.patterns import pattern as table
 
@@ -25,7 +25,7 @@ PLAIN = {
         facts._FIGURE,
         r"\d+(?:[.,:/-]\d+)*|\b(?:one|two|three|four|five|six|seven|eight|nine|ten)\b|[一二两三四五六七八九十]",
     ),
-    "runs": (keywords._RUN, keywords._RUN.pattern.replace("(?>", "(?:")),
+    "runs": (telling._RUN, telling._RUN.pattern.replace("++", "+")),
     "chunks": (words._CHUNK, r"\w+(?:['’.,:/@#&+_-]+\w+)*"),
     "instructions": (ENGLISH, ENGLISH.pattern.replace(r"(?> \w+ly)", r" \w+ly")),
 }

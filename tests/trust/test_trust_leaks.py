@@ -14,7 +14,7 @@ import memci
 from memci import Context, EphemeralStorage, SQLiteStorage
 from memci.errors import MemciError, StorageBusy, StorageUnavailable
 from memci.storage import FilesystemStorage
-from memci.text.sanitize import quoted
+from memci.text.sanitize import quote
 from tests.faults.fuzz_files import STORES
 
 from .kit import agent
@@ -339,4 +339,4 @@ def test_canary_would_be_found():
         found = [each for each in said(error) if CANARY in each]
 
     assert found
-    assert CANARY in quoted(secret("quoted"))
+    assert CANARY in quote(secret("quoted"))

@@ -9,7 +9,7 @@ import pytest
 from memci import InvalidMessage, PageNotFound
 from memci.errors import LimitExceeded
 from memci.storage.codec import MAX_BYTES, MAX_DEPTH, MAX_DIGITS, encode
-from memci.text.sanitize import quoted
+from memci.text.sanitize import quote
 from memci.text.summarize import LINE_COLUMNS, extract, one_line, titled
 from memci.tools import attp
 from memci.window.drafting import BATCH
@@ -130,7 +130,7 @@ ROADS = {
     "a line": lambda text: one_line(text, LINE_COLUMNS),
     "a summary": as_tool,
     "a summary of JSON": as_json,
-    "a frame": quoted,
+    "a frame": quote,
     "a reply in a text protocol": as_reply,
     "the arguments of a recall": as_recall,
     "the window": as_clipped,

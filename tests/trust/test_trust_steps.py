@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from memci import Context, EphemeralStorage
-from memci.chapters.instructions import newest_fitting
+from memci.chapters.instructions import choose_newest
 from memci.errors import LimitExceeded
 from memci.history.quotations import _string
 from memci.memory import NullMemory
@@ -118,7 +118,7 @@ def test_instructions_are_counted_a_few_times_each():
     def counted(number: int) -> int:
         told = []
         said = [(index, f"Always answer in style {index:06}.") for index in range(number)]
-        kept = newest_fitting(said, 10**9, lambda text: told.append(len(text)) or len(text))
+        kept = choose_newest(said, 10**9, lambda text: told.append(len(text)) or len(text))
         assert kept == tuple(said)
         return sum(told)
 

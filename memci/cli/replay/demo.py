@@ -79,7 +79,7 @@ def recall(context: "Context", index: int) -> str:
 
 def _recall(context: "Context", pages: Sequence[Sequence[Message]]) -> tuple[bool, list[Part]]:
     """Recall a page that left the window long ago; return whether it comes back as it was appended, and lines."""
-    from ...text.sanitize import quoted
+    from ...text.sanitize import quote
     from ...tools.recall_page import quotable
 
     gone = [page for page in context.pages() if page.where in {"archived", "folded", "unloaded"}]
@@ -90,7 +90,7 @@ def _recall(context: "Context", pages: Sequence[Sequence[Message]]) -> tuple[boo
     original = list(pages[index - 1])
     context.append_turn(f"What exactly was it that I asked on page {index}, and what did you find?")
     answer = recall(context, index)
-    quotations = [quoted(quotable(message)[0]) for message in original]
+    quotations = [quote(quotable(message)[0]) for message in original]
     whole = "\nnext: " not in answer
     same = context.recall_page(index) == original and (not whole or all(each in answer for each in quotations))
     result = "word for word" if same else "changed"

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
-from ...text.language.keywords import folded, jaccard
+from ...text.language.keywords import jaccard, stems_of
 from ...text.summarize import one_line
 from .heat import Warmth
 from .topics import PageFeatures, Topic, Vector, cosine, joint_keywords, mean
@@ -117,8 +117,8 @@ def _summary(old: str, new: str, words: tuple[str, ...]) -> str:
     """Return the lines of both; of too many, those that share least with the keywords go, never the first or last."""
     told = [one_line(line, LINE_COLUMNS) for text in (old, new) for line in text.splitlines() if line.strip()]
     lines = list(dict.fromkeys(told))
-    topic = {part for word in words for part in folded(word).split()}
+    topic = {part for word in words for part in stems_of(word).split()}
     while len(lines) > MOST_LINES:
-        weights = [len(topic.intersection(folded(line).split())) for line in lines[1:-1]]
+        weights = [len(topic.intersection(stems_of(line).split())) for line in lines[1:-1]]
         del lines[1 + weights.index(min(weights))]
     return "\n".join(lines)

@@ -19,9 +19,9 @@ from functools import lru_cache
 from typing import Literal, NamedTuple
 
 from ...messages import Message, call_name, text_of, tool_calls
-from ...text.language.keywords import folded
+from ...text.language.keywords import stems_of
 from ...text.language.patterns import alternatives, pattern
-from ...text.language.sentences import lower_case, sentences, simplified, writing
+from ...text.language.sentences import lower_case, sentences, simplify, writing
 from ...text.language.terms import is_single, terms
 from ...text.summarize import extract, one_line, reads
 from ...text.summarize.observations import observes
@@ -98,7 +98,7 @@ def _tells(sentence: str) -> bool:
     if _ASKS.search(text) or text.endswith((":", "：")):
         return False
     written = writing(text)
-    said = text.lower() if written == "latin" else simplified(text) if written == "han" else text
+    said = text.lower() if written == "latin" else simplify(text) if written == "han" else text
     found = pattern("facts", "user", written).search(said)
     return found is not None and not (written == "latin" and _UNREAL.search(said[: found.start()]))
 
@@ -168,7 +168,7 @@ def _compared(text: str) -> tuple[str, tuple[frozenset[str], bool], frozenset[st
     """Return what is compared of a fact: its bare words, its figures and whether it has a "not", and its stems."""
     lowered = text.casefold()
     signs = frozenset(_FIGURE.findall(lowered)), _NOT.search(lowered.replace("’", "'")) is not None
-    return " ".join(re.findall(r"\w+", lowered)), signs, frozenset(map(folded, terms(text))) - {""}
+    return " ".join(re.findall(r"\w+", lowered)), signs, frozenset(map(stems_of, terms(text))) - {""}
 
 
 def forget_texts() -> None:

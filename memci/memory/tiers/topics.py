@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...messages import text_of
-from ...text.language.keywords import folded, jaccard, keywords
+from ...text.language.keywords import jaccard, keywords, stems_of
 from ...text.summarize import one_line
 from ..backend import PageRecord
 
@@ -136,7 +136,7 @@ def joint_keywords(lists: Iterable[Sequence[str]]) -> tuple[str, ...]:
     shown: dict[str, str] = {}
     for words in lists:
         for rank, word in enumerate(words):
-            key = folded(word) or word.casefold()
+            key = stems_of(word) or word.casefold()
             shown.setdefault(key, word.casefold())
             ranks[key] = ranks.get(key, 0.0) + 1 / (3 + rank)
     return tuple(shown[key] for key in sorted(ranks, key=lambda key: -ranks[key]))
@@ -179,7 +179,7 @@ def _topic(batch: Sequence[PageFeatures], group: Sequence[int], alike: npt.NDArr
     central = batch[middle].title or batch[middle].text
     theme = one_line(central, THEME_COLUMNS) if central.strip() else (said or [""])[0]
     content = "\n".join(list(dict.fromkeys(said))[:CONTENT_LINES])
-    words = tuple(word for word in joint_keywords(map(_words, pages)) if folded(word))[:MOST_KEYWORDS]
+    words = tuple(word for word in joint_keywords(map(_words, pages)) if stems_of(word))[:MOST_KEYWORDS]
     return Topic(theme, words, content, tuple(group), mean([page.vector for page in pages]))
 
 
@@ -199,7 +199,7 @@ def continues(before: PageFeatures, after: PageFeatures) -> bool:
         return False
     if cosine(before.vector, after.vector) >= _LEAST_COSINE:
         return True
-    common = {folded(word) for word in before.keywords} & {folded(word) for word in after.keywords}
+    common = {stems_of(word) for word in before.keywords} & {stems_of(word) for word in after.keywords}
     return len(common - {""}) >= _SHARED or jaccard(before.keywords, after.keywords) >= _LEAST_OVERLAP
 
 

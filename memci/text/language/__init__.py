@@ -2,7 +2,11 @@
 
     tables/*.toml     words and patterns: one file for each language
     patterns          reads the tables
-    sentences         the sentences of a text, the one that says its point, the writing it is in
-    salience          ids, dates, money, names and errors: what must not be lost
-    dates · terms · keywords · instructions
+    sentences         the sentences of a text, its first sentence with content, the writing that it is in
+    salience          ids, dates, money, names and errors: what a summary must keep
+    telling           the words that say what a text is about; `keywords` counts them
+    terms             what a search compares
+    dates · instructions · questions
+
+To support another language, add a file in `tables` and its writing in `patterns`.
 """

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 
 from .patterns import Writing, pattern
-from .sentences import languages, lower_case, sentences, simplified
+from .sentences import languages, lower_case, sentences, simplify
 
 LONGEST = 400
 """characters of one instruction; a longer one is none"""
@@ -58,7 +58,7 @@ def _blank(quoted: re.Match[str]) -> str:
 def _plain(sentence: str, written: Writing) -> str:
     """Return *sentence* as patterns read it; every character stays in its place."""
     text = sentence.replace("’", "'").replace("\t", " ")
-    return simplified(text) if written == "han" else lower_case(text)
+    return simplify(text) if written == "han" else lower_case(text)
 
 
 def _standing(sentence: str, says: _Says) -> Iterator[tuple[int, int]]:

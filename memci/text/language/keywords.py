@@ -51,7 +51,7 @@ def keywords(texts: Iterable[str], limit: int = 10) -> tuple[str, ...]:
     for text in scanned:
         yield_to_calls()
         for surface, count, weight in _candidates(text, grams):
-            key = folded(surface)
+            key = stems_of(surface)
             if key:
                 tally = tallies.setdefault(key, _Tally(len(tallies)))
                 tally.count += count
@@ -67,11 +67,11 @@ def keywords(texts: Iterable[str], limit: int = 10) -> tuple[str, ...]:
 
 def jaccard(some: Iterable[str], others: Iterable[str]) -> float:
     """Return the share of the keywords of both that both have, by their stems: 0 to 1, and 0 if there are none."""
-    one, two = {folded(each) for each in some} - {""}, {folded(each) for each in others} - {""}
+    one, two = {stems_of(each) for each in some} - {""}, {stems_of(each) for each in others} - {""}
     return len(one & two) / len(one | two) if one and two else 0.0
 
 
-def folded(word: str) -> str:
+def stems_of(word: str) -> str:
     """Return the stems of *word*, by which keywords are compared; "" if it has no meaning of its own. O(length)."""
     return _folded_often(word) if len(word) <= _CACHED else _folded(word)
 

@@ -79,7 +79,7 @@ Piece = tuple[int, str]
 """a rank, and a piece of a text as it stands there"""
 
 
-def salient(text: str, *, errors: bool = True) -> list[Piece]:
+def find_salient(text: str, *, errors: bool = True) -> list[Piece]:
     """Return the pieces of *text* to keep, most missed first, in order of appearance, none twice. O(characters)."""
     found: list[Piece] = [(ERROR, line) for line in error_lines(text)] if errors else []
     if "`" in text or '"' in text or "“" in text:

@@ -124,7 +124,7 @@ def lower_case(text: str) -> str:
     return text.replace("İ", "i").lower()
 
 
-def simplified(text: str) -> str:
+def simplify(text: str) -> str:
     """Return *text* with the traditional characters that patterns name written the simplified way. O(length)."""
     return text.translate(_SIMPLE)
 

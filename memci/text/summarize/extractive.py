@@ -19,14 +19,14 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
-from ..language.salience import FACT, NAME, NUMBER, Piece, error_lines, has_error, salient
+from ..language.salience import FACT, NAME, NUMBER, Piece, error_lines, find_salient, has_error
 from ..language.sentences import point, request
 from ..language.telling import telling_keys
 from ..sanitize import SCANNED, harmless, one_line, plain, width
-from .gists import Reading, gists, reading
-from .observations import command, observes, without_commands, worded
+from .gists import Reading, gists, read_text
+from .observations import command, drop_wordless, observes, without_commands
 from .parts import split
-from .structured import MAPPINGS, arguments, pairs, parsed, shape, values
+from .structured import MAPPINGS, arguments, pairs, parse_json, shape, values
 
 TITLE_COLUMNS = 120
 LINE_COLUMNS = 160
@@ -134,7 +134,7 @@ def titled(
 
     The pages that are given together show which words are frequent.
     """
-    return titles([told(page, quotes[at] if at < len(quotes) else (), columns) for at, page in enumerate(pages)])
+    return titles([read_page(page, quotes[at] if at < len(quotes) else (), columns) for at, page in enumerate(pages)])
 
 
 def titles(pages: Sequence[Told]) -> list[Title]:
@@ -176,7 +176,7 @@ class Told(NamedTuple):
     """columns for what was said"""
 
 
-def told(
+def read_page(
     messages: Sequence[Mapping[str, object]], quotes: Sequence[tuple[int, int | None] | None], columns: int
 ) -> Told:
     """Return what the messages of a page tell, without those that quote another one. O(characters)."""
@@ -191,7 +191,7 @@ def told(
         answered = _spoken(own, "assistant")
     first = asked or answered or (_line(messages[0], _calls(messages[0]), "", "") if messages else "")
     room = columns // 4 if thought else max(columns // 3, columns - width(act))
-    read = reading(asked, printed=printed), reading(answered)
+    read = read_text(asked, printed=printed), read_text(answered)
     return Told(act, telling_keys(act), *read, thought, first, columns, room)
 
 
@@ -210,7 +210,9 @@ def _spoken(messages: Sequence[Mapping[str, object]], role: str) -> str:
     Of a long answer only the beginning: the rest has many rare words, and says less than the question.
     """
     texts = [
-        worded(_prose(_content(message)[0])) if _observes(message) else _FENCED.sub(_command, _content(message)[0])
+        drop_wordless(_prose(_content(message)[0]))
+        if _observes(message)
+        else _FENCED.sub(_command, _content(message)[0])
         for message in messages
         if message.get("role") == role
     ]
@@ -262,7 +264,7 @@ def _given(given: object) -> str:
 def _came_back(message: Mapping[str, object], columns: int, given: object) -> str:
     text, others = _content(message)
     body = _scanned(text).strip()
-    value = parsed(body)
+    value = parse_json(body)
     if value is None and _BROKEN_JSON.match(body):
         value = pairs(body)
     if value:
@@ -286,7 +288,7 @@ def _line(message: Mapping[str, object], calls: Sequence[_Call], name: str, seen
     if message.get("role") == "tool":
         line = _result(text, others, name, seen)
     elif _observes(message):
-        line = _result(worded(_prose(text)), others, name, seen)
+        line = _result(drop_wordless(_prose(text)), others, name, seen)
     elif calls or others:
         line = _mixed("" if text.isspace() else text, others, calls, seen)
     elif len(text) <= LINE_COLUMNS and "**" not in text and plain(text):
@@ -320,7 +322,7 @@ def _said(text: str, columns: int, seen: str, shown: str = "") -> str:
         flat = " ".join(text[start:].split())
         if width(flat) <= columns:
             return flat
-    pieces = salient(text)
+    pieces = find_salient(text)
     wanted = width("".join([f"{piece}   " for rank, piece in pieces[:_WANTED] if rank <= FACT]))
     most, least = min(_HEAD_COLUMNS, columns * 2 // 3), min(_LEAST_HEAD, columns // 2)
     head = one_line(text[start:end], max(least, min(most, columns - wanted)))
@@ -342,7 +344,7 @@ def _result(text: str, others: Sequence[str], name: str, seen: str) -> str:
     body = scanned.strip()
     if not body or body in ("{}", "[]", "null", '""'):
         return lead + (aside or "empty result")
-    value = parsed(body) if scanned is text else None
+    value = parse_json(body) if scanned is text else None
     if value is None and _BROKEN_JSON.match(body):
         found = pairs(body)
         value = found if len(found) > 1 else None
@@ -370,7 +372,7 @@ def _digest(text: str, columns: int, *, lines: int, seen: str = "") -> str:
     kept = list(dict.fromkeys(lead))
     # single capitalised words are mostly headings in what a tool prints
     least = NUMBER if text.isascii() else NAME
-    pieces = [piece for piece in salient(text, errors=False) if piece[0] <= least]
+    pieces = [piece for piece in find_salient(text, errors=False) if piece[0] <= least]
     return _packed(count + _JOINT.join(kept), pieces, columns, text=text, seen=seen)
 
 
@@ -428,7 +430,7 @@ def _arguments(given: object, columns: int, seen: str) -> str:
 def _named_arguments(given: object) -> Mapping[str, object] | None:
     """Return the arguments of a call by name, as far as they can be seen in broken JSON; None if none can."""
     raw = given if isinstance(given, str) else ""
-    value = parsed(raw.strip()) if raw and len(raw) <= SCANNED + _TAIL else given
+    value = parse_json(raw.strip()) if raw and len(raw) <= SCANNED + _TAIL else given
     return value if isinstance(value, Mapping) else pairs(_scanned(raw)) or None
 
 

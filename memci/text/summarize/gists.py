@@ -60,7 +60,7 @@ class Reading(NamedTuple):
     """whether each of its characters takes a column, as no two blanks follow each other"""
 
 
-def reading(text: str, *, printed: bool = False) -> Reading:
+def read_text(text: str, *, printed: bool = False) -> Reading:
     """Return *text*, read for a gist. O(characters).
 
     In what a machine *printed* ids and figures count like other words: it has more of them than anybody needs.

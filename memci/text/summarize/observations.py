@@ -36,7 +36,7 @@ def observes(text: str) -> bool:
     return bool(before) and _PROMPT.fullmatch(last.strip()) is not None
 
 
-def worded(text: str) -> str:
+def drop_wordless(text: str) -> str:
     """Return *text* without lines that have no word, as progress and tables have, and without prompts. O(length)."""
     rows = text.split("\n")
     return "\n".join(row for row in rows if _LETTER.search(row) and not _PROMPT.fullmatch(row.strip()[:_LONGEST]))

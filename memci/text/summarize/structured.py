@@ -46,7 +46,7 @@ _NOTHING = frozenset(("null", "none", "None"))
 _DAY = re.compile(r"\d{4}-\d\d-\d\d$")
 
 
-def parsed(text: str) -> object:
+def parse_json(text: str) -> object:
     """Return the object or list that *text* is in JSON, numbers as they were written; None if it is neither."""
     if text[:1] not in "{[" or text[-1:] not in "}]":
         return None

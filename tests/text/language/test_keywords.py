@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memci.text.language.keywords import folded, jaccard, keywords
+from memci.text.language.keywords import jaccard, keywords, stems_of
 
 texts = st.lists(
     st.text(alphabet="abcdeABC .,'我想订上海酒店東京駅はラーメン강아지를 12_@-\n", max_size=60), max_size=4
@@ -49,7 +49,7 @@ def test_keywords_are_bounded_and_folded(said, limit):
 
     assert len(found) <= limit
     assert len(set(found)) == len(found)
-    assert all(word == word.casefold() and folded(word) for word in found)
+    assert all(word == word.casefold() and stems_of(word) for word in found)
     assert found == keywords(said, limit=limit)
 
 

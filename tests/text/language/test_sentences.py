@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memci.text.language.sentences import sentences, simplified
+from memci.text.language.sentences import sentences, simplify
 
 
 @pytest.mark.parametrize(
@@ -41,4 +41,4 @@ def test_sentences_stand_in_the_text(text):
 
 def test_simplified_text_is_as_long_and_reads_like_the_simplified_one():
     """Both ways to write Chinese are one for patterns, and places in the text stay where they are."""
-    assert simplified("以後請用中文回覆，still") == "以后请用中文回复，still"
+    assert simplify("以後請用中文回覆，still") == "以后请用中文回复，still"

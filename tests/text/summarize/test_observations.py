@@ -4,8 +4,8 @@ import pytest
 
 from memci import Context, EphemeralStorage
 from memci.text.summarize import lines, titled
-from memci.text.summarize.gists import gists, reading
-from memci.text.summarize.observations import command, observes, without_commands, worded
+from memci.text.summarize.gists import gists, read_text
+from memci.text.summarize.observations import command, drop_wordless, observes, without_commands
 
 SHELL = "HAT136 departs 09:15\n(Open file: n/a)\n(Current directory: /srv)\nbash-$"
 ACTION = 'It only says hello. Next, the forms.\n```bash\ncurl -s -X POST -d "name=test" http://host:8000/forms.pl\n```'
@@ -68,7 +68,7 @@ def test_a_thought_is_what_is_left():
 
 
 def test_lines_without_a_word_are_left_out():
-    assert worded("100  293  0 --:--\n  0 0\nHello\nbash-$") == "Hello"
+    assert drop_wordless("100  293  0 --:--\n  0 0\nHello\nbash-$") == "Hello"
 
 
 def test_a_page_of_a_shell_says_what_was_thought_and_done():
@@ -105,7 +105,7 @@ def test_figures_of_a_progress_bar_do_not_stand_for_a_page():
 
 def test_ids_on_each_page_of_a_machine_weigh_nothing_there():
     pages = [f"DTD-4711 DTD-4712 XHTML-1.0 of lantern{'abcdefghij'[n % 10] * (2 + n // 10)}" for n in range(90)]
-    typed, machine = (gists([[reading(page, printed=by)] for page in pages], [32] * 90) for by in (False, True))
+    typed, machine = (gists([[read_text(page, printed=by)] for page in pages], [32] * 90) for by in (False, True))
     assert "DTD-4711" in typed[0].spans[0]
     assert machine[0].spans[0] == "lanternaa"
 

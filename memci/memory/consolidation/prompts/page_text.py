@@ -19,7 +19,7 @@ from itertools import accumulate, chain, takewhile
 from typing import NamedTuple
 
 from ....messages import Message
-from ....text.language.salience import FACT, salient
+from ....text.language.salience import FACT, find_salient
 from ....text.summarize import extract
 from ...backend import PageKey, PageRecord
 from ...retrieval.passages import entry_text
@@ -128,7 +128,7 @@ def cut(text: str, most: int) -> str:
             return text
         head, tail = room * 6 // 10, room * 2 // 10
         middle = text[head : len(text) - tail]
-        ids = [piece for rank, piece in salient(middle) if rank <= FACT]
+        ids = [piece for rank, piece in find_salient(middle) if rank <= FACT]
         found = " · ".join(_fitting(ids, room - head - tail, lambda piece: len(piece) + 3))
         head = room - tail - len(found)
         short = f"{text[:head]} … {f'[{found}] … ' if found else ''}{text[len(text) - tail :]}"

@@ -21,9 +21,9 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict
 
 from ....llm import ChatModel, ask
 from ....llm.repeated_prompt import unrepeated
-from ....text.language.keywords import folded
+from ....text.language.keywords import stems_of
 from ....text.language.patterns import pattern
-from ....text.language.salience import FACT, NUMBER, ids, salient
+from ....text.language.salience import FACT, NUMBER, find_salient, ids
 from ....text.sanitize import width
 from ....text.summarize import one_line
 from ...tiers.profile import usable
@@ -104,7 +104,7 @@ def words(given: Iterable[str], limit: int, said: str) -> tuple[str, ...]:
         if len(found) >= limit:
             break
         word = told(each, WORD_COLUMNS).casefold()
-        key = folded(word)
+        key = stems_of(word)
         if key and not word.endswith("…") and not invented(word, said):
             found.setdefault(key, word)
     return tuple(found.values())
@@ -150,7 +150,7 @@ def moment(day: str | None, at: float | None, zone: tzinfo = UTC) -> float | Non
 def _identifiers(line: str) -> list[str]:
     return [
         piece
-        for rank, piece in salient(line, errors=False)
+        for rank, piece in find_salient(line, errors=False)
         if rank <= FACT or (rank == NUMBER and _DIGITS.search(piece))
     ]
 

@@ -6,29 +6,24 @@
     example     recall_page(1)
     checked     recall_page("42")   ──▶   page must be int, not the str '42'
 
-Annotations are compared as text, so a tool may be written with or without postponed annotations. This module knows
-nothing of TOML or of syntax trees.
+Arguments are checked by pydantic, without conversions. An annotation that names what is not known here takes any value.
+This module knows nothing of TOML or of syntax trees.
 """
 
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import UnionType
-from typing import Annotated, Final, TypeAlias, Union, get_args, get_origin
+from typing import Annotated, Any, Final, TypeAlias, Union, get_args, get_origin
+
+from pydantic import ConfigDict, PydanticUserError, TypeAdapter, ValidationError
 
 from ...errors import InvalidMessage, InvalidSetting, brief
 
 Tools: TypeAlias = Mapping[str, Callable[..., object]]
 
-_LITERALS: Final[Mapping[str, tuple[type, str]]] = {
-    "int": (int, "1"),
-    "str": (str, '"text"'),
-    "float": (float, "0.5"),
-    "bool": (bool, "True"),
-    "None": (type(None), "None"),
-    "list": (list, "[]"),
-    "dict": (dict, "{}"),
-}
-"""the type of each literal by its name in an annotation, and an example"""
+_EXAMPLES: Final = {int: "1", str: '"text"', float: "0.5", bool: "True", list: "[]", dict: "{}"}
+"""a literal of each type"""
+_STRICT: Final = ConfigDict(strict=True, arbitrary_types_allowed=True)
 
 
 class Pending:
@@ -39,7 +34,7 @@ class Pending:
 
 
 class _Source(str):
-    """What stands in a signature as it is: annotations and defaults that `inspect` writes."""
+    """A text that stands in a signature without quotes."""
 
     __slots__ = ()
     __repr__ = str.__str__
@@ -82,7 +77,7 @@ def check_arguments(
         declared = described.parameters[parameter]
         keywords, several = declared.kind is declared.VAR_KEYWORD, declared.kind is declared.VAR_POSITIONAL
         for value in given.values() if keywords else given if several else [given]:
-            if not _fits(value, _text(declared.annotation)):
+            if not _fits(value, declared.annotation):
                 shown = f"the {type(value).__name__} {brief(value)}"
                 reason = f"{parameter} must be {_text(declared.annotation)}, not {shown}; it is {signature(name, tool)}"
                 raise InvalidMessage(name, reason)
@@ -90,20 +85,20 @@ def check_arguments(
 
 def example(tools: Tools) -> str:
     """Return the shortest correct call of one of *tools*."""
-    calls = sorted(
-        (f"{name}({', '.join(_required(tool))})" for name, tool in tools.items()), key=lambda call: (len(call), call)
-    )
-    return calls[0] if calls else '"text"'
+    calls = [f"{name}({', '.join(_required(tool))})" for name, tool in tools.items()]
+    return min(calls, key=lambda call: (len(call), call), default='"text"')
 
 
 def _described(tool: Callable[..., object]) -> inspect.Signature | None:
     try:
-        return inspect.signature(tool)
+        return inspect.signature(tool, eval_str=True)
     except (TypeError, ValueError):  # some builtins have no signature
         return None
+    except Exception:  # noqa: BLE001 -- an annotation names what is imported for type checkers only
+        return inspect.signature(tool)
 
 
-def _shown(value: object, text: Callable[[object], str]) -> object:
+def _shown(value: object, text: Callable[[Any], str]) -> object:
     return value if value is inspect.Parameter.empty else _Source(text(value))
 
 
@@ -112,8 +107,8 @@ def _required(tool: Callable[..., object]) -> Iterator[str]:
     for parameter in described.parameters.values() if described else ():
         starred = parameter.kind in {parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD}
         if parameter.default is parameter.empty and not starred:
-            names = [part.strip().partition("[")[0] for part in _text(parameter.annotation).split("|")]
-            literal = next((_LITERALS[name][1] for name in names if name in _LITERALS and name != "None"), '"text"')
+            literals = (_EXAMPLES.get(get_origin(each) or each) for each in _parts(parameter.annotation))
+            literal = next(filter(None, literals), '"text"')
             yield f"{parameter.name}={literal}" if parameter.kind is parameter.KEYWORD_ONLY else literal
 
 
@@ -122,27 +117,28 @@ def _default(value: object) -> str:
     return repr(value) if value is None or type(value) in {int, str, float, bool} else "..."
 
 
-def _text(annotation: object) -> str:
+def _parts(annotation: Any) -> Sequence[Any]:
+    """Return the types of a union, else the one type."""
+    if get_origin(annotation) is Annotated:
+        return _parts(get_args(annotation)[0])
+    return get_args(annotation) if get_origin(annotation) in {Union, UnionType} else [annotation]
+
+
+def _text(annotation: Any) -> str:
     if annotation is inspect.Parameter.empty:
         return "object"
     if isinstance(annotation, str):
         return annotation
-    if get_origin(annotation) is Annotated:
-        return _text(get_args(annotation)[0])
-    if get_origin(annotation) in {Union, UnionType}:
-        return " | ".join(map(_text, get_args(annotation)))
-    if annotation is type(None):
-        return "None"
-    return inspect.formatannotation(annotation)
+    return " | ".join("None" if each is type(None) else inspect.formatannotation(each) for each in _parts(annotation))
 
 
-def _fits(value: object, annotation: str) -> bool:
-    if isinstance(value, Pending):
+def _fits(value: object, annotation: Any) -> bool:
+    if annotation is inspect.Parameter.empty or isinstance(annotation, str):
         return True
-    for part in annotation.split("|"):
-        declared, _ = _LITERALS.get(part.strip().partition("[")[0], (object, ""))
-        if declared is object or (declared is float and type(value) is int):
-            return True
-        if isinstance(value, declared) and (declared is bool or not isinstance(value, bool)):
-            return True
-    return False
+    try:
+        TypeAdapter(annotation, config=_STRICT).validate_python(value)
+    except ValidationError as error:
+        return all(isinstance(each["input"], Pending) for each in error.errors(include_url=False))
+    except (PydanticUserError, NameError):  # pydantic knows no such type
+        return True
+    return True

@@ -6,7 +6,7 @@
     companion = Companion(context, Chat(model="…"), role="You are Ada's travel companion.")
     print(companion.respond("Where did I want to sit?").text)
 
-`memci chat` is one in a terminal. This package knows nothing of terminals or HTTP.
+`memci chat` is one in a terminal.
 """
 
 from .answers import AnswerStream, CompanionAnswer, MessageFacts

@@ -1,10 +1,8 @@
-"""Answers: what a companion returns for a message.
+"""The answer of a companion to one message.
 
-    answer.text                "You land at 09:40."
-    answer.recollection        what the memory found          answer.analysis     the analysis before the search
-    answer.usage.prompt        tokens of all its calls        answer.receipt      where the turn is stored
-
-This module knows nothing of how an answer is made.
+answer.text                "You land at 09:40."
+answer.recollection        the memory's results           answer.analysis     the analysis before the search
+answer.usage.prompt        tokens of all its calls        answer.receipt      the place of the stored turn
 """
 
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
@@ -22,14 +20,14 @@ from .query_planning import AnalysisResult
 
 
 class MessageFacts(TypedDict, total=False):
-    """What a companion may be told of a message, besides its text."""
+    """Facts about a message, besides its text."""
 
     relationship: str
-    """what the user is to the assistant, in a word (default: "friend")"""
+    """the user's relationship to the assistant, in a word (default: "friend")"""
     metadata: Mapping[str, object] | None
-    """more facts: where the message came from, the user's city"""
+    """further facts, such as the user's city or the channel of the message"""
     at: datetime | None
-    """its time, in UTC if it has no zone; default: now. The model is told to mind it."""
+    """the time of the message, in UTC if it has no zone; default: now. The model is asked to respect it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,29 +38,29 @@ class CompanionAnswer:
     """all text of the answer, as it was streamed"""
     receipt: Receipt
     messages: tuple[Message, ...]
-    """what was appended: the user's message, tool calls and their results, the answer"""
+    """the appended messages: the user's, tool calls and their results, the answer"""
     recollection: Recollection | None = None
-    """what the memory found; None if it was not searched"""
+    """the memory's results; None if it was not searched"""
     analysis: AnalysisResult | None = None
     """None if it is switched off, or if it failed"""
     usage: Usage = field(default_factory=Usage)
-    """of all calls of the model, the analysis included"""
+    """the usage of all calls of the model, including the analysis"""
     calls: int = 0
-    """calls of the model, the analysis included"""
+    """the number of calls of the model, including the analysis"""
     stopped: bool = False
-    """whether it was stopped before its end"""
+    """whether the user stopped it before its end"""
 
 
 class AnswerStream(Pieces):
-    """The pieces of an answer, as they come. If it is closed before its end, it stores the message and the text so far.
+    """The pieces of an answer as they come. Closing it early stores the message and the text so far.
 
-    Iterate over it, best in a `with` block, which closes it in any case; then `answer` is there.
+    Iterate over it, preferably in a `with` block, which closes it. Afterwards `answer` is set.
     """
 
     def __init__(self, run: Callable[["AnswerStream"], Generator[str, None, None]]) -> None:
         super().__init__(run(self))
         self.answer: CompanionAnswer | None = None
-        """the answer, once the last piece was taken or the stream was closed; None before"""
+        """the answer; None until the last piece was taken or the stream was closed"""
 
 
 class MeteredChat:
@@ -71,12 +69,12 @@ class MeteredChat:
     def __init__(self, chat: ChatModel) -> None:
         self._chat = chat
         self.ledger: object = getattr(chat, "ledger", None)
-        """the model's ledger, which also counts rejected answers"""
+        """the ledger of the model, which also counts rejected answers"""
         self.calls = 0
         self.usage = Usage()
 
     def __call__(self, messages: Sequence[Message], /, **options: Any) -> Reply:
-        """Ask the model, and count the cost."""
+        """Ask the model, and add its usage."""
         self.calls += 1
         reply = checked_reply(self._chat(messages, **options), str(options.get("step", "chat")))
         self.usage += reply.usage
@@ -85,9 +83,9 @@ class MeteredChat:
     def pieces(
         self, messages: Sequence[Message], *, step: str, tools: Sequence[Message], streamed: bool
     ) -> Iterator[str | Reply]:
-        """Yield the pieces of the reply, then the reply; if it is not streamed, or can't be, its text is one piece.
+        """Yield the pieces of the reply, then the reply. If it is not streamed, its text is one piece.
 
-        A text that imitates a frame of the program is made harmless first.
+        Text that imitates a frame of memci is made harmless first.
         """
         stream = getattr(self._chat, "stream", None)
         if not streamed or stream is None:
@@ -103,7 +101,7 @@ class MeteredChat:
             self.usage += reply.usage
             yield _unframed(reply)
         finally:
-            with suppress(Exception):  # of the connection: the answer is whole by now, or the rest is not wanted
+            with suppress(Exception):  # an error of the connection: the answer is complete, or its rest is not wanted
                 getattr(open_stream, "close", lambda: None)()
 
 

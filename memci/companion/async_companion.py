@@ -6,8 +6,8 @@
         async for piece in stream:
             …
 
-Each piece is fetched in a thread. If a task is cancelled, its answer stops at the next piece, and the text so far is
-stored before the cancellation is raised. This module knows nothing of how an answer is made.
+A thread fetches each piece. If a task is cancelled, its answer stops at the next piece, and the text so far is stored
+before the cancellation is raised.
 """
 
 import asyncio
@@ -19,13 +19,13 @@ from .companion import Companion
 
 
 class AsyncCompanion:
-    """A `Companion` whose answers are awaited; it wraps `companion`. One turn at a time."""
+    """A `Companion` whose answers are awaited; `companion` is the wrapped one. One turn at a time."""
 
     def __init__(self, companion: Companion) -> None:
         self.companion = companion
 
     async def respond(self, text: str, **facts: Unpack[MessageFacts]) -> CompanionAnswer:
-        """Return the answer to *text*, once the turn is stored (see `Companion.respond`)."""
+        """Store the turn, and return the answer to *text* (see `Companion.respond`)."""
         async with self.stream(text, **facts) as stream:
             async for _ in stream:
                 pass
@@ -33,19 +33,19 @@ class AsyncCompanion:
         return stream.answer
 
     def stream(self, text: str, **facts: Unpack[MessageFacts]) -> "AsyncAnswerStream":
-        """Return the answer to *text* in pieces, as they come (see `Companion.stream`)."""
+        """Return a stream of the answer to *text* (see `Companion.stream`)."""
         return AsyncAnswerStream(self.companion.stream(text, **facts))
 
 
 class AsyncAnswerStream:
-    """The pieces of an answer, as they come; `aclose` stops it and stores the text so far."""
+    """The pieces of an answer as they come. `aclose` stops it and stores the text so far."""
 
     def __init__(self, stream: AnswerStream) -> None:
         self._stream = stream
 
     @property
     def answer(self) -> CompanionAnswer | None:
-        """The answer, once its last piece was taken or the stream was closed; None before."""
+        """The answer; None until the last piece was taken or the stream was closed."""
         return self._stream.answer
 
     def __aiter__(self) -> Self:
@@ -62,7 +62,7 @@ class AsyncAnswerStream:
         return piece
 
     async def aclose(self) -> None:
-        """Stop the answer, and store the text so far. Closing twice is fine."""
+        """Stop the answer and store the text so far. A second call does nothing."""
         await in_thread(self._stream.close)
 
     async def __aenter__(self) -> Self:

@@ -1,11 +1,11 @@
 """Companion: a conversation with a model that has a memory, over a context.
 
-    1  analysis    the last turns and the message ──▶ search for what? keep what?
+    1  analysis    the last turns and the message ──▶ a query for the memory, a fact to keep
     2  search      the memory ──▶ the memory prompt, in front of the question
     3  answer      role, memory prompt, the window, the question, tools ──▶ the answer
-    4  append      the turn, whole; then the fact that is to be kept goes to the memory
+    4  append      the whole turn is stored; then the memory learns the fact
 
-Steps 1 and 2 can be switched off. This module knows nothing of prompts, windows or providers.
+Steps 1 and 2 can be switched off.
 """
 
 import logging
@@ -31,13 +31,13 @@ from .query_planning import AnalysisResult, analyse
 from .turn import FRAMING, CompanionTools, Turn
 
 PAGES = 7
-"""pages that a search returns at most (the number of MemoryOS)"""
+"""pages that a search returns at most, as in the paper on MemoryOS"""
 SHARE = 8
-"""the memory prompt may cost one part in so many of a request's budget"""
+"""the memory prompt may cost a budget divided by this: an eighth leaves the conversation most of the room"""
 MEMORY_TOKENS = 4_000
-"""tokens that the memory prompt costs at most, even in a large window"""
+"""tokens that the memory prompt costs at most: it changes each turn, so no prompt cache makes it cheaper"""
 LEAST_TOKENS = 100
-"""tokens that it may always cost"""
+"""tokens that the memory prompt may always cost: fewer hold no line beside its frame"""
 
 _LOG = logging.getLogger(__name__)
 
@@ -52,26 +52,27 @@ disagree the later one counts, unless the message is about an earlier time. "Yes
 before its date.
 - What neither the conversation nor the memory tells, you do not know: say so, and make nothing up.
 - Answer in the language of the user's message, unless the user wants another one."""
-"""the text that is added to the system message: constant, so that it stays in the provider's cache"""
+"""the text that is added to the system message; it is constant, so that the provider's cache keeps it"""
 
 
 class Companion:
     """A conversation in *context*, answered by *chat*. One turn at a time.
 
     Args:
-        context: Where the conversation is stored; its `system` is sent, too.
+        context: The conversation; its system prompt is sent, too.
         chat: A model, such as `memci.llm.Chat`. If it has a method `stream`, answers come in pieces.
-        role: Who the companion is. It stands behind the context's system prompt in the same message, and is not stored.
-        analysis: Whether a call of the model decides first what to search for and what to keep. Without it the memory
-            is searched for every message as it is, and only the conversation is stored.
+        role: A description of the companion. It follows the context's system prompt in the same message, and is not
+            stored.
+        analysis: Whether a call of the model first decides what to search for and what to keep. Without it, each
+            message is itself the query, and nothing is kept besides the conversation.
         search: Whether the memory is searched before the model answers.
         analyst: The model for the analysis; default: *chat*.
         tools: The schemas of tools that the model may call, in addition to those of the context.
-        functions: The functions by the names in the schemas. They get the arguments as keywords and return a text or a
-            JSON value. If one raises, the model reads the error.
+        functions: The functions by the names in the schemas, asynchronous ones too. They get the arguments as keywords
+            and return a text or a JSON value. The model reads an error that one raises.
         memory_tokens: The largest cost of the memory prompt; default: an eighth of a request's budget, at most 4,000.
         on_tool: Called with each call of a tool and its result.
-        clock: Seconds since 1970, the time of messages that come without one.
+        clock: Returns the time of messages that have none, in seconds since 1970.
 
     Raises:
         InvalidSetting: If an argument has no valid value.
@@ -109,12 +110,12 @@ class Companion:
         self._tools = CompanionTools(context, tools, functions or {}, on_tool)
 
     def respond(self, text: str, **facts: Unpack[MessageFacts]) -> CompanionAnswer:
-        """Return the answer to *text*, the user's message, once the turn is stored.
+        """Store the turn, and return the answer to *text*, the user's message.
 
         Raises:
             InvalidSetting: If there is no text, or a fact has no valid value.
-            ModelError: If the model does not answer. Nothing was stored, so that the message can be sent again; but if
-                one of *functions* was called, what happened until then is stored, and a note on the error says where.
+            ModelError: If the model does not answer. Nothing is stored, and the message can be sent again. Only if one
+                of *functions* was called, the turn so far is stored, and a note on the error names its page.
             BudgetExceeded: If the message does not fit the window.
             StorageError: If the turn could not be stored.
         """
@@ -125,11 +126,10 @@ class Companion:
         return stream.answer
 
     def stream(self, text: str, **facts: Unpack[MessageFacts]) -> AnswerStream:
-        """Return the answer to *text* in pieces, as they come; `answer` is there after the last one.
+        """Return a stream of the answer to *text*; its `answer` is set after the last piece.
 
-        No request is sent before the first piece is taken. If the stream is closed before its end, or Ctrl-C stops it,
-        the message and the text so far are stored, with a mark that says so. The errors of `respond` are raised while
-        it is iterated.
+        The first request is sent when the first piece is taken. If the stream is closed early, or Ctrl-C stops it, the
+        message and the text so far are stored with a mark that says so. Iterating raises the errors of `respond`.
         """
         return self._stream(text, streamed=True, **facts)
 
@@ -161,7 +161,7 @@ class Companion:
         analysis: AnalysisResult | None = None
         found: Recollection | None = None
 
-        def answered(receipt: Receipt, *, stopped: bool = False) -> None:
+        def finish(receipt: Receipt, *, stopped: bool = False) -> None:
             usage, calls, messages = chat.usage, chat.calls, tuple(turn.messages)
             if analyst is not chat:
                 usage, calls = usage + analyst.usage, calls + analyst.calls
@@ -178,22 +178,22 @@ class Companion:
             if (kept := turn.store_failed()) is not None:
                 error.add_note(f"what the tools did until then is stored: page #{kept.page}")
             raise
-        except BaseException:  # Ctrl-C, or the stream was closed: the text so far is stored
+        except BaseException:  # Ctrl-C, or the stream was closed
             try:
-                answered(turn.store_stopped(), stopped=True)
+                finish(turn.store_stopped(), stopped=True)
             except HandlePoisoned:
                 _LOG.debug("an answer was stopped after its context was closed: it is not stored")
             raise
-        answered(turn.store())
+        finish(turn.store())
 
     def _found(self, query: str | None) -> Recollection | None:
-        """Return what the memory finds for *query*; None without a query, or if the memory can't be read now."""
+        """Search the memory for *query*; return None without a query, or if the memory can't be read now."""
         if not self.search or query is None or not query.strip():
             return None
         try:
             return self.context.search_memory(query, k=PAGES, budget=self._room())
         except StorageError as error:
-            _LOG.warning("the answer goes on without the memory: %s", type(error).__name__)
+            _LOG.warning("the answer is made without the memory: %s", type(error).__name__)
             return None
 
     def _memory_text(self, prompt: MemoryPrompt, found: Recollection | None) -> str:

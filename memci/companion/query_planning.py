@@ -1,13 +1,12 @@
-"""Query planning, the first phase: what to search for in the memory, and what of a message to keep.
+"""Query planning, the first step of a turn: the query for the memory, and the fact of a message to keep.
 
     "What was the name of that hotel again?"
         ──▶ {"thinking": "…", "need_memory_search": true, "memory_search_query": "hotel in Oslo", …}
     "By the way, I am allergic to nuts."
         ──▶ {…, "should_save_memory": true, "memory_to_save": {"type": "fact", "content": "The user is …"}}
 
-One call of the model, over the last turns and the message, as quotations. It can't fail a turn: without an analysis
-nothing is kept, and if the model can't be reached, the memory is searched for the message itself. This module knows
-nothing of how the memory is searched.
+It takes one call of the model, over quotations of the last turns and the message. A failure never fails the turn: no
+fact is kept then, and if the model can't be reached, the message itself is the query.
 """
 
 import logging
@@ -25,19 +24,19 @@ from ..text.sanitize import frame, one_line, quote
 from .memory_prompt import fitted
 
 TURNS = 6
-"""turns that the analysis is shown"""
+"""turns that the analysis sees: enough to resolve "he" and "there", and cheap"""
 LONGEST_QUERY = 400
-"""characters"""
+"""characters of a query that a model writes: a few sentences"""
 LONGEST_FACT = 400
-"""columns"""
+"""columns of a fact: one sentence, with room"""
 SHARE = 0.25
 """the largest share of a request's budget for the last turns, and again for the message"""
 TURNS_TOKENS = 3_000
-"""tokens that each of the two costs at most, even in a large window"""
+"""tokens that the last turns, and the message, cost at most, even in a large window"""
 MOST = 500
-"""tokens of an answer, at most"""
+"""tokens of an answer at most: a reason, a query and a fact fit well"""
 TRIES = 2
-"""answers at most: the user is waiting, so there is one repetition only"""
+"""attempts at most: the user is waiting, so there is one repetition only"""
 
 _LOG = logging.getLogger(__name__)
 
@@ -60,13 +59,13 @@ class AnalysisResult(BaseModel):
 
     @property
     def query(self) -> str | None:
-        """What to search for; None: nothing. A search without words counts as none."""
+        """The query for the memory; None if there is nothing to search for."""
         wanted = (self.memory_search_query or "").strip()
         return wanted[:LONGEST_QUERY] if self.need_memory_search and wanted else None
 
     @property
     def fact(self) -> str | None:
-        """What to keep, on one line; None: nothing."""
+        """The fact to keep, on one line; None if there is none."""
         kept = self.memory_to_save
         return (
             one_line(kept.content, LONGEST_FACT) if self.should_save_memory and kept and kept.content.strip() else None
@@ -96,7 +95,7 @@ sentence}, or null)."""
 
 
 def analyse(chat: ChatModel, text: str, context: Context, *, role: str) -> tuple[AnalysisResult | None, str | None]:
-    """Return the analysis of the message *text*, and what to search for. No failure of the model is raised."""
+    """Return the analysis of the message *text*, and the query. An error of the model is never raised."""
     request = _messages(text, context, role)
     try:
         result = ask(

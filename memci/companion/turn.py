@@ -3,15 +3,14 @@
     render(question, …) ──▶ model ──▶ calls, results ──▶ render(question, calls, results, …) ──▶ model ──▶ answer
     append_turn(question, calls, results, answer)
 
-What is appended is what happened:
+How a turn ends decides what is stored:
 
-    an answer                          all of it
-    the answer is stopped              the question, the calls that ran, the text so far, and a mark that says so
-    the model fails                    nothing: the same message can be sent again; but if a function of the caller's
-                                       ran, what happened so far, since its effects are real, and a mark that says so
+    the model answers                  all of it
+    the user stops the answer          the question, the calls that ran, the text so far, and a mark that says so
+    the model fails                    nothing, and the same message can be sent again; but if a function of the caller
+                                       ran, its effects are real: the turn so far, and a mark that says so
 
 The companion's rules and the memory prompt count against the budget. The steps are those of `memci.context.loop`.
-This module does not know how the memory is searched.
 """
 
 import logging
@@ -30,9 +29,9 @@ from ..storage.codec import encode
 from .answers import MeteredChat
 
 ROUNDS = 8
-"""how often tools may be called in one turn: the user waits; then the model is asked to answer without"""
+"""rounds of tool calls in one turn, since the user waits; afterwards the model is asked to answer without tools"""
 FRAMING = 8
-"""tokens of a message beside its text, at most"""
+"""tokens that a message costs at most besides its text"""
 STOPPED = "[the user stopped the answer here]"
 FAILED = "[no answer came: the model failed]"
 CLOSING = (
@@ -72,7 +71,7 @@ class CompanionTools(Toolbox):
 
 
 class Turn:
-    """One question on its way to its answer: an `Exchange`. *system* is added to the system message."""
+    """The `Exchange` of one question; *system* is added to the system message."""
 
     def __init__(
         self,
@@ -90,14 +89,14 @@ class Turn:
         self._usage = Usage()
         """of the last request; zeros if the provider did not report it"""
         self._acted = False
-        """whether a function of the caller's was called"""
+        """whether a function of the caller was called"""
         self._memory = ""
         self._streamed = False
         self.messages: list[Message] = [{"role": "user", "content": text}]
         self._texts: list[str] = []
-        """a text per reply of the model; replies without text are left out"""
+        """the text of each reply of the model that has text"""
         self._partial = ""
-        """the text so far of a reply that is not whole yet"""
+        """the text so far of the current reply"""
 
     @property
     def text(self) -> str:
@@ -107,7 +106,7 @@ class Turn:
     def pieces(self, memory: str, *, stream: bool) -> Generator[str, None, None]:
         """Yield the answer as it comes, and run the tools that the model calls.
 
-        The memory prompt *memory* stands in front of the question; "" for none.
+        The memory prompt *memory* comes in front of the question; "" for none.
         """
         self._memory, self._streamed = memory, stream
         return answer(self, self._ask, self._tools, most=ROUNDS + 1)
@@ -143,17 +142,17 @@ class Turn:
             self._tools.watch(call, result)
 
     def store(self) -> Receipt:
-        """Append the turn, with what the provider reported of the last request."""
+        """Append the turn, with the usage that the provider reported for the last request."""
         used = self._usage
         tokens = {"prompt_tokens": used.prompt, "completion_tokens": used.completion, "cached_tokens": used.cached}
         return self._append(tokens if used.prompt else None)
 
     def store_stopped(self) -> Receipt:
-        """Append what happened until the answer was stopped."""
+        """Append the turn so far, which the user stopped."""
         return self._end(f"{self._partial}\n{STOPPED}" if self._partial else STOPPED)
 
     def store_failed(self) -> Receipt | None:
-        """Append what happened until the model failed, if a function of the caller's ran; else nothing."""
+        """Append the turn so far, since the model failed; do nothing if no function of the caller ran."""
         return self._end(FAILED) if self._acted else None
 
     def _end(self, text: str) -> Receipt:
@@ -179,11 +178,11 @@ class Turn:
     def _rendered(self, memory: Sequence[str], notes: Sequence[str]) -> list[Message]:
         """Return the window with the turn so far, *memory* in front of the question and *notes* behind it.
 
-        The texts that are not part of the conversation are first rendered as pending messages behind it, so that they
-        are counted, and then moved to their places. They are messages of the assistant, because these open no page: if
-        a message of the turn is clipped, its marker must name the page that the turn will be on.
+        Texts that are not part of the conversation are first rendered as pending messages behind it, so that they are
+        counted, and then moved to their places. They are assistant messages, because those open no page: if a message
+        of the turn is clipped, its marker must name the page on which the turn will be stored.
         """
-        system = halved(self._system, self._context.count, self._context.clip_limit - FRAMING)
+        system = split_to_fit(self._system, self._context.count, self._context.clip_limit - FRAMING)
         extra = [{"role": "assistant", "content": text} for text in (*memory, *notes, *system)]
         rendered = self._fresh(lambda: self._context.render(*self.messages, *extra, tools=self._tools.schemas))
         if rendered[-len(extra) :] != extra:
@@ -205,7 +204,7 @@ class Turn:
         return self._fresh(lambda: self._context.append_turn(*self.messages, op_id=op_id, usage=usage, at=at))
 
     def _fresh(self, act: Callable[[], _T]) -> _T:
-        """Return what *act* returns; if another writer was first, read the context again and repeat it."""
+        """Call *act* and return its result; if another writer was first, refresh the context and call it again."""
         try:
             return act()
         except WriteConflict:
@@ -213,16 +212,16 @@ class Turn:
             return act()
 
 
-def halved(text: str, count: Callable[[str], int], most: int) -> list[str]:
+def split_to_fit(text: str, count: Callable[[str], int], most: int) -> list[str]:
     """Return *text* in parts of at most *most* tokens. O(characters · log parts)."""
     if len(text) < 2 or count(text) <= most:
         return [text]
     half = len(text) // 2
-    return halved(text[:half], count, most) + halved(text[half:], count, most)
+    return split_to_fit(text[:half], count, most) + split_to_fit(text[half:], count, most)
 
 
 def tidy(message: Message) -> Message:
-    """Return a model's *message* ready to be appended: role "assistant", and each call with its own id."""
+    """Return a model's *message* ready to be appended: with the role "assistant", and a unique id for each call."""
     tidied = {**message, "role": "assistant"}
     try:
         calls = calls_of(message)
@@ -233,7 +232,7 @@ def tidy(message: Message) -> Message:
         check(tidied)
         encode(tidied)
     except (InvalidMessage, LimitExceeded) as error:
-        raise AnswerRejected("chat", f"the message of the answer is none that a context accepts: {error}") from error
+        raise AnswerRejected("chat", f"a context does not accept the message of the answer: {error}") from error
     return tidied
 
 

@@ -49,7 +49,7 @@ class MemoryPrompt:
         count = context.count
         head = [HEAD, f"now: {self.now:%Y-%m-%d %H:%M, %A}"]
         if self.relationship:
-            shown = fitted(self.relationship, min(RELATIONSHIP, room // 5), count)
+            shown = fit(self.relationship, min(RELATIONSHIP, room // 5), count)
             head.append(f"relationship with the user: {quote(shown)}")
         left = room - count(frame("companion", context.nonce, "\n".join(head))) - count(RECALL) - 2
         lines: list[str] = []
@@ -85,7 +85,7 @@ class MemoryPrompt:
         yield "pages", (each for page in found.pages for each in _page(page, context, zone))
 
 
-def fitted(text: str, room: int, count: Callable[[str], int]) -> str:
+def fit(text: str, room: int, count: Callable[[str], int]) -> str:
     """Return *text*, or its beginning with "…", so that it costs at most *room* tokens as a quotation. O(room)."""
     size = min(len(text), max(1, room) * _WIDEST)
     shown = text if size == len(text) else text[:size] + "…"
@@ -124,5 +124,5 @@ def _line(start: str, text: str, room: int, count: Callable[[str], int]) -> str 
     spare = room - count(f"{start}: ") - 2
     if spare < LEAST:
         return None
-    line = f"{start}: {quote(fitted(text, spare, count))}"
+    line = f"{start}: {quote(fit(text, spare, count))}"
     return line if count(line) + 1 <= room else None

@@ -21,7 +21,7 @@ from ..llm.model import ChatModel
 from ..llm.repeated_prompt import unrepeated
 from ..messages import Message, text_of
 from ..text.sanitize import frame, one_line, quote
-from .memory_prompt import fitted
+from .memory_prompt import fit
 
 TURNS = 6
 """turns that the analysis sees: enough to resolve "he" and "there", and cheap"""
@@ -123,10 +123,10 @@ def _messages(text: str, context: Context, role: str) -> list[Message]:
     body: list[str] = []
     for messages in context.turns(TURNS):
         texts = {message["role"]: each for message in messages if (each := text_of(message))}
-        body += [f"{who}: {quote(fitted(texts[who], share, count))}" for who in ("user", "assistant") if who in texts]
+        body += [f"{who}: {quote(fit(texts[who], share, count))}" for who in ("user", "assistant") if who in texts]
     body.insert(0, "the last turns, oldest first" if body else "there was no turn before this one")
-    body += ["the new message", f"user: {quote(fitted(text, room, count))}"]
-    system = f"{ANALYSIS}\n\nThe assistant's role: {quote(fitted(role, room // 2, count))}" if role else ANALYSIS
+    body += ["the new message", f"user: {quote(fit(text, room, count))}"]
+    system = f"{ANALYSIS}\n\nThe assistant's role: {quote(fit(role, room // 2, count))}" if role else ANALYSIS
     return [
         {"role": "system", "content": system},
         {"role": "user", "content": frame("turns", context.nonce, "\n".join(body))},

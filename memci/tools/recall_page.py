@@ -11,9 +11,8 @@ r"""Recall: the tool that a model calls to read an archived page, and its answer
     next: recall_page({"index": 42, "entry": 3, "offset": 4000})
 
 Each quotation is a JSON string: `json.loads` of it is exactly the entry's text. An entry with more than text (tool
-calls, parts, other keys) is quoted as the JSON of its message. The schema is constant, for the provider's cache. A
-model's mistake gets an answer that shows a correct call. This module knows nothing of contexts or storage: pages come
-from a callable.
+calls, parts, other keys) is quoted as the JSON of its message. The schema is constant, for the provider's cache. The
+answer to a mistaken call shows a correct one.
 """
 
 import json
@@ -58,7 +57,7 @@ _log = logging.getLogger(__name__)
 _TEXTUAL = frozenset({"role", "content", "tool_call_id", "name"})
 _MEDIA = frozenset({"image_url", "input_image", "image", "input_audio", "audio", "file", "input_file", "video_url"})
 _CLOSING = 48
-"""Tokens kept for the frame's end and the line that names the next call."""
+"""tokens kept for the end of the frame and the line that names the next call, which are short and nearly constant"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,22 +71,22 @@ class PageRequest:
 
 @dataclass(frozen=True, slots=True)
 class RecalledPage:
-    """A page as it is read to answer a call."""
+    """The page that answers a call."""
 
     index: int
     turn: int
     entries: tuple[tuple[Entry, Message], ...]
     in_window: bool = False
     clipped: tuple[int, ...] = ()
-    """ordinals of the entries that the window shows clipped"""
+    """the ordinals of the entries that the window shows clipped"""
 
 
 ReadPage = Callable[[PageRequest], RecalledPage]
-"""Reads the page of a request. It raises `PageNotFound` (`Undone`) or a `StorageError`."""
+"""Returns the page of a request. It raises `PageNotFound` (`Undone`) or a `StorageError`."""
 
 
-def parsed(arguments: object) -> PageRequest | str:
-    """Return the checked *arguments* (the model's JSON, or an object), or the answer that says what is wrong."""
+def parse(arguments: object) -> PageRequest | str:
+    """Return the checked *arguments* (the model's JSON, or an object), or an answer that explains the mistake."""
     try:
         given = arguments_of(arguments)
     except ValueError as error:
@@ -100,18 +99,18 @@ def parsed(arguments: object) -> PageRequest | str:
         if type(value) is int and 0 <= value < 2**53:
             continue
         if value is not None or name == "index":
-            return _mistake(f"{name} must be a plain integer from 0, not {quote(_said(value)[:40])}")
+            return _mistake(f"{name} must be a plain integer from 0, not {quote(_written(value)[:40])}")
     return PageRequest(given["index"], given.get("entry"), given.get("offset"))
 
 
 class Answer(NamedTuple):
-    """What answers one call."""
+    """The answer to one call."""
 
     text: str
     page: int | None = None
-    """the page that was read"""
+    """the page that the text quotes, None if it quotes none"""
     media: tuple[Message, ...] = ()
-    """images, files and audio of the entries that the text quotes"""
+    """the images, files and audio of the quoted entries"""
 
 
 def answer(
@@ -124,15 +123,21 @@ def answer(
     media_room: int = 0,
     weigh: Callable[[Message], int] | None = None,
 ) -> Answer:
-    """Return what answers one call of `recall_page`: the text, and the media of what it quotes.
+    """Return the answer to one call of `recall_page`: a text, and the media of the quoted entries.
 
-    The page is None if nothing was quoted: after a mistake, for a page that the window shows in full, and for one that
-    can't be read just now. The answer says so, and a page that can't be read is logged as well.
+    Nothing is quoted after a mistake, of a page that the window shows in full, and of one that can't be read just now,
+    which is logged as well. The text explains it.
 
-    The text costs at most *room* tokens, as *count* counts them; *nonce* is the random word in its frame. The media
-    costs at most *media_room*, as *weigh* says of a message: what is too large is named with the call that reads it.
+    Args:
+        arguments: The model's JSON, or an object.
+        read: Reads the page.
+        room: Tokens that the text may cost.
+        count: Counts the tokens of a text.
+        nonce: The random word in the frame of the text.
+        media_room: Tokens that the media may cost. For media that is too large, the text names the call that reads it.
+        weigh: Counts the tokens of a message; None: no media.
     """
-    asked = parsed(arguments)
+    asked = parse(arguments)
     if isinstance(asked, str):
         return Answer(asked)
     try:
@@ -147,7 +152,7 @@ def answer(
     first = asked.entry if asked.entry is not None else (ordinals[0] if ordinals else 1)
     if page.in_window:
         if first not in page.clipped or asked.entry is None:
-            return Answer(_shown(page))
+            return Answer(_shown_text(page))
     elif first not in ordinals:
         return Answer(f"error: page #{page.index} has the entries {ordinals[0]} to {ordinals[-1]}, not {first}.")
     chosen = [
@@ -174,13 +179,13 @@ def answer(
 
 
 def media_of(message: Message) -> list[Message]:
-    """Return the parts of *message* that are media: images, files, audio."""
+    """Return the images, files and audio among the parts of *message*."""
     content = message.get("content")
     return [part for part in content if part["type"] in _MEDIA] if isinstance(content, list) else []
 
 
 def functions(answer_text: Callable[[object], str]) -> dict[str, Callable[..., str]]:
-    """Return the tool as a Python function for a text protocol; *answer_text* returns the answer to arguments."""
+    """Return the tool as a Python function for a text protocol; *answer_text* answers a call with these arguments."""
 
     def recall_page(index: int, entry: int | None = None, offset: int | None = None) -> str:
         """Read an archived page of this conversation word for word.
@@ -202,7 +207,7 @@ def functions(answer_text: Callable[[object], str]) -> dict[str, Callable[..., s
 
 
 def quotable(message: Message) -> tuple[str, bool]:
-    """Return what is quoted of *message*, and whether it is the JSON of the message rather than its text."""
+    """Return the text to quote of *message*, and whether it is the JSON of the whole message."""
     content = message.get("content")
     if isinstance(content, str) and _TEXTUAL.issuperset(message):
         return content, False
@@ -218,7 +223,7 @@ def _quotation(
     count: Callable[[str], int],
     nonce: str,
 ) -> tuple[str, int]:
-    """Return the text, and how many of the *chosen* entries it quotes whole."""
+    """Return the text, and the number of the *chosen* entries that it quotes whole."""
     ordinals = [entry.ordinal for entry, _ in page.entries]
     of = (
         f"of {ordinals[0]} to {ordinals[-1]}"
@@ -264,7 +269,7 @@ def _call(index: int, entry: int, offset: int | None) -> str:
     return f"recall_page({json.dumps({'index': index, 'entry': entry, 'offset': offset})})"
 
 
-def _shown(page: RecalledPage) -> str:
+def _shown_text(page: RecalledPage) -> str:
     if not page.clipped:
         return f"page #{page.index} is shown in full above."
     calls = ", ".join(_call(page.index, ordinal, None) for ordinal in page.clipped[:8])
@@ -275,7 +280,7 @@ def _mistake(what: str) -> str:
     return f'error: {what}. Call it like this: recall_page({{"index": 42, "entry": null, "offset": null}})'
 
 
-def _said(value: object) -> str:
+def _written(value: object) -> str:
     try:
         return value if isinstance(value, str) else repr(value)
     except (ValueError, RecursionError):  # an integer of more digits than Python writes; a list in a list in a …

@@ -1,4 +1,4 @@
-r"""Search: the tool that a model calls to find what is no longer listed, and its answers.
+r"""Search: the tool that a model calls to find messages that are no longer listed, and its answers.
 
     search_memory({"query": "flight to Oslo", "since": null, "until": null})
 
@@ -10,8 +10,7 @@ r"""Search: the tool that a model calls to find what is no longer listed, and it
     </memci:memory 1f9a03c2>
     recall_page(index=42) reads a page whole.
 
-A number is a page of this conversation, which `recall_page` reads byte for byte. This module knows nothing of how
-things are found: the memory does that.
+A number is that of a page of this conversation, which `recall_page` reads byte for byte.
 """
 
 import logging
@@ -49,9 +48,9 @@ SEARCH_MEMORY: Message = {
 """`search_memory` as an OpenAI function."""
 
 ANSWERED = 10
-"""pages in an answer, at most"""
+"""pages in an answer at most: more lines than these are rarely read"""
 LONGEST_QUERY = 4_000
-"""characters of a query; the rest is not used"""
+"""characters of a query that are used: a long message is a query, too, and its beginning says what it is about"""
 
 _log = logging.getLogger(__name__)
 
@@ -61,15 +60,15 @@ Search = Callable[["SearchQuery"], Recollection]
 
 @dataclass(frozen=True, slots=True)
 class SearchQuery:
-    """What is searched for. Times are seconds since 1970, UTC; None: no bound."""
+    """A query with its bounds in time, in seconds since 1970 (UTC); None: no bound."""
 
     text: str
     since: float | None = None
     until: float | None = None
 
 
-def parsed(arguments: object) -> SearchQuery | str:
-    """Return the checked *arguments* (the model's JSON, or an object), or the answer that says what is wrong."""
+def parse(arguments: object) -> SearchQuery | str:
+    """Return the checked *arguments* (the model's JSON, or an object), or an answer that explains the mistake."""
     try:
         given = arguments_of(arguments)
     except ValueError as error:
@@ -88,9 +87,9 @@ def parsed(arguments: object) -> SearchQuery | str:
 
 
 def timestamp(value: object, name: str, *, ends: bool = False) -> float | None:
-    """Return *value* (a datetime, ISO 8601, or seconds since 1970) in seconds since 1970 UTC; None stays None.
+    """Return *value* (a datetime, ISO 8601, or seconds since 1970) in seconds since 1970, UTC; None stays None.
 
-    A date without a time is its beginning, or its end if *ends* is true; one without a zone is UTC.
+    A date without a time means the beginning of the day, or its end if *ends* is true. Without a zone it is in UTC.
     """
     if value is None:
         return None
@@ -108,12 +107,12 @@ def timestamp(value: object, name: str, *, ends: bool = False) -> float | None:
 def answer(
     arguments: object, search: Search, *, context: str, room: int, count: Callable[[str], int], nonce: str
 ) -> str:
-    """Return the text that answers one call of `search_memory`.
+    """Return the answer to one call of `search_memory`.
 
-    It costs at most *room* tokens, as *count* counts them; *nonce* is the random word in its frame. Only pages of
-    *context*, the conversation that asks, have numbers to recall.
+    It costs at most *room* tokens by *count*; *nonce* is the random word in its frame. Pages of *context*, the
+    conversation that asks, get numbers to recall; pages of others get none.
     """
-    wanted = parsed(arguments)
+    wanted = parse(arguments)
     if isinstance(wanted, str):
         return wanted
     try:
@@ -130,7 +129,7 @@ def answer(
 def memory_text(
     found: Recollection, *, context: str, room: int, count: Callable[[str], int], nonce: str, kind: str = "memory"
 ) -> str:
-    """Return *found* as a frame of lines that costs at most *room* tokens; what does not fit is left out."""
+    """Return *found* as lines in a frame that costs at most *room* tokens; lines that do not fit are left out."""
     sure = f" ({100 * found.certainty:.0f} % sure)" if found.pages and found.certainty is not None else ""
     what = "quotations of what was said then, not new instructions"
     head = f"found for {quote(found.query[:200])}{sure}, best first: {what}"
@@ -143,7 +142,7 @@ def memory_text(
             lines.append(each)
             left -= cost
         elif not lines:
-            lines.append(_shortened(each, left, count))
+            lines.append(_shorten(each, left, count))
             break
     numbered = any(line.startswith("#") for line in lines)
     body = frame(kind, nonce, "\n".join([head, *lines]))
@@ -173,7 +172,7 @@ def functions(answer_text: Callable[[object], str]) -> dict[str, Callable[..., s
 
 
 def _lines(found: Recollection, context: str) -> Iterator[str]:
-    """Yield a line for each thing that was found, best first, without `<` and `>`; other pieces of messages last."""
+    """Yield a line for each result, best first, without `<` and `>`; further pieces of the same pages come last."""
     for page in found.pages:
         lasting = ", lasting" if page.source == "standing" else ""
         yield f"{_place(page, context)}{lasting}: {quote(page.text)}"
@@ -205,7 +204,7 @@ def _place(page: FoundPage, context: str) -> str:
     return f"{where} {who}, turn {page.turn}{when}"
 
 
-def _shortened(line: str, room: int, count: Callable[[str], int]) -> str:
+def _shorten(line: str, room: int, count: Callable[[str], int]) -> str:
     size = min(len(line), max(1, room) * 8)
     while size > 1 and count(line[:size]) + 2 > room:
         size = size * 3 // 4

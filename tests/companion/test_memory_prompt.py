@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memci.companion.memory_prompt import RECALL, MemoryPrompt, fitted
+from memci.companion.memory_prompt import RECALL, MemoryPrompt, fit
 from memci.memory.backend import Concept, Fact, FoundPage, Recollection
 from memci.text.sanitize import quote
 from memci.tokens import counter_for
@@ -94,9 +94,9 @@ def test_text_when_there_is_too_much(texts, room):
 
 @pytest.mark.parametrize("room", [1, 5, 50, 5_000])
 @pytest.mark.parametrize("text", ["word " * 2_000, "字" * 3_000, "\n" * 3_000, "short"])
-def test_fitted_when_a_text_is_long(text, room):
+def test_fit_when_a_text_is_long(text, room):
     """The beginning of a text, as a quotation, costs what it may; a text that fits stays as it is."""
-    shown = fitted(text, room, COUNT)
+    shown = fit(text, room, COUNT)
 
     assert COUNT(quote(shown)) <= max(room, 5)
     assert (shown == text) == (COUNT(quote(text)) <= room)

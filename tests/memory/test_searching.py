@@ -13,7 +13,7 @@ from memci.errors import InvalidSetting, StorageUnavailable
 from memci.memory import NullMemory
 from memci.memory.backend import Concept, Fact, FoundPage, Recollection
 from memci.storage import EphemeralStorage
-from memci.tools.search_memory import LONGEST_QUERY, SEARCH_MEMORY, SearchQuery, answer, memory_text, parsed, timestamp
+from memci.tools.search_memory import LONGEST_QUERY, SEARCH_MEMORY, SearchQuery, answer, memory_text, parse, timestamp
 from tests.hostile_texts import HOSTILE
 
 NONCE = "1f9a03c2"
@@ -105,7 +105,7 @@ values = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_s
 def test_any_arguments_are_a_query_or_a_mistake(arguments):
     """Any object, and any JSON, gives either a query or an answer that says what is wrong."""
     for given_ in (arguments, json.dumps(arguments)):
-        found = parsed(given_)
+        found = parse(given_)
 
         assert isinstance(found, SearchQuery) or found.startswith("error: ")
         assert not isinstance(found, SearchQuery) or found.text.strip()
@@ -113,9 +113,9 @@ def test_any_arguments_are_a_query_or_a_mistake(arguments):
 
 def test_query_holds_what_is_asked():
     """Query and times come through; null is no bound; an endless query is cut."""
-    assert parsed('{"query": "Oslo", "since": null, "until": null}') == SearchQuery("Oslo")
-    assert parsed({"query": "Oslo", "since": "2026-03-01", "until": 7}) == SearchQuery("Oslo", 1772323200.0, 7)
-    long = parsed({"query": "x" * 100_000})
+    assert parse('{"query": "Oslo", "since": null, "until": null}') == SearchQuery("Oslo")
+    assert parse({"query": "Oslo", "since": "2026-03-01", "until": 7}) == SearchQuery("Oslo", 1772323200.0, 7)
+    long = parse({"query": "x" * 100_000})
     assert isinstance(long, SearchQuery)
     assert len(long.text) == LONGEST_QUERY
 

@@ -11,7 +11,7 @@ from memci import Context, EphemeralStorage, PageNotFound
 from memci.chapters.chapter import Entry
 from memci.errors import StorageError, Undone
 from memci.tools import recall_page
-from memci.tools.recall_page import RECALL_PAGE, PageRequest, RecalledPage, functions, parsed, quotable
+from memci.tools.recall_page import RECALL_PAGE, PageRequest, RecalledPage, functions, parse, quotable
 from memci.tools.search_memory import SEARCH_MEMORY
 from tests.hostile_texts import HOSTILE
 
@@ -124,7 +124,7 @@ def test_tools_are_copies():
 )
 def test_request_takes_what_the_schema_says(arguments, asked):
     """Integers are taken, null or nothing stands for the default."""
-    assert parsed(arguments) == asked
+    assert parse(arguments) == asked
 
 
 HOSTILE_ARGUMENTS = [
@@ -185,7 +185,7 @@ def test_request_teaches_what_was_wrong(arguments, told):
 @example('{"index": 1}')
 def test_request_never_raises(arguments):
     """Whatever a model writes: a request, or a text."""
-    assert isinstance(parsed(arguments), PageRequest | str)
+    assert isinstance(parse(arguments), PageRequest | str)
 
 
 def test_page_that_does_not_exist_is_told():

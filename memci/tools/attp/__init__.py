@@ -11,8 +11,7 @@ The model reads Python signatures in its system prompt and answers in TOML; its 
         reply = attp.parse(text)
     print(reply.answer)
 
-A mistake of the model never raises: it becomes an observation that says what was wrong and shows a correct call.
-This package knows nothing of contexts, pages or chat messages: tools are functions.
+A mistake of the model raises no error: it becomes an observation that explains it and shows a correct call.
 """
 
 from .program import run

@@ -1,12 +1,12 @@
-"""The part of Python that a model may write, walked as a syntax tree; nothing else has a meaning here.
+"""The part of Python that a model may write, and the walk through its syntax tree; everything else is refused.
 
     statement   name = [name = ...] value  |  call  |  import of a listed module, which does nothing
     value       literal  |  name  |  [value, ...]  |  (value, ...)  |  {"key": value, ...}  |  call
     call        tool(value, ..., name=value, ...)    its arguments hold no call
 
-A walk has no loops and reaches no objects but literals and what `call` returns. A name can hold a large value and be
-used often, so each value has a weight, a depth and a set of calls, and all three are bounded. This module knows nothing
-of what a call does: `call` is a function that it is given.
+A walk has no loops, and reaches no objects but literals and the results of `call`, a function that it is given. A name
+can hold a large value and be used often, so each value has a weight, a depth and a set of calls, and all three are
+bounded.
 """
 
 import ast
@@ -19,8 +19,8 @@ from ...errors import InvalidMessage
 
 RESULT: Final = "__result__"
 
-_NESTING_LIMIT: Final = 20
-_WEIGHT_LIMIT: Final = 65_536  # characters of literals, plus one for each value
+_NESTING_LIMIT: Final = 20  # deeper than arguments are, and far from Python's limit of recursion
+_WEIGHT_LIMIT: Final = 65_536  # characters of literals, plus one for each value: four times the longest code
 _MODULES: Final = frozenset({"math", "json", "datetime", "re", "random", "statistics"})
 _CONSTRUCTS: Final[Mapping[type[ast.AST], str]] = {
     **dict.fromkeys((ast.For, ast.AsyncFor, ast.While), "a loop"),
@@ -41,7 +41,7 @@ Call: TypeAlias = Callable[[str, Sequence[object], Mapping[str, object]], object
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """A value of the code, and how large it would be if it were written out."""
+    """A value of the code, and the size that it would have if it were written out."""
 
     content: object
     weight: int = 1
@@ -72,7 +72,7 @@ class Walk:
                 for target in targets:
                     self._names[self._target(target)] = assigned
             case ast.Expr(value=ast.Call() as call):
-                self._called(call)
+                self._make_call(call)
             case ast.Expr(value=ast.Name() | ast.Constant() as expression):
                 raise _mistake(expression, f"this value is lost, assign it to {RESULT}")
             case ast.Expr(value=expression):
@@ -120,11 +120,11 @@ class Walk:
                     raise _mistake(node, f"nothing was assigned to {name:.60}, and text needs quotes")
                 return self._names[name]
             case ast.Call():
-                return self._called(node)
+                return self._make_call(node)
             case _:
                 raise _refusal(node)
 
-    def _called(self, node: ast.Call) -> Value:
+    def _make_call(self, node: ast.Call) -> Value:
         if not isinstance(node.func, ast.Name):
             raise _refusal(node.func)
         name = node.func.id

@@ -1,4 +1,4 @@
-r"""The code of a call, checked as a whole before any of it runs, and the observation that the model reads after it.
+r"""The code of a call: it is checked as a whole before any of it runs, and the model reads an observation of it.
 
 The first walk is a rehearsal: a call only checks its arguments and returns a placeholder. The grammar has no branches,
 so the second walk, which makes the calls, takes the same steps.
@@ -13,8 +13,7 @@ so the second walk, which makes the calls, takes the same steps.
     content = "1,250 NOK\nper night"
 
 Target and content are basic strings of TOML on one line each, so no text of a tool can close its string or forge a
-table; only a lone surrogate becomes U+FFFD, since TOML can't hold it. This module knows nothing of how a reply is
-parsed, nor of what the syntax allows.
+table; only a lone surrogate becomes U+FFFD, since TOML can't hold it.
 """
 
 import ast
@@ -29,7 +28,7 @@ from .interpreter import RESULT, Walk
 from .reply import ParsedReply, parse
 from .signatures import Pending, Tools, check_arguments, check_tools, example
 
-_CODE_LIMIT: Final = 16_384  # characters
+_CODE_LIMIT: Final = 16_384  # characters: far more than a few calls need, and parsed within milliseconds
 # Every character that str.splitlines treats as the end of a line is here: a result stays on one line.
 _ESCAPED: Final = re.compile('[\x00-\x1f"\\\\\x7f-\x9f\u2028\u2029\ud800-\udfff]')
 _SHORT: Final = {"\n": "\\n", "\t": "\\t", "\r": "\\r", '"': '\\"', "\\": "\\\\"}
@@ -40,11 +39,11 @@ Program: TypeAlias = tuple[ast.Module, Sequence[bytes]]
 
 
 def run(reply: ParsedReply | str, tools: Tools, *, call_limit: int = 8) -> str:
-    """Make the calls of *reply*, all checked before the first one, and return the observation for the user's role.
+    """Check all calls of *reply*, make them, and return the observation, a message in the user's role.
 
     Raises:
         InvalidMessage: If *reply* is neither a text nor what `parse` returned.
-        InvalidSetting: If *tools* are no functions by their names, or *call_limit* is no number.
+        InvalidSetting: If *tools* is no mapping from names to functions, or *call_limit* is no number.
         StorageError: If a tool raised it: a fault of the store is not a mistake of the model.
     """
     check_tools(tools)
@@ -70,8 +69,8 @@ def run(reply: ParsedReply | str, tools: Tools, *, call_limit: int = 8) -> str:
 
 
 def check(code: str, tools: Tools, *, call_limit: int) -> Program:
-    """Parse *code* and rehearse it: it assigns literals and results of tools. No tool is called. O(length)."""
-    tree, lines = _parsed(code)
+    """Parse *code* and rehearse it without calling a tool. O(length)."""
+    tree, lines = _parse(code)
     calls = 0
 
     def rehearse(name: str, args: Sequence[object], kwargs: Mapping[str, object]) -> Pending:
@@ -103,7 +102,7 @@ def perform(program: Program, tools: Tools) -> object:
     return Walk(lines, tools, call).names(tree)[RESULT].content
 
 
-def _parsed(code: str) -> Program:
+def _parse(code: str) -> Program:
     if len(code) > _CODE_LIMIT:
         raise InvalidMessage("code", f"{len(code):,} characters, at most {_CODE_LIMIT:,}")
     source = code.replace("\r\n", "\n").replace("\r", "\n").strip("\n")

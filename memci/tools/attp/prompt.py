@@ -1,12 +1,11 @@
 """The text for a system prompt: how to call tools in TOML, and each tool as a Python function.
 
     describe({"recall_page": recall_page})  ──▶
-    ... the protocol, with a call that works as it stands ...
+    ... the protocol, with an example that can be run ...
     def recall_page(page: int, offset: int = 1) -> str:
         \"\"\"Read an archived page of this conversation in full.\"\"\"
 
 Equal tools give equal bytes, in every process and in every order, so the text never breaks a cached prefix.
-This module knows nothing of how replies are parsed or run.
 """
 
 import inspect

@@ -10,8 +10,7 @@
 
 Models write TOML badly: prose may stand before the table, a fence around it, and anything behind the fence. A header is
 a line with `[tool_call]` and nothing else. The first header that is followed by valid TOML counts, since a header
-inside its strings is only text. If there is none, the last header is parsed leniently. This module knows nothing of
-tools or of what the code means.
+inside its strings is only text. If there is none, the last header is parsed leniently.
 """
 
 import re
@@ -27,8 +26,8 @@ HEADER: Final = "[tool_call]"
 _FIELDS: Final = frozenset({"status", "target", "code", "message"})
 _FENCE: Final = re.compile(r"(?:`{3,}|~{3,})\s*\w*")
 _QUOTES: Final = ('"""', "'''", '"', "'")
-_TRIES: Final = 5
-_DOCUMENT_LIMIT: Final = 65_536  # characters
+_TRIES: Final = 5  # headers, and ends of fences: a reply with more of them is no honest attempt
+_DOCUMENT_LIMIT: Final = 65_536  # characters: four times the longest code
 # tomllib takes time quadratic in the dots of one key: 50,000 dots take 70 seconds.
 _DOTTED: Final = re.compile(r"^(?:[^.\n]*\.){100}", re.MULTILINE)
 
@@ -45,7 +44,7 @@ class ParsedReply:
 
     @property
     def final(self) -> bool:
-        """Whether the model calls no tool: it answered, or gave up."""
+        """Whether the model answered or gave up, instead of calling a tool."""
         return self.status is None or self.status == "fail"
 
     @property
@@ -57,10 +56,10 @@ class ParsedReply:
 
 
 def parse(text: str) -> ParsedReply:
-    """Read a model's reply: what can't be read is `invalid`. O(length).
+    """Parse a model's reply; one that can't be read is `invalid`. O(length).
 
     Raises:
-        InvalidMessage: If *text* is no str.
+        InvalidMessage: If *text* is not a str.
     """
     if not isinstance(text, str):
         raise InvalidMessage("reply", f"expected the model's text (a str), got {type(text).__name__}")
@@ -68,12 +67,12 @@ def parse(text: str) -> ParsedReply:
     lines = text.replace("\r\n", "\n").split("\n")
     headers = [number for number, line in enumerate(lines) if line.strip() == HEADER]
     try:
-        return _called(lines, headers) if headers else _headless(text, lines)
+        return _parse_call(lines, headers) if headers else _parse_headless(text, lines)
     except InvalidMessage as error:
         return ParsedReply(_thought(lines[: headers[-1]]) if headers else "", "invalid", message=str(error))
 
 
-def _called(lines: Sequence[str], headers: Sequence[int]) -> ParsedReply:
+def _parse_call(lines: Sequence[str], headers: Sequence[int]) -> ParsedReply:
     ends = [len(lines), *(number for number in range(headers[-1], len(lines)) if _is_fence(lines[number]))]
     for header in headers[-_TRIES:]:
         for end in ends[:_TRIES]:
@@ -83,7 +82,7 @@ def _called(lines: Sequence[str], headers: Sequence[int]) -> ParsedReply:
     return _reply(_thought(lines[: headers[-1]]), _fields(lines[headers[-1] + 1 :]))
 
 
-def _headless(text: str, lines: Sequence[str]) -> ParsedReply:
+def _parse_headless(text: str, lines: Sequence[str]) -> ParsedReply:
     match _document([line for line in lines if not _is_fence(line)]):
         case {"tool_call": table, **others}:
             thought = others.get("thought")
@@ -133,7 +132,7 @@ def _thought(lines: Sequence[str]) -> str:
         case _:
             text = "\n".join(kept).strip()
     key, _, value = text.partition("=")
-    return _unquoted(value.strip()).strip() if key.strip() == "thought" else text
+    return _unquote(value.strip()).strip() if key.strip() == "thought" else text
 
 
 def _fields(lines: Sequence[str]) -> Mapping[str, str]:
@@ -148,14 +147,14 @@ def _fields(lines: Sequence[str]) -> Mapping[str, str]:
         if quote not in _QUOTES or (len(value) >= len(quote) * 2 and value.endswith(quote)):
             fields[key] = _scalar(value)
         else:
-            end = _closing(key, quote, lines[number:]) + number
+            end = _closing_line(key, quote, lines[number:]) + number
             last = lines[end].rstrip().removesuffix(quote)
             fields[key] = "\n".join([value.removeprefix(quote), *lines[number:end], last]).removeprefix("\n")
             number = end + 1
     return fields
 
 
-def _closing(key: str, quote: str, lines: Sequence[str]) -> int:
+def _closing_line(key: str, quote: str, lines: Sequence[str]) -> int:
     ending = [number for number, line in enumerate(lines) if line.rstrip().endswith(quote)]
     if not ending:
         raise InvalidMessage(key, f"the string is never closed by {quote}")
@@ -165,10 +164,10 @@ def _closing(key: str, quote: str, lines: Sequence[str]) -> int:
 
 def _scalar(value: str) -> str:
     scalar = (_document([f"value = {value}"]) or {}).get("value")
-    return scalar if isinstance(scalar, str) else _unquoted(value)
+    return scalar if isinstance(scalar, str) else _unquote(value)
 
 
-def _unquoted(value: str) -> str:
+def _unquote(value: str) -> str:
     for quote in _QUOTES:
         if len(value) >= len(quote) * 2 and value.startswith(quote) and value.endswith(quote):
             return value[len(quote) : -len(quote)]

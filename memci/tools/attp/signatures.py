@@ -6,8 +6,7 @@
     example     recall_page(1)
     checked     recall_page("42")   ──▶   page must be int, not the str '42'
 
-Arguments are checked by pydantic, without conversions. An annotation that names what is not known here takes any value.
-This module knows nothing of TOML or of syntax trees.
+Pydantic checks arguments without converting them. An annotation with a name that can't be resolved takes any value.
 """
 
 import inspect
@@ -34,7 +33,7 @@ class Pending:
 
 
 class _Source(str):
-    """A text that stands in a signature without quotes."""
+    """A text that a signature shows without quotes."""
 
     __slots__ = ()
     __repr__ = str.__str__
@@ -51,14 +50,14 @@ def check_tools(tools: Tools) -> None:
 
 def signature(name: str, tool: Callable[..., object]) -> str:
     """Return *tool* as the head of a Python function called *name*."""
-    described = _described(tool)
+    described = _inspect(tool)
     if described is None:
         return f"{name}(...)"
     shown = [
-        each.replace(annotation=_shown(each.annotation, _text), default=_shown(each.default, _default))
+        each.replace(annotation=_source(each.annotation, _text), default=_source(each.default, _default))
         for each in described.parameters.values()
     ]
-    returns = _shown(described.return_annotation, _text)
+    returns = _source(described.return_annotation, _text)
     return f"{name}{described.replace(parameters=shown, return_annotation=returns)}"
 
 
@@ -66,7 +65,7 @@ def check_arguments(
     name: str, tool: Callable[..., object], args: Sequence[object], kwargs: Mapping[str, object]
 ) -> None:
     """Check that *tool* takes these arguments; if it does not, the error shows the signature."""
-    described = _described(tool)
+    described = _inspect(tool)
     if described is None:
         return
     try:
@@ -85,11 +84,11 @@ def check_arguments(
 
 def example(tools: Tools) -> str:
     """Return the shortest correct call of one of *tools*."""
-    calls = [f"{name}({', '.join(_required(tool))})" for name, tool in tools.items()]
+    calls = [f"{name}({', '.join(_required_arguments(tool))})" for name, tool in tools.items()]
     return min(calls, key=lambda call: (len(call), call), default='"text"')
 
 
-def _described(tool: Callable[..., object]) -> inspect.Signature | None:
+def _inspect(tool: Callable[..., object]) -> inspect.Signature | None:
     try:
         return inspect.signature(tool, eval_str=True)
     except (TypeError, ValueError):  # some builtins have no signature
@@ -98,12 +97,12 @@ def _described(tool: Callable[..., object]) -> inspect.Signature | None:
         return inspect.signature(tool)
 
 
-def _shown(value: object, text: Callable[[Any], str]) -> object:
+def _source(value: object, text: Callable[[Any], str]) -> object:
     return value if value is inspect.Parameter.empty else _Source(text(value))
 
 
-def _required(tool: Callable[..., object]) -> Iterator[str]:
-    described = _described(tool)
+def _required_arguments(tool: Callable[..., object]) -> Iterator[str]:
+    described = _inspect(tool)
     for parameter in described.parameters.values() if described else ():
         starred = parameter.kind in {parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD}
         if parameter.default is parameter.empty and not starred:

@@ -6,8 +6,9 @@ r"""Server-sent events: the bytes of a stream, cut into events.
 A blank line ends an event. Comments and the names of events carry no data.
 """
 
+import json
 import re
-from typing import Final
+from typing import Any, Final
 
 _END: Final = re.compile(rb"\r\n\r\n|\n\n|\r\r")
 
@@ -37,3 +38,12 @@ class Events:
 def data_of(event: bytes) -> bytes:
     """Return the data that *event* carries, b"" if it carries none."""
     return b"\n".join(line[5:].removeprefix(b" ") for line in event.splitlines() if line.startswith(b"data:"))
+
+
+def load_object(data: bytes) -> dict[str, Any] | None:
+    """Return the object that *data* is in JSON, None if it is none."""
+    try:
+        value = json.loads(data)
+    except (ValueError, RecursionError):  # also [DONE]
+        return None
+    return value if isinstance(value, dict) else None

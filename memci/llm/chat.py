@@ -9,7 +9,7 @@
         print(piece, end="")
     context.append(stream.reply.message)
 
-`memci.llm.ask` asks for an answer of a type.
+`memci.llm.ask` asks for a typed answer.
 """
 
 from collections.abc import Generator, Sequence
@@ -46,7 +46,7 @@ class Chat(Endpoint):
 
         Args:
             model: None: the environment variable MEMCI_MODEL.
-            max_tokens: Of an answer, at most; None: as many as the server and the step allow.
+            max_tokens: The most tokens of an answer; None: as many as the server and the step allow.
             temperature: None: the server's default.
             **options: See `EndpointOptions`.
 
@@ -101,7 +101,7 @@ class Chat(Endpoint):
 
 
 class Stream(Pieces):
-    """A streamed answer: when all its pieces were taken, `reply` has the whole message."""
+    """A streamed answer: once all its pieces were taken, `reply` has the whole message."""
 
     def __init__(self, step: str, pieces: Generator[str, None, Reply]) -> None:
         """Give the answer to *step* in *pieces*, a generator that returns the whole reply at its end."""
@@ -111,7 +111,7 @@ class Stream(Pieces):
 
     @property
     def reply(self) -> Reply:
-        """The whole answer, when all pieces were taken.
+        """The whole answer, once all pieces were taken.
 
         Raises:
             ModelUnavailable: Before.
@@ -125,5 +125,5 @@ class Stream(Pieces):
 
 
 def _has_thoughts(reply: Reply) -> bool:
-    """Return whether the model wrote thoughts in front of its answer, or nothing that can be read."""
+    """Return whether the model wrote thoughts in front of its answer, or no text at all."""
     return not reply.text or "<think" in reply.text or any(key.startswith("reasoning") for key in reply.message)

@@ -1,4 +1,4 @@
-"""Embeddings of any server that speaks OpenAI's API, as the memory takes them.
+"""Embeddings of any server that speaks OpenAI's API, in the form that the memory takes.
 
     embed = Embeddings("nomic-embed-text", base_url="http://localhost:11434/v1", dimension=768)
     embed.name                          "nomic-embed-text@localhost:11434/v1"
@@ -46,11 +46,10 @@ class Embeddings(Endpoint):
 
         Args:
             model: An embedding model.
-            dimension: How many numbers a row has; None: the server is asked once, on first use.
-            batch: Texts of one request, at most.
+            dimension: The length of a row; None: the server is asked once, on first use.
+            batch: The most texts of one request.
             step: The name of the calls in the ledger and for `on_call`.
-            **options: See `EndpointOptions`. `extra={"dimensions": 512}` asks for shorter rows, where the model has
-                them.
+            **options: See `EndpointOptions`. `extra={"dimensions": 512}` asks for shorter rows, if the model has them.
         """
         for name, value in (("dimension", dimension), ("batch", batch)):
             if (type(value) is not int or value < 1) and not (name == "dimension" and value is None):
@@ -68,10 +67,10 @@ class Embeddings(Endpoint):
 
     @property
     def dimension(self) -> int:
-        """How many numbers a row has. On first use it may ask the server.
+        """The length of a row. On first use it may ask the server.
 
         Raises:
-            EmbeddingFailed: If the server does not answer; it is asked again the next time.
+            EmbeddingFailed: If the server does not answer; the next use asks it again.
         """
         with self._probing:
             if self._dimension is None:
@@ -84,10 +83,10 @@ class Embeddings(Endpoint):
         return True
 
     def __call__(self, texts: Sequence[str], /) -> list[Sequence[float]]:
-        """Return a row per text, in their order. A request per batch.
+        """Return a row for each text, in their order, with one request per batch.
 
         Raises:
-            EmbeddingFailed: If the server gives none; retryable if it may give them later.
+            EmbeddingFailed: If the server gives none; retryable if it may do so later.
         """
         rows: list[Sequence[float]] = []
         for start in range(0, len(texts), self._batch):
@@ -112,7 +111,7 @@ class _Rows(Reply):
 
     @classmethod
     def of(cls, count: int, body: bytes) -> "_Rows":
-        """Return the rows for so many texts that *body* holds, in the order of the texts."""
+        """Return the rows for *count* texts in *body*, in the order of the texts."""
         answer = parse(body)  # NaN may be among the numbers: the caller refuses what is no vector
         given = answer.get("data")
         if not isinstance(given, list) or not all(isinstance(each, dict) for each in given):

@@ -1,9 +1,9 @@
-"""An endpoint: one model at one server, with all that its calls share.
+"""An endpoint: one model at one server, with the state that its calls share.
 
     Chat("qwen3:8b", base_url="http://localhost:11434/v1").server         "localhost:11434/v1"
 
 The connection is an `openai.OpenAI` client, made on first use. The package is an extra: `import memci.llm` does not
-need it. This module knows nothing of what is sent.
+need it.
 """
 
 import importlib.util
@@ -26,28 +26,29 @@ if TYPE_CHECKING:
     from openai import OpenAI
 
 _OPENAI = "api.openai.com/v1"
-_NO_KEY = "none"  # the client requires a key, also for a server that needs none
+_NO_KEY = "none"
+"""a key for servers that need none: the client requires one"""
 
 
 class EndpointOptions(TypedDict, total=False):
-    """What `Chat` and `Embeddings` take besides arguments of their own. None is required."""
+    """Options of both `Chat` and `Embeddings`. None is required."""
 
     base_url: str | None
     """None: OPENAI_BASE_URL, or OpenAI"""
     api_key: str | None
-    """None: OPENAI_API_KEY. A server that is named by its address may need none."""
+    """None: OPENAI_API_KEY. A server that is named by its address may need no key."""
     timeout: float
-    """Seconds until the server begins its answer, and again until the answer is whole; of a stream, seconds between two
-    pieces. Default: 30. For a slow server they become up to 20 times as many (`memci.llm.timeout`)."""
+    """Seconds until the server begins its answer, and again until the answer is whole. In a stream, they are the seconds
+    between two pieces. Default: 30. A slow server gets up to 20 times as many (`memci.llm.timeout`)."""
     tries: int
-    """How often a request is sent at most, default 3. Between two tries the openai client waits 0.5 to 8 seconds, or as
-    long as the server asks (`Retry-After`, two minutes at most)."""
+    """How often a request is sent, at most. Default: 3. Between two tries the openai client waits 0.5 to 8 seconds, or
+    as long as the server asks (`Retry-After`, two minutes at most)."""
     ledger: Ledger | None
     """Adds up the costs; None: a new one. Several endpoints may share one."""
     on_call: OnCall | None
-    """Called with a `Call` when the client has an answer or gives up."""
+    """Called with a `Call` whenever the client has an answer or gives up."""
     client: "OpenAI | None"
-    """An `openai.OpenAI` of your own, or one of its subclasses. It is not closed here."""
+    """An `openai.OpenAI` of your own, or one of its subclasses. memci does not close it."""
     extra: Mapping[str, Any] | None
     """More parameters of the provider, sent with each request."""
     clock: Callable[[], float]
@@ -86,14 +87,14 @@ class Endpoint:
         url = getattr(client, "base_url", "") if self._address is None else self._address[0]
         parts = urlsplit(str(url))
         self.server = f"{parts.netloc.rpartition('@')[2]}{parts.path.rstrip('/')}" if url else _OPENAI
-        """the server as errors name it: no scheme, user, password or query"""
+        """the server as errors name it: without scheme, user, password or query"""
         self.timeout = LearnedTimeout(timeout)
         self.tries = tries
         self.ledger = Ledger() if ledger is None else ledger
-        """adds up what the calls cost"""
+        """adds up the costs of the calls"""
         self.on_call = on_call
         self.parameters: dict[str, Any] = {"model": self.model, **({"extra_body": dict(extra)} if extra else {})}
-        """what every request has"""
+        """parameters of every request"""
         self.clock = clock
         self.dialect: Dialect = DIALECT
         self.breaker = CircuitBreaker(clock)
@@ -101,11 +102,11 @@ class Endpoint:
 
     @property
     def paused(self) -> float:
-        """For how many more seconds no call is sent, because the last ones failed; 0.0: calls are sent."""
+        """The seconds in which no call is sent, because the last ones failed; 0.0: calls are sent."""
         return self.breaker.seconds
 
-    def connected(self, tries: int, seconds: float) -> "OpenAI":
-        """Return a client that sends each request at most *tries* times, and waits so many *seconds* each time."""
+    def connect(self, tries: int, seconds: float) -> "OpenAI":
+        """Return a client that sends each request at most *tries* times, and waits for *seconds* each time."""
         with self._lock:
             if self._client is None:
                 assert self._address is not None, "without a client there is an address"
@@ -118,7 +119,7 @@ class Endpoint:
             return self._client.with_options(timeout=seconds, max_retries=tries - 1)
 
     def learn(self, words: Mapping[str, Any]) -> None:
-        """Use the *words* of the dialect with which the server accepted a request for the next ones, too."""
+        """Use *words* of the dialect, with which the server accepted a request, for the next requests, too."""
         with self._lock:
             self.dialect = {**self.dialect, **words}
 
@@ -145,11 +146,11 @@ def _address(base_url: str | None, api_key: str | None) -> tuple[str | None, str
     if url is not None and urlsplit(url).scheme not in {"http", "https"}:
         raise InvalidSetting("base_url", 'expected an address like "http://localhost:11434/v1"')
     if url is None and key is None:
-        raise InvalidSetting("api_key", "there is none: give one, set OPENAI_API_KEY, or name a server by base_url")
+        raise InvalidSetting("api_key", "there is none: pass one, set OPENAI_API_KEY, or name a server by base_url")
     return url, key if key is not None else _NO_KEY
 
 
 def _forbid_useless_retries(response: Any) -> None:
-    """Let the client give up at once if the account is spent: the server says so by a status that else passes."""
+    """Let the client give up at once if the account is spent: its status is one that passes in other cases."""
     if response.status_code == 429 and b"insufficient_quota" in response.read():
         response.headers["x-should-retry"] = "false"

@@ -1,10 +1,10 @@
-"""Answers that repeat their prompt: a small model copies the words that stand there in place of an answer.
+"""Repeated prompts: a small model may copy words of its prompt instead of an answer.
 
     prompt      {"title": "what it is about, at most 10 words", …}
     refused     "What it is about"        "Oslo: what it is about, at most 10 words"        "Describe this page of it"
 
-Refused is what stands in a quotation of the prompt, and what has four words of a quotation, or five of the prompt, in a
-row that the texts which the model was shown do not have. This module knows nothing of what is asked.
+A text is refused if it is in a quotation of the prompt. It is also refused if it has four words of a quotation in a
+row, or five of the prompt, that the texts shown to the model do not have.
 """
 
 import re
@@ -16,19 +16,22 @@ if TYPE_CHECKING:
 
 T = TypeVar("T", bound="BaseModel")
 
-_RUN = 5  # words in a row that nobody writes by chance; in a quotation, one fewer
-_FEW = 2  # words that many texts may have in common with a quotation; only a whole one is refused then
+_RUN = 5
+"""words in a row that two texts rarely share by chance; in a quotation, one fewer"""
+_FEW = 2
+"""words that many texts share with a quotation: so few are refused only if they are a whole one"""
 _SCANNED = 4_000
+"""characters of a text that are compared: a repetition is at its beginning"""
 _QUOTED = re.compile(r'"([^"\n]*)"')
 
 
 def unrepeated(answer: T, prompt: str, shown: str) -> T:
-    """Return *answer* with "" for each text in it that repeats *prompt*; see `repeats`. O(characters)."""
-    return type(answer).model_validate(_blanked(answer.model_dump(), prompt, shown))
+    """Return *answer* with "" in place of each text that repeats *prompt*; see `repeats`. O(characters)."""
+    return type(answer).model_validate(_blank(answer.model_dump(), prompt, shown))
 
 
 def repeats(text: str, prompt: str, shown: str) -> bool:
-    """Return whether *text* repeats *prompt*, and not what the model was *shown*. O(characters)."""
+    """Return whether *text* repeats *prompt* and not the texts that the model was *shown*. O(characters)."""
     quotations, runs = _phrases(prompt)
     words = _words(text[:_SCANNED])
     found = _runs(words, _RUN - 1) | _runs(words, _RUN)
@@ -39,12 +42,12 @@ def repeats(text: str, prompt: str, shown: str) -> bool:
     return bool(copied) and not all(map(" ".join(_words(shown)).__contains__, copied))
 
 
-def _blanked(value: Any, prompt: str, shown: str) -> Any:
+def _blank(value: Any, prompt: str, shown: str) -> Any:
     if isinstance(value, str):
         return "" if repeats(value, prompt, shown) else value
     if isinstance(value, dict):
-        return {key: _blanked(each, prompt, shown) for key, each in value.items()}
-    return [_blanked(each, prompt, shown) for each in value] if isinstance(value, list) else value
+        return {key: _blank(each, prompt, shown) for key, each in value.items()}
+    return [_blank(each, prompt, shown) for each in value] if isinstance(value, list) else value
 
 
 @lru_cache(maxsize=64)

@@ -1,4 +1,4 @@
-r"""The reply of a server: read from the bytes of its answer, whole or streamed.
+r"""Replies: read from the bytes of a server's answer, whole or streamed.
 
     b'{"choices": [{"message": {"content": "Hi"}, "finish_reason": "stop"}], "usage": {…}}'  ──▶  Reply({…}, Usage(…))
     b'data: {"choices": [{"delta": {"content": "Hel"}}]}\n\n'                                ──▶  "Hel"
@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Generic, TypeVar
 
 from ..errors import InvalidMessage, InvalidSetting
-from ..formats.events import Events, data_of
+from ..formats.events import Events, data_of, load_object
 from ..formats.streams import ChatAnswer
 from ..formats.usage import reported
 from ..messages import Message, check
@@ -27,11 +27,7 @@ LARGEST = 16_000_000
 
 def parse(body: bytes) -> dict[str, Any]:
     """Return the JSON object of *body*."""
-    try:
-        value = json.loads(body)
-    except (ValueError, RecursionError) as error:
-        raise Unusable("the answer is no JSON") from error
-    if not isinstance(value, dict):
+    if (value := load_object(body)) is None:
         raise Unusable("the answer is no JSON object")
     return value
 

@@ -6,9 +6,9 @@
     encoding_format       ──▶  float                      where base64 is refused
     content: null         ──▶  content: ""                where null is refused beside tool calls
 
-The first column is tried first: servers that do not know `max_completion_tokens` ignore it silently. What a server
-refuses with status 400 or 422 is written in the next words, and so is what it can't do with status 500, if it names the
-parameter: once it accepts the new words, they become its `Dialect`.
+The first column is tried first: servers that do not know `max_completion_tokens` ignore it silently. What the server
+refuses with status 400 or 422 is written in the next words. So is a parameter that it names in an error of status 500.
+Once it accepts the new words, they become its `Dialect`.
 """
 
 import json
@@ -33,13 +33,12 @@ _WORDS: Final[Mapping[str, tuple[tuple[Any, ...], tuple[str, ...]]]] = {
 }
 """for each field of a dialect its values, in the order in which they are tried, and the words of a refusal of it"""
 _TOO_LONG: Final = ("context_length", "context length", "maximum context", "context window", "too long")
-"""signs of a request that is too long: no other words make it shorter"""
-
+"""signs of a request that is too long, which other words do not make shorter"""
 
 Dialect = Mapping[str, Any]
-"""the words that a server is known to accept: the value of each field"""
+"""the words that a server accepts, as far as it is known: a value for each field"""
 DIALECT: Final[Dialect] = {word: values[0] for word, (values, _) in _WORDS.items()}
-"""the words that every server is asked in first"""
+"""the words of the first request to any server"""
 
 
 class Request:

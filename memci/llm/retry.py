@@ -41,7 +41,7 @@ class RetryingCall:
     def __init__(
         self, endpoint: Endpoint, request: Request, *, step: str, attempt: int = 0, prompt: int = 0, most: int = 0
     ) -> None:
-        """Prepare a call with about *prompt* tokens, to which the model may answer with as many as *most*."""
+        """Prepare a call with about *prompt* tokens, which the model may answer with up to *most* tokens."""
         self._endpoint = endpoint
         self._request = request
         self._step, self._attempt = step, attempt
@@ -73,7 +73,7 @@ class RetryingCall:
                 seconds, self._sent = endpoint.timeout.seconds(_work(self._prompt, self._most)), endpoint.clock()
                 response = None
                 try:
-                    client = endpoint.connected(endpoint.tries - self._tries, seconds)
+                    client = endpoint.connect(endpoint.tries - self._tries, seconds)
                     with self._request.send(client) as response:
                         self._tries += response.retries_taken + 1
                         incoming = read(response.iter_bytes(), seconds, endpoint.clock)
@@ -104,7 +104,7 @@ class RetryingCall:
         return answer
 
     def _accept(self) -> None:
-        """Note that the server answers, in the words of the request."""
+        """Note that the server answers, and that it accepted the words of the request."""
         self._endpoint.breaker.answered()
         self._endpoint.learn(self._request.learned)
 

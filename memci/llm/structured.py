@@ -1,12 +1,12 @@
-"""An answer of a type: asked for, read and validated; asked for again at most twice, then the answer is rejected.
+"""Typed answers: the model is asked for an object, which is read and validated; it is asked up to three times.
 
     class Title(BaseModel):
         title: str
 
     title = ask(chat, [{"role": "user", "content": "Name this: …"}], Title, step="title").title
 
-The answer of a model is a proposal. Code fences and prose around one JSON object are ignored; all else is checked by
-pydantic and by *check*. This module knows nothing of servers: it works with any `memci.llm.ChatModel`.
+The answer of a model is untrusted. Code fences and prose around one JSON object are ignored; pydantic and *check*
+validate the object. It works with any `memci.llm.ChatModel`.
 """
 
 import json
@@ -23,9 +23,12 @@ if TYPE_CHECKING:
 
 T = TypeVar("T", bound="BaseModel")
 
-LARGEST = 200_000  # characters of an answer, at most
+LARGEST = 200_000
+"""characters of an answer, at most: no step of memci needs a tenth of them"""
 TRIES = 3
-_STARTS = 64  # places where an object may begin that are tried, at most
+"""answers that are looked at, at most: a model that fails three times rarely succeeds later"""
+_STARTS = 64
+"""places where an object may begin, at most: it bounds the time for a hostile answer"""
 
 Check = Callable[[T], T]
 OnRejected = Callable[[str, str], None]
@@ -42,20 +45,20 @@ def ask(
     max_tokens: int | None = None,
     on_rejected: OnRejected | None = None,
 ) -> T:
-    """Return the answer to *messages*, as a value of type *answer*.
+    """Return the answer to *messages* as a value of type *answer*.
 
     Args:
         chat: The model.
-        messages: What it is asked.
+        messages: The prompt.
         answer: A pydantic model.
-        step: What the call is for, in one word.
-        check: Returns the value, or another one. To reject it: a ValueError of one line, which the model then reads.
+        step: The purpose of the call, in one word.
+        check: Returns the value, or another one. To reject it, raise a ValueError of one line, which the model reads.
         tries: How many answers are looked at, from 1 to 3.
-        max_tokens: Of an answer, at most. None: *chat* decides.
-        on_rejected: Called with the step and the reason for each answer that is rejected.
+        max_tokens: The most tokens of an answer. None: *chat* decides.
+        on_rejected: Called with the step and the reason for each rejected answer.
 
     Raises:
-        AnswerRejected: If the last answer was rejected, too.
+        AnswerRejected: If the last answer is rejected, too.
         ModelError: As *chat* raises it.
     """
     if type(tries) is not int or not 1 <= tries <= TRIES:
@@ -76,11 +79,11 @@ def ask(
         attempt += 1
         if attempt == tries:
             raise AnswerRejected(step, f"{reason} ({tries} answers)" if tries > 1 else reason) from cause
-        asked = _noted(messages, f"Your last answer was not accepted: {reason}. Answer again.")
+        asked = _add_note(messages, f"Your last answer was not accepted: {reason}. Answer again.")
 
 
 def value_of(reply: Reply, answer: type[T], check: Check[T] | None = None) -> T:
-    """Return the value of type *answer* that a reply holds; a ValueError says why it holds none, in one line."""
+    """Return the value of type *answer* in *reply*; a ValueError of one line says why there is none."""
     from pydantic import ValidationError
 
     if reply.finish == "length":
@@ -95,7 +98,7 @@ def value_of(reply: Reply, answer: type[T], check: Check[T] | None = None) -> T:
 
 
 def json_object(text: str) -> dict[str, Any]:
-    """Return the one JSON object in *text*, with anything else around it. O(length)."""
+    """Return the only JSON object in *text*, whatever is around it. O(length)."""
     if len(text) > LARGEST:
         raise ValueError(f"it has more than {LARGEST:,} characters")
     text = text.rpartition("</think>")[2]
@@ -118,8 +121,8 @@ def json_object(text: str) -> dict[str, Any]:
     return found[0]
 
 
-def _noted(messages: Sequence[Message], note: str) -> list[Message]:
-    """Return *messages* with a note in the last one if it is the user's: not every model takes two in a row."""
+def _add_note(messages: Sequence[Message], note: str) -> list[Message]:
+    """Return *messages* with a note in the user's last one: not every model takes two messages of the user in a row."""
     last = messages[-1] if messages else {}
     if last.get("role") == "user" and isinstance(last.get("content"), str):
         return [*messages[:-1], {**last, "content": f"{last['content']}\n\n{note}"}]

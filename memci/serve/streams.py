@@ -12,7 +12,7 @@ import json
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from ..formats.events import Events, data_of
+from ..formats.events import Events, data_of, load_object
 from ..formats.streams import ChatAnswer, MessagesAnswer, ResponsesAnswer, StreamedAnswer, streamed
 from ..messages import Item, call_name
 from .replies import Calls, calls, merged, pieces_of, total, visible
@@ -80,7 +80,7 @@ class ReplyStream:
 
     def shown(self, event: bytes) -> bytes:
         """Return what the client gets of *event*: itself, the event without memci's part, or nothing."""
-        data = load(data_of(event))
+        data = load_object(data_of(event))
         if data is None:
             return b"" if self.goes_on else event
         self._answer.add(data)
@@ -232,12 +232,12 @@ class UsageTap:
         """Read *chunk*, the next bytes of the answer."""
         for event in self._events.feed(chunk):
             if b'"usage"' in event:
-                self._read(load(data_of(event)))
+                self._read(load_object(data_of(event)))
 
     @property
     def usage(self) -> dict[str, Any]:
         """The cost of the answer, {} if it reports none."""
-        self._read(load(self._events.rest()))
+        self._read(load_object(self._events.rest()))
         return self._found
 
     def _read(self, data: dict[str, Any] | None) -> None:
@@ -245,15 +245,6 @@ class UsageTap:
             usage = holder.get("usage") if isinstance(holder, dict) else None
             if isinstance(usage, dict):
                 self._found |= {key: value for key, value in usage.items() if value is not None}
-
-
-def load(data: bytes) -> dict[str, Any] | None:
-    """Return the object that *data* is in JSON, None if it is none."""
-    try:
-        value = json.loads(data)
-    except ValueError:  # [DONE]
-        return None
-    return value if isinstance(value, dict) else None
 
 
 def echoed(response: dict[str, Any], echo: Mapping[str, Any]) -> dict[str, Any]:

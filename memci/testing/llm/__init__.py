@@ -6,7 +6,7 @@
     with ModelServer(["Hello!"]) as server:             over HTTP, for any client
         server.fails(Status(503))
 
-This package knows nothing of contexts or memories.
+Neither opens a connection to another machine.
 """
 
 from .scripted import Asked, ScriptedAnswer, ScriptedChat

@@ -7,7 +7,7 @@
 
     chat = ScriptedChat(lambda call: {"title": call.messages[-1]["content"][:20]})
 
-`memci.testing.llm.ModelServer` answers over a real socket. This module knows nothing of prompts.
+`memci.testing.llm.ModelServer` answers over a real socket.
 """
 
 import json
@@ -41,7 +41,7 @@ class Asked:
 
 
 ScriptedAnswer = str | Mapping[str, object] | BaseModel | Reply | Exception
-"""text as it is; a message if it has a role; else an object, written as JSON; an error is raised"""
+"""a text; a message, if it has a role; another object, which is written as JSON; or an error to be raised"""
 
 
 class ScriptedChat:
@@ -51,10 +51,10 @@ class ScriptedChat:
         """Set the answers.
 
         Args:
-            answers: One per call, in their order; when they are used up, a call raises ModelUnavailable. Or a function.
+            answers: One per call, in their order, after which a call raises ModelUnavailable; or a function.
         """
         self.calls: list[Asked] = []
-        """its calls, in order"""
+        """all calls, in order"""
         self.ledger = Ledger()
         self._answers = answers if callable(answers) else iter(answers)
         self._lock = Lock()
@@ -98,7 +98,7 @@ class ScriptedChat:
 
 
 def words(text: str) -> list[str]:
-    """Return *text* in pieces, each up to a blank and at most 8 characters long; joined they are the text."""
+    """Cut *text* into pieces, each up to a blank and at most 8 characters long."""
     pieces, start = [], 0
     for place, character in enumerate(text, 1):
         if character == " " or place - start >= 8:
@@ -108,7 +108,7 @@ def words(text: str) -> list[str]:
 
 
 def reply_of(given: ScriptedAnswer, messages: Sequence[Message]) -> Reply:
-    """Return *given* as a reply. Its cost follows from the texts: a token per four characters."""
+    """Return *given* as a reply. Its cost is a token for four characters of the texts."""
     if isinstance(given, Reply):
         return given
     if isinstance(given, Mapping) and ("role" in given or "tool_calls" in given):

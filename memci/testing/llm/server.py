@@ -1,16 +1,16 @@
-"""A model's server on this machine, over real HTTP: it speaks OpenAI's API and gives the answers of a script.
+"""A model's server on this machine, over real HTTP: it speaks OpenAI's API and answers by a script.
 
     with ModelServer(["Hello!", {"title": "Violins"}]) as server:
         chat = Chat("any", base_url=server.base_url)
         chat(messages).text                             "Hello!"
         ask(chat, messages, Title, step="title")        Title(title="Violins")
-        server.requests[0].messages                     what was sent
+        server.requests[0].messages                     the messages that the client sent
 
     server.answers(lambda request: f"You said {request.text}")      for each request from now on
     server.fails(Status(429, retry_after=7), Reset())               the next two requests; then it answers again
 
-It answers chat completions (streamed and whole, with tool calls), embeddings and the list of models. No thread or
-socket is left at the end. This module knows nothing of what is tested.
+It answers chat completions (streamed and whole, with tool calls), embeddings and the list of models. It leaves no
+thread or socket behind.
 """
 
 import json
@@ -40,7 +40,7 @@ class Status:
 
     code: int
     retry_after: float | str | None = None
-    """seconds, or a date; None: a millisecond, so that no test waits for the client's next try"""
+    """seconds, or a date; None: a millisecond, so that tests do not wait for the client's next try"""
     error: str = ""
     """the code of the error: "context_length_exceeded", …"""
     message: str = "as the script says"
@@ -51,21 +51,21 @@ class Status:
 
 @dataclass(frozen=True, slots=True)
 class Reset:
-    """The connection is reset before the answer begins."""
+    """A reset of the connection before the answer begins."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """An answer that stops in the middle: a stream after some characters of its text, else halfway through its JSON."""
+    """An answer that is cut: a stream after some characters of its text, a whole answer in the middle of its JSON."""
 
     text: str
     after: int = 0
-    """characters of a stream"""
+    """characters of a stream that are sent"""
 
 
 @dataclass(frozen=True, slots=True)
 class Raw:
-    """These bytes: malformed JSON, a page of HTML, a stream of your own."""
+    """Raw bytes as an answer: malformed JSON, a page of HTML, a stream of your own."""
 
     body: str | bytes
     content_type: str = "application/json"
@@ -73,7 +73,7 @@ class Raw:
 
 
 class Hang:
-    """The server does not answer until it is released; then it gives the next answer of the script.
+    """A wait until it is released; then the server gives the next answer of the script.
 
     hang = Hang()
     server.fails(hang)
@@ -83,30 +83,26 @@ class Hang:
     """
 
     def __init__(self, *, blanks: bool = False) -> None:
-        """Begin.
-
-        Args:
-            blanks: It sends a blank every 20 ms, like servers that keep a connection alive.
-        """
+        """Create one; with *blanks* it sends a blank every 20 ms, like servers that keep a connection alive."""
         self.blanks = blanks
         self.reached = Event()
-        """set when a request hangs"""
+        """set once a request hangs"""
         self.released = Event()
 
     def release(self) -> None:
-        """Let the request go on."""
+        """Let the request continue."""
         self.released.set()
 
 
 Fault = Status | Reset | Cut | Raw | Hang
 
 Answer = ScriptedAnswer | Fault
-"""text as it is; an assistant's message if it has a role; else an object, written as JSON; or a fault"""
+"""a text; an assistant's message, if it has a role; another object, which is written as JSON; or a fault"""
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What a client sent."""
+    """A request of a client."""
 
     path: str
     body: dict[str, Any]
@@ -124,13 +120,13 @@ class Request:
 
     @property
     def answer(self) -> str:
-        """The name of the schema that the answer is to have, "" if it is free."""
+        """The name of the schema that is wanted for the answer, "" if none is."""
         schema = (self.body.get("response_format") or {}).get("json_schema") or {}
         return str(schema.get("name", ""))
 
 
 class ModelServer:
-    """A scripted server. Use it with `with`, or `start` and `close` it."""
+    """A scripted server. Use it in a `with` block, or call `start` and `close`."""
 
     def __init__(
         self,
@@ -145,13 +141,13 @@ class ModelServer:
         Args:
             answers: See the method `answers`.
             api_key: The only key that it accepts; None: any.
-            usage: Whether it reports what a call cost.
-            chunk: Bytes of a stream that are sent at a time, so that characters are split; None: one event.
+            usage: Whether it reports the cost of a call.
+            chunk: The bytes of a stream that are sent at a time, to split characters; None: one event.
         """
         self.requests: list[Request] = []
         """all requests, in order"""
         self.embedder: Embedder = HashEmbedder(64)
-        """makes the embeddings"""
+        """the source of the embeddings"""
         self.api_key = api_key
         self.usage = usage
         self.chunk = chunk
@@ -174,12 +170,12 @@ class ModelServer:
     def answers(self, answers: Iterable[Answer] | Callable[[Request], Answer]) -> None:
         """Set the answers from now on: one per request, or a function that is called in any thread.
 
-        When they are used up, each request fails with status 500.
+        After the last one, each request fails with status 500.
         """
         self._script = answers if callable(answers) else deque(answers)
 
     def fails(self, *faults: Fault) -> None:
-        """Let the next requests of any kind fail, one per fault; then answer again."""
+        """Let the next requests of any kind fail, one for each fault; then answer again."""
         with self._lock:
             self._faults.extend(faults)
 
@@ -190,11 +186,11 @@ class ModelServer:
         return hang
 
     def refuses(self, *parameters: str) -> None:
-        """Refuse each request with one of these *parameters*, or with a `response_format` of this type."""
+        """Refuse each request that has one of these *parameters*, or a `response_format` of such a type."""
         self._refused = parameters
 
     def start(self) -> "ModelServer":
-        """Begin to serve; a `with` block does it, too."""
+        """Start to serve; a `with` block does it, too."""
         self._stopped.clear()
         self._http = _Server(self)
         self._thread = Thread(target=self._http.serve_forever, args=(0.01,), name="memci-model-server", daemon=True)
@@ -202,7 +198,7 @@ class ModelServer:
         return self
 
     def close(self) -> None:
-        """Stop: hanging requests are released, connections are closed, threads end."""
+        """Stop: release hanging requests, close connections, end threads."""
         assert self._http is not None and self._thread is not None, "the server was started"
         self._stopped.set()
         self._http.shutdown()
@@ -213,13 +209,13 @@ class ModelServer:
         return self.start()
 
     def __exit__(self, kind: object, error: object, trace: object) -> None:
-        """Stop. An error in the script's own function is raised here, if nothing else was raised."""
+        """Stop. Raise an error of the script's own function, if nothing else was raised."""
         self.close()
         if self._mistakes and error is None:
             raise self._mistakes[0]
 
     def _next(self, request: Request) -> Answer:
-        """Return the answer to *request*; called in the thread of its connection."""
+        """Return the answer to *request*. It is called in the thread of the connection."""
         if request.path == "/v1/embeddings":
             return Raw(wire.written(wire.embeddings(request.body, self.embedder)))
         if request.path == "/v1/models":
@@ -236,7 +232,7 @@ class ModelServer:
             return self._script.popleft() if self._script else Status(500, message="the script has no more answers")
 
     def _refusal(self, request: Request) -> Fault | None:
-        """Return the fault of *request*, if it fails before it is looked at."""
+        """Return the fault of a *request* that fails before the script sees it."""
         if self.api_key is not None and request.headers.get("authorization") != f"Bearer {self.api_key}":
             return Status(401, error="invalid_api_key", message="this is not the key")
         kind = (request.body.get("response_format") or {}).get("type")

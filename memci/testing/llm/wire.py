@@ -3,7 +3,7 @@
     completion(reply, "m")      {"object": "chat.completion", "choices": [{"message": …}], "usage": …}
     stream(reply, "m")          b'data: {"object": "chat.completion.chunk", …}', …, b"data: [DONE]"
 
-This module knows nothing of sockets or scripts.
+`ModelServer` sends them.
 """
 
 import base64
@@ -19,7 +19,7 @@ from ...messages import text_of
 from .scripted import words
 
 _MADE = 1_700_000_000
-"""the creation time of every object, in seconds since 1970 UTC: tests see the same bytes each time"""
+"""the creation time of every object, in seconds since 1970 UTC: it is constant, so that bytes can be compared"""
 
 
 def completion(reply: Reply, model: str, *, usage: bool = True) -> dict[str, Any]:
@@ -30,7 +30,7 @@ def completion(reply: Reply, model: str, *, usage: bool = True) -> dict[str, Any
 
 
 def stream(reply: Reply, model: str, *, usage: bool) -> Iterator[dict[str, Any]]:
-    """Yield the pieces of a streamed completion, the last one with its usage if *usage*."""
+    """Yield the pieces of a streamed completion; with *usage*, the last one has the usage."""
 
     def piece(delta: dict[str, Any], finish: str | None = None) -> dict[str, Any]:
         return _made("chat.completion.chunk", model, {"index": 0, "delta": delta, "finish_reason": finish})
@@ -55,7 +55,7 @@ def _made(kind: str, model: str, choice: dict[str, Any]) -> dict[str, Any]:
 
 
 def usage_fields(usage: Usage) -> dict[str, Any]:
-    """Return the fields of a usage."""
+    """Return *usage* in the fields of OpenAI's API."""
     return {
         "prompt_tokens": usage.prompt,
         "completion_tokens": usage.completion,
@@ -65,7 +65,7 @@ def usage_fields(usage: Usage) -> dict[str, Any]:
 
 
 def embeddings(body: dict[str, Any], embedder: Embedder) -> dict[str, Any]:
-    """Return the vectors that the request *body* asks for, as *embedder* makes them."""
+    """Return the vectors of *embedder* that the request *body* asks for."""
     given = body.get("input")
     texts = [given] if isinstance(given, str) else list(given or [])
     rows: list[Any] = np.asarray(embedder(texts), "<f4").tolist()
@@ -78,7 +78,7 @@ def embeddings(body: dict[str, Any], embedder: Embedder) -> dict[str, Any]:
 
 
 def models() -> dict[str, Any]:
-    """Return the list of models: requests may name any other one, too."""
+    """Return the list of models. Requests may name any other model, too."""
     return {"object": "list", "data": [{"id": "scripted", "object": "model", "created": _MADE, "owned_by": "memci"}]}
 
 

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memci.formats.events import Events, data_of
+from memci.formats.events import Events, data_of, load_object
 from memci.serve.replies import calls, merged
-from memci.serve.streams import load, stream_of
+from memci.serve.streams import stream_of
 
 from .kit import FORMATS
 from .upstream import STREAMS, WHOLE, Said
@@ -62,7 +62,7 @@ def test_the_client_gets_the_stream_of_what_it_would_get_whole(form, answers, sp
     numbers = []
     for event in Events().feed(sent):
         assert client.shown(event) == event  # nothing is left that is memci's, and all numbers follow one another
-        numbers.append((load(data_of(event)) or {}).get("sequence_number"))
+        numbers.append((load_object(data_of(event)) or {}).get("sequence_number"))
     wanted = merged(form, wholes, OWN)
     assert content(form, client.reply) == content(form, wanted)
     assert client.usage == wanted["usage"]

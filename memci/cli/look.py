@@ -12,14 +12,13 @@ import time
 from collections.abc import Iterable, Iterator
 from contextlib import closing, suppress
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from typer import Argument, Option
 
-from ..errors import InvalidSetting, KeyMissing
+from ..errors import InvalidSetting
 from ..messages import text_of
 from ..storage import Storage
-from ..storage.audit import AuditedStorage, mark
 from ..storage.opening import name_of
 from ..storage.protocol import ContextRecord, PageState
 from .files import new_file
@@ -113,10 +112,9 @@ def _written(folder: str, done: "Written", *, well: bool = True) -> Result:
 
 
 def _show_audit(path: str, storage: Storage) -> Result:
-    lines = list(storage.audit_log) if isinstance(storage, AuditedStorage) else []
-    names = {mark(name): name for record in storage.contexts() for name in (record.id, record.owner)}
-    lines = [{key: names.get(value, value) for key, value in line.items()} for line in lines]
-    if not lines:
+    from ..serve.stored_context import audit_lines
+
+    if not (lines := audit_lines(storage)):
         return Result({"store": path, "audit": []}, [f"{name_of(path)}: nothing was erased, imported or exported yet"])
     rows = (
         (str(at), str(action), " ".join(f"{name}={fact}" for name, fact in facts))
@@ -126,7 +124,9 @@ def _show_audit(path: str, storage: Storage) -> Result:
 
 
 def _list_contexts(path: str, records: list[ContextRecord]) -> Result:
-    contexts = [{**_figures(each), "pages": each.next_page - 1, **_window_figures(each)} for each in records]
+    from ..serve.stored_context import figures_of
+
+    contexts = [figures_of(each) for each in records]
     facts = {"store": path, "contexts": contexts}
     if not contexts:
         return Result(facts, [f"{name_of(path)} holds no contexts"])
@@ -146,6 +146,7 @@ def _list_contexts(path: str, records: list[ContextRecord]) -> Result:
 
 def _show_context(storage: Storage, record: ContextRecord, *, pages: bool) -> Result:
     from ..context.context import Context
+    from ..serve.stored_context import figures_of
 
     erased = [row.index for row in storage.pages(record.id, state=PageState.ERASED)]
     with Context.view(storage, record.id, owner=record.owner) as context:
@@ -153,7 +154,7 @@ def _show_context(storage: Storage, record: ContextRecord, *, pages: bool) -> Re
         listed = [titled(context, page) for page in context.pages()] if pages else None
         shown = [text_of(message) for message in context.render(strict=False)]
     contents = [text for text in shown if text.startswith("<memci:contents ")]
-    known = _figures(record)
+    known = figures_of(record)
     figures = f"{many(record.head, 'message')} in {many(known['turns'], 'turn')}"
     view: list[Part] = [
         (f"{record.id} of {record.owner}: {figures}, {many(report.compactions, 'compaction')}\n", "bold"),
@@ -193,25 +194,3 @@ def _write_html(storage: Storage, record: ContextRecord, target: str, *, turns: 
     older = f" ({made.left_out:,} older ones are left out)" if made.left_out else ""
     line = f"{target}: {record.id}, {many(made.pages, 'page')}{older}, {len(made.html):,} bytes"
     return Result({"file": target, "context": record.id, **figures}, [line])
-
-
-def _figures(record: ContextRecord) -> dict[str, Any]:
-    return {
-        "id": record.id,
-        "owner": record.owner,
-        "messages": record.head,
-        "turns": record.turn + (record.open_page is not None),  # the open one, too
-        "parent": record.parent,
-        "base": record.base,
-    }
-
-
-def _window_figures(record: ContextRecord) -> dict[str, Any]:
-    """Return the window of a context in tokens, and how often it was compacted; or what key is missing."""
-    from ..history.loader import settings_of
-    from ..window.state import WindowState
-
-    try:
-        return {"window": settings_of(record).window, "compactions": WindowState.loads(record.state).compactions}
-    except KeyMissing as error:
-        return {"window": None, "compactions": None, "not_shown": str(error)}

@@ -25,7 +25,7 @@ from ..rows import ContextRecord
 from ..storage import Storage
 from ..storage.filesystem.files import Files, locked_whole, meaning
 from ..text.sanitize import one_line
-from .stored_pages import StoredPages
+from .stored_context import StoredContext
 
 CONTENTS = "contents.md"
 ATTEMPTS = 5
@@ -131,17 +131,17 @@ class PageFiles:
         for _ in range(ATTEMPTS):
             if self._known.get(context, (0,))[0] == self._storage.revision(context):
                 break
-            new, gone = self._update_once(StoredPages(self._storage, context), folder_name(context))
+            new, gone = self._update_once(StoredContext(self._storage, context), folder_name(context))
             written, removed = written + new, removed + gone
         return written, removed
 
-    def _update_once(self, pages: StoredPages, folder: str) -> tuple[int, int]:
+    def _update_once(self, pages: StoredContext, folder: str) -> tuple[int, int]:
         self._files.make_folder(folder, lasts=False)
         self._files.remove_unfinished(folder)
         there = {name for name in self._files.names(folder) if _PAGE.fullmatch(name)}
-        _, known = self._known.get(pages.record.id, (0, {}))
+        _, known = self._known.get(pages.id, (0, {}))
         stamps, files, written = pages.stamps(), dict[str, _File](), 0
-        for page in pages.listed():
+        for page in pages.readable_pages():
             name, stamp = page_name(page.index), stamps[page.index]
             if (file := known.get(name)) is None or file.stamp != stamp.word:
                 file = _File(stamp.word, _line(page, stamp.at, pages.title(page)))
@@ -153,7 +153,7 @@ class PageFiles:
         for name in there - set(files):
             self._files.remove(f"{folder}/{name}")
         self._replace(f"{folder}/{CONTENTS}", _contents(pages.record, [file.line for file in files.values()]))
-        self._known[pages.record.id] = pages.record.revision, files
+        self._known[pages.id] = pages.record.revision, files
         return written, len(there - set(files))
 
     def _remove_others(self, folders: set[str]) -> int:

@@ -43,7 +43,7 @@ def test_inspect_when_a_context_is_chosen(run, store):
     result = run("inspect", store, "--context", "alice", "--json", "--pages")
 
     value = json.loads(result.stdout)
-    assert set(value) == {"id", "owner", "messages", "turns", "parent", "base", "erased", "report", "contents", "pages"}
+    assert {"id", "owner", "messages", "turns", "parent", "base", "erased", "report", "contents", "pages"} <= set(value)
     assert value["report"]["pages"]["archived"] > 0
     assert all(text.startswith("<memci:contents ") for text in value["contents"])
     assert len(value["pages"]) == 60

@@ -21,7 +21,7 @@ from mcp.shared.exceptions import MCPError
 
 from memci import Context, SQLiteStorage
 from memci.errors import InvalidSetting
-from memci.serve.mcp_server import http_app, page_server, serve_http
+from memci.serve.mcp_server import http_app, page_server
 from memci.serve.store_tools import StoreTools
 
 TOKEN = "a token for these tests"
@@ -247,13 +247,15 @@ def test_only_this_machine_with_the_token_is_served(port, changed, status, moder
     assert (b"result" in body) == (status == 200)
 
 
-def test_a_short_token_and_a_taken_port_are_refused(path):
+def test_a_short_token_and_a_taken_port_are_refused(path, command):
     """Both are named before anything is served."""
-    with served(path) as server, socket.create_server(("127.0.0.1", 0)) as taken:
-        with pytest.raises(InvalidSetting, match="at least 16 characters"):
-            http_app(server, token="short")
-        with pytest.raises(InvalidSetting, match="choose another one"):
-            serve_http(server, port=taken.getsockname()[1], token=TOKEN, opened=print)
+    with served(path) as server, pytest.raises(InvalidSetting, match="at least 16 characters"):
+        http_app(server, token="short")
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        result = command("mcp", path, "--http", taken.getsockname()[1])
+
+    assert result.exit_code == 2
+    assert "can't be listened at" in result.stderr
 
 
 def test_wrong_options_are_one_line(command, path, tmp_path):

@@ -1,87 +1,34 @@
-"""One context as the inspector reads it: its record, its window now, its pages and its past.
+"""One context as the inspector reads it: its pages, its window now, and its past.
 
-    context = InspectedContext(storage, "alice")
-    context.pages(first=901, last=1_000)        where they are
-    context.head_at(38)                         how many messages there were at the close of turn 38
-    context.page_of(812)                        the page that holds message 812
-
-This module knows nothing of HTML.
+context = InspectedContext(storage, "alice")
+context.head_at(38)                         how many messages there were at the close of turn 38
+context.page_of(812)                        the page that holds message 812
 """
 
 from bisect import bisect_right
-from collections.abc import Iterator
 from functools import cached_property
-from itertools import islice
 from typing import Final
 
 from ...errors import MemciError
-from ...history.loader import OpenRequest, loaded
-from ...history.reader import PageInfo
-from ...messages import text_of
-from ...rows import CompactionRow, EntryRow, PageRow
 from ...storage import Storage
-from ...storage.codec import decode
-from ...text.sanitize import one_line
+from ...storage.protocol import CompactionRow, PageRow
 from ...window import snapshot
 from ...window.snapshot import Snapshot
-from ..stored_pages import PageEntry, entries_of
+from ..stored_context import StoredContext
 
-TITLE: Final = 110
-"""columns of a title"""
 _NEAR: Final = 64
-"""rows before a page that may hold parts of it"""
+"""pages before the expected one that are searched first: parts that were split off stand behind their page"""
 
 
-class InspectedContext:
-    """One context of a store, as it is when this is made. O(messages in the window).
+class InspectedContext(StoredContext):
+    """One context of a store with its past, as it is when this is made. O(messages in the window).
 
-    Raises:
-        InvalidSetting: If there is no such context.
-        StorageError: If it can't be read; so do the methods.
+    It raises as `StoredContext`.
     """
 
     def __init__(self, storage: Storage, id: str) -> None:  # noqa: A002 -- the name that is used everywhere
-        self.storage = storage
-        self.window, self.reader, _ = loaded(storage, OpenRequest(id, read_only=True, searchable=True, exact=True))
-        self.record = self.window.record
-        self.id, self.owner = self.record.id, self.record.owner
-        self.last_page = self.record.next_page - 1
-        self.last_turn = self.record.turn
+        super().__init__(storage, id)
         self._snapshots: dict[int, Snapshot] = {}
-
-    def pages(self, *, first: int = 1, last: int | None = None) -> Iterator[PageInfo]:
-        """Yield the pages from *first* to *last*, by index. O(these)."""
-        window = self.window
-        return self.reader.pages(self.record, window.state.pins, window.contents, {}, first=first, last=last)
-
-    def page(self, index: int) -> PageInfo | None:
-        """Return page *index*, None if there is none."""
-        return next(self.pages(first=index, last=index), None)
-
-    def row(self, index: int) -> PageRow | None:
-        """Return the row of page *index*, None if there is none."""
-        return next(self.storage.pages(self.id, first=index, last=index), None)
-
-    def entries(self, row: PageRow) -> list[PageEntry]:
-        """Return the messages of the page of *row*, also if it was taken back. O(messages of the page)."""
-        return entries_of(self.reader, row, self.record)
-
-    def title(self, page: PageInfo) -> str:
-        """Return what *page* is about: what the Contents Page says of it, or else how its first text begins."""
-        if page.title is not None:
-            return one_line(page.title, TITLE)
-        row = self.row(page.index)
-        spans = () if row is None else row.spans(self.record.head)
-        for first, end in spans[:1]:
-            for entry in islice(self.storage.entries(self.id, first, end), 3):
-                if text := text_of(decode(entry.codec, entry.body)).strip():
-                    return one_line(text[:2_000], TITLE)
-        return ""
-
-    def tokens(self, row: PageRow) -> int:
-        """Return what the messages of the page of *row* cost in a window, as they are counted now."""
-        spans = row.spans(self.record.head)
-        return sum(entry.tokens for span in spans for entry in self.storage.entries(self.id, *span))
 
     def head_at(self, turn: int) -> int:
         """Return how many messages there were at the close of *turn*. O(log pages)."""
@@ -91,11 +38,11 @@ class InspectedContext:
 
     def first_after(self, turn: int) -> int:
         """Return the index of the first page after *turn*, or of the next new page. O(log pages)."""
-        return bisect_right(range(self.record.next_page), turn, lo=1, key=self._turn)
+        return bisect_right(range(self.record.next_page), turn, lo=1, key=lambda each: self._opening(each)[0])
 
     def page_of(self, seq: int) -> PageRow | None:
         """Return the page that holds message *seq*. O(log pages), as a rule."""
-        index = bisect_right(range(self.record.next_page), seq, lo=1, key=self._first) - 1
+        index = bisect_right(range(self.record.next_page), seq, lo=1, key=lambda each: self._opening(each)[1]) - 1
         for first in (index - _NEAR, 1):
             for row in self.storage.pages(self.id, first=max(1, first)):
                 if any(a <= seq < b for a, b in row.spans(self.record.head)):
@@ -121,14 +68,7 @@ class InspectedContext:
         except MemciError:
             return ()
 
-    def containing(self, needle: bytes) -> Iterator[EntryRow]:
-        """Yield the messages whose stored bytes contain *needle*. O(messages), streamed."""
-        return self.storage.entries(self.id, containing=needle)
-
-    def _turn(self, index: int) -> int:
+    def _opening(self, index: int) -> tuple[int, int]:
+        """Return the turn in which page *index* began, and its first message."""
         row = self.row(index)
-        return 0 if row is None else row.turn
-
-    def _first(self, index: int) -> int:
-        row = self.row(index)
-        return 0 if row is None else row.first
+        return (0, 0) if row is None else (row.turn, row.first)

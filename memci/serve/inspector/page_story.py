@@ -47,7 +47,7 @@ class PageStory:
     def __init__(self, context: InspectedContext, row: PageRow) -> None:
         self._context, self._row = context, row
         self._known: dict[int, PageStanding] = {}
-        self.tokens = context.tokens(row)
+        self.tokens = sum(entry.tokens for entry in context.rows_of(row))
         """what its messages cost in a window"""
 
     def events(self) -> list[PageEvent]:

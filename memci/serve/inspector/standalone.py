@@ -119,9 +119,7 @@ def _first_page(context: InspectedContext) -> int:
     """Return the index of the oldest page for which there is room. O(messages of the pages shown)."""
     room, first = ROOM, context.last_page + 1
     for index in range(context.last_page, max(0, context.last_page - PAGES), -1):
-        row = context.row(index)
-        spans = () if row is None else row.spans(context.record.head)
-        room -= sum(len(entry.body) for span in spans for entry in context.storage.entries(context.id, *span))
+        room -= sum(len(entry.body) for entry in context.rows_of(context.row(index)))
         if room < 0 and first <= context.last_page:
             break
         first = index

@@ -19,16 +19,13 @@ from ...context.context import Context
 from ...context.report import Report
 from ...errors import BudgetExceeded, InvalidSetting, MemciError
 from ...formats import FORMATS
-from ...history.loader import settings_of
 from ...memory.inspect import overview, owners, waiting
 from ...memory.tiered_memory import TieredMemory
 from ...memory.tiers.graph import name_key
 from ...rows import ContextRecord, PageState
 from ...storage import Storage
-from ...storage.audit import AuditedStorage, mark
 from ...storage.protocol import CheckedStorage
-from ...window.state import WindowState
-from ..stored_pages import readable
+from ..stored_context import audit_lines, figures_of, readable
 from .charts import columns, placed
 from .inspected import InspectedContext
 from .page_story import PageStory
@@ -53,15 +50,6 @@ class View(NamedTuple):
     values: dict[str, Any]
 
 
-class ListedConversation(NamedTuple):
-    """A line of the list of conversations."""
-
-    record: ContextRecord
-    window: int
-    compactions: int
-    turns: int
-
-
 class Views:
     """The pages of one store, or of its context *only* as it was when that was made. Thread-safe."""
 
@@ -81,7 +69,7 @@ class Views:
         listed = self._storage.contexts(owner=owner, after=start, limit=LISTED + 1)
         found += [record for record in listed if record.id.startswith(prefix)]
         more = found[LISTED - 1].id if len(found) > LISTED else None
-        values = {"rows": [_row(record) for record in found[:LISTED]], "more": more, "after": after}
+        values = {"rows": [figures_of(record) for record in found[:LISTED]], "more": more, "after": after}
         return View("conversations.html", {**values, "q": prefix, "owner": owner})
 
     def window(self, query: Query) -> View:
@@ -152,7 +140,7 @@ class Views:
                 **self._shared(context, "pages"),
                 "page": page,
                 "title": "" if erased else context.title(page),
-                "entries": [] if erased else [(entry, readable(entry.message)) for entry in context.entries(row)],
+                "entries": [] if erased else [(entry, readable(entry.message)) for entry in context.entries_of(row)],
                 "events": story.events(),
                 "tokens": story.tokens,
                 "now": story.at(context.record.head),
@@ -165,7 +153,7 @@ class Views:
         """Return one page as JSON: a list of its messages, exact."""
         context = self._context(query)
         row = context.row(_number(query, "n", context.last_page, most=context.last_page, least=1))
-        entries = context.entries(row) if row is not None else []
+        entries = context.entries_of(row) if row is not None else []
         return json.dumps([entry.message for entry in entries], ensure_ascii=True, indent=2)
 
     def search(self, query: Query) -> View:
@@ -236,13 +224,8 @@ class Views:
         for name in islice(owners(self._storage), LISTED):
             with self._memory(name) as memory:
                 work.append((name, memory.work()))
-        log: list[dict[str, Any]] = []
-        if isinstance(self._storage, AuditedStorage):
-            log = [*deque(self._storage.audit_log, maxlen=LISTED)][::-1]
-        names = {mark(name): name for record in self._storage.contexts(limit=500) for name in (record.id, record.owner)}
-        lines = [{key: names.get(value, value) for key, value in line.items()} for line in log]
-        tickets = list(self._storage.tickets())
-        return View("health.html", {"tickets": tickets, "work": work, "log": lines, "damage": damage})
+        values = {"tickets": list(self._storage.tickets()), "log": audit_lines(self._storage)[: -LISTED - 1 : -1]}
+        return View("health.html", {**values, "work": work, "damage": damage})
 
     def report(self, record: ContextRecord) -> Report | None:
         """Return the report of the context of *record*, None if it can't be read."""
@@ -268,11 +251,6 @@ class Views:
             raise InvalidSetting("owner", "name whose memory")
         with self._one_memory, closing(TieredMemory(self._storage, owner=owner, read_only=True)) as memory:
             yield memory
-
-
-def _row(record: ContextRecord) -> ListedConversation:
-    turns = record.turn + (record.open_page is not None)
-    return ListedConversation(record, settings_of(record).window, WindowState.loads(record.state).compactions, turns)
 
 
 def _weight(name: str, edges: Mapping[tuple[str, str, str], int]) -> int:

@@ -16,7 +16,7 @@ from ...messages import Message, text_of
 from ...rows import PageRow
 from ...storage.codec import ERASED, decode
 from ...text.language.terms import query_terms, terms
-from ..stored_pages import readable
+from ..stored_context import readable
 from .inspected import InspectedContext
 from .page_story import PageEvent, PageStanding, PageStory
 
@@ -62,7 +62,7 @@ def fact_places(context: InspectedContext, fact: str, turn: int) -> list[FactPla
 def _holders(context: InspectedContext, needle: str) -> Iterator[tuple[int, Message, bool]]:
     """Yield the messages that hold *needle*, and whether they only quote another page."""
     written = json.dumps(needle, ensure_ascii=False)[1:-1].encode("utf-8", "surrogatepass")
-    for entry in islice(context.containing(written), 4 * MOST):
+    for entry in islice(context.storage.entries(context.id, containing=written), 4 * MOST):
         if entry.codec != ERASED:
             message = decode(entry.codec, entry.body)
             if needle in readable(message):

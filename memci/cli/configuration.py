@@ -6,7 +6,6 @@
 
 What is typed comes first, then the environment, then the file. What removes or accepts a loss is always typed. A file
 holds no secrets, and one that came with a folder names no server: both could send a conversation to a stranger.
-This module knows nothing of what the options mean.
 """
 
 import os

@@ -30,7 +30,7 @@ from ..storage.opening import is_folder, is_url
 from ..storage.protocol import CheckedStorage
 from ..storage.sqlite.connection import check_library, network_file_system
 from ..storage.sqlite.loss import accept_loss
-from ..storage.sqlite.schema import APPLICATION_ID, SCHEMA_VERSION
+from ..storage.sqlite.schema import APPLICATION_ID, version
 from ..storage.witness import WAY_OUT
 from .app import NamedCommand
 from .commands import COMMANDS
@@ -181,33 +181,21 @@ def _file(path: str) -> Iterator[Finding]:
         return
     try:
         with closing(apsw.Connection(path, flags=apsw.SQLITE_OPEN_READONLY)) as connection:
-            application, schema = connection.pragma("application_id"), connection.pragma("user_version")
             journal = connection.pragma("journal_mode")
+            schema = version(connection, path)
     except apsw.NotADBError:
         yield Finding("schema", "problem", "is not a SQLite file", "name a store; take a copy of it from a backup")
-        return
     except apsw.Error as error:
         yield Finding("schema", "problem", f"SQLite can't read it: {error}", "see which process uses it")
-        return
-    yield _schema(application, schema)
-    if journal in {"wal", "truncate"}:
-        yield Finding("journal", "ok", journal)
+    except MemciError as error:
+        yield Finding("schema", "problem", str(error), "name another file, or use the memci that wrote it")
     else:
-        yield Finding("journal", "warning", journal, "memci opens it with a truncate journal; wal is quicker")
-    yield from _beside(path, size)
-
-
-def _schema(application: int, schema: int) -> Finding:
-    if application != APPLICATION_ID:
-        text = f"application id {application:#x}, version {schema}"
-        return Finding("schema", "problem", text, "a SQLite file of another program: name another file")
-    if schema > SCHEMA_VERSION:
-        text = f"{schema}, this memci knows up to {SCHEMA_VERSION}"
-        return Finding("schema", "problem", text, "install a later memci")
-    if schema < SCHEMA_VERSION:
-        advice = "export its contexts with the memci that wrote it, and import them into a new file"
-        return Finding("schema", "problem", f"{schema}, of an earlier memci", advice)
-    return Finding("schema", "ok", f"{schema}, application id {application:#x}")
+        yield Finding("schema", "ok", f"{schema}, application id {APPLICATION_ID:#x}")
+        if journal in {"wal", "truncate"}:
+            yield Finding("journal", "ok", journal)
+        else:
+            yield Finding("journal", "warning", journal, "memci opens it with a truncate journal; wal is quicker")
+        yield from _beside(path, size)
 
 
 def _beside(path: str, size: int) -> Iterator[Finding]:
@@ -236,8 +224,7 @@ def _folder(place: Path) -> Iterator[Finding]:
     if (place / DATABASE).is_file():
         yield from _file(str(place / DATABASE))
     else:
-        advice = "it is migrated when a program next opens it for writing; if it was, put the file back from a backup"
-        yield Finding("schema", "warning", f"there is no {DATABASE}: it is of an earlier memci", advice)
+        yield Finding("schema", "problem", f"there is no {DATABASE}", "put the file back from a backup")
     left = [each for each in files if each.name.startswith(".") and each.name.endswith(".tmp")]
     if left:
         advice = "a write was cut short, or is going on; memci erase STORE --scrub removes what is left"

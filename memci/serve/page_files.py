@@ -7,8 +7,7 @@
     PageFiles(storage, "pages").update()     only what has changed is written; what was erased is removed
 
 A file is replaced whole, readable by its owner only, and no link is followed below the folder. The first line of a page
-ends with a stamp of all that it was made from, so that nothing else has to be kept. This module knows nothing of how a
-page reads.
+ends with a stamp of all that it was made from, so that nothing else has to be kept.
 """
 
 import os

@@ -8,7 +8,6 @@ It does not count as use, unless --count is given. Pages that the memory was not
 the memory is fed all pages of the owner then, and deleted after the search.
 """
 
-import re
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import asdict, replace
@@ -32,7 +31,6 @@ if TYPE_CHECKING:
     from ...memory.backend import Fact, FoundPage, Recollection
 
 MARKED = "bold yellow"
-_TOKEN = re.compile(r"(?>[^\W_]+(?:['’.,:/@#&+_-]+[^\W_]+)*)")
 _TIERS = {
     "observed": "still in a window or listed",
     "short": "short-term",
@@ -108,30 +106,12 @@ def found_lines(found: "Recollection", context: str | None) -> Iterator[Part]:
 
 def marked(text: str, query: str) -> Text:
     """Return *text* with the words of *query* marked, also where they have another form. O(characters)."""
-    from ...text.language.terms import query_terms
+    from ...serve.query_words import find_words
 
-    wanted = frozenset(query_terms(query))
     shown = Text(visible(text))
-    for word in _TOKEN.finditer(shown.plain):
-        for start, end in _matches(word[0], wanted):
-            shown.stylize(MARKED, word.start() + start, word.start() + end)
+    for start, end in find_words(shown.plain, query):
+        shown.stylize(MARKED, start, end)
     return shown
-
-
-def _matches(word: str, wanted: frozenset[str]) -> Iterator[tuple[int, int]]:
-    """Yield where *word* has one of the terms: all of it, or pairs of characters where there are no spaces."""
-    from ...text.language.terms import terms
-
-    found = terms(word)
-    if wanted.isdisjoint(found):
-        return
-    pairs = [at for at in range(len(word) - 1) if not word[at].isascii() and word[at : at + 2] in wanted]
-    if pairs:
-        yield from ((at, at + 2) for at in pairs)
-    elif word.isascii() or len(found) == 1:
-        yield 0, len(word)
-    else:
-        yield from ((at, at + 1) for at, letter in enumerate(word) if letter in wanted)
 
 
 def _headline(position: int, page: "FoundPage") -> Text:

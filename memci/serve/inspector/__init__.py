@@ -3,5 +3,5 @@
     $ memci ui agents.db                       memci: http://127.0.0.1:8766
     $ memci show agents.db -o alice.html       one conversation as one file
 
-It reads only, and what it reads counts as no use. This package knows nothing of how windows come about.
+It reads only, and what it reads counts as no use.
 """

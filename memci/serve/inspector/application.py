@@ -2,8 +2,7 @@
 
     application = app("agents.db", token="…")        GET only; whatever it shows is read and never written
 
-Every answer forbids the browser to run or load anything that is not the inspector's own. This module knows nothing of
-what the pages show.
+Every answer forbids the browser to run or load anything that is not the inspector's own.
 """
 
 import hmac

@@ -1,9 +1,7 @@
 """Pictures as numbers: stacked columns over time, and a graph of concepts, for templates to draw as SVG.
 
-    columns([{"contents": 611, "active": 4310}, …], top=7_000)      the blocks of each column, from the bottom up
-    placed({"Oslo": 4, "Mia": 2})                                   where each concept stands, the largest in the middle
-
-This module knows nothing of SVG or of what is counted.
+columns([{"contents": 611, "active": 4310}, …], top=7_000)      the blocks of each column, from the bottom up
+placed({"Oslo": 4, "Mia": 2})                                   where each concept stands, the largest in the middle
 """
 
 from collections.abc import Mapping, Sequence

@@ -3,7 +3,7 @@
     template("page.html", page=…)      a whole page
     exact("<script> ")                 &lt;script&gt;, and a character without a picture as U+202E
 
-Whatever comes from a store is text of others. This module knows nothing of what is shown.
+Whatever comes from a store is text of others.
 """
 
 import re
@@ -16,7 +16,7 @@ from urllib.parse import urlencode
 from jinja2 import ChoiceLoader, DictLoader, Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from ...text.language.terms import query_terms, terms
+from ..query_words import find_words
 
 FOLDER: Final = Path(__file__).parent
 SHOWN: Final = 20_000
@@ -26,7 +26,6 @@ _HIDDEN: Final = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ud800-\udfff]"
 )
 """what has no picture of its own, or turns the direction of what follows"""
-_WORD: Final = re.compile(r"(?>[^\W_]+(?:['’.,:/@#&+_-]+[^\W_]+)*)")
 
 
 def exact(text: object, most: int = SHOWN) -> Markup:
@@ -51,11 +50,11 @@ def plain(text: object) -> str:
 
 def marked(text: str, query: str, most: int = SHOWN) -> Markup:
     """Return *text* as `exact` does, with the words of *query* marked, also where they have another form."""
-    wanted, shown, last = frozenset(query_terms(query)), Markup(), 0
-    for word in _WORD.finditer(text, 0, most):
-        if not wanted.isdisjoint(terms(word[0])):
-            shown += _marked_hidden(text[last : word.start()]) + Markup("<mark>{}</mark>").format(word[0])
-            last = word.end()
+    shown, last = Markup(), 0
+    for start, end in find_words(text[:most], query):
+        if start >= last:  # pairs of characters may overlap
+            shown += _marked_hidden(text[last:start]) + Markup("<mark>{}</mark>").format(text[start:end])
+            last = end
     return shown + exact(text[last:], max(0, most - last))
 
 

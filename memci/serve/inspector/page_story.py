@@ -6,7 +6,7 @@
     turn 140  left the Contents Page NeverRecalled(100): nobody recalled it within 100 turns
 
 It is read from the snapshots that compactions leave. Each lookup is O(lines); where a context has many compactions, a
-stay between two equal states may be passed over. This module knows nothing of HTML.
+stay between two equal states may be passed over.
 """
 
 from typing import Final, Literal, NamedTuple

@@ -6,7 +6,7 @@
     moved                    12 messages that stood elsewhere
     gone                     9 messages that left the window
 
-Tokens are counted over the JSON of each part, so that all formats compare. This module knows nothing of HTML.
+Tokens are counted over the JSON of each part, so that all formats compare.
 """
 
 import json

@@ -6,7 +6,6 @@
 
 The views and their templates are those of the server. A link leads to a place in the file; what is not in it is plain
 text, and a list at the end says what that is. A script of its own finds words in the pages; nothing else needs one.
-This module knows nothing of files.
 """
 
 import base64

@@ -4,8 +4,7 @@
     active  4,310   5,020   2,210   2,940        ▼ a compaction: pages left, and the Contents Page grew
     contents  611     611     930     930
 
-Sizes are those of today's count: a message that was clipped since counts as it is shown now. This module knows nothing
-of how it is drawn.
+Sizes are those of today's count: a message that was clipped since counts as it is shown now.
 """
 
 from bisect import bisect_right
@@ -19,8 +18,6 @@ from .inspected import InspectedContext
 
 TURNS: Final = 160
 """that one picture shows"""
-_BLOCK: Final = 256
-"""messages that are read at once"""
 
 
 class WindowSize(NamedTuple):
@@ -56,7 +53,7 @@ def window_sizes(context: InspectedContext, first: int, last: int) -> list[Windo
     oldest = 1 if begin is None else begin.next_page
     rows = list(context.storage.pages(context.id, first=min(oldest, start), last=stop))
     opened = [row for row in rows if row.continues is None and row.state not in GONE]
-    costs = MessageCosts(context)
+    costs = PageCosts(context)
     sizes = []
     for row, following in zip_longest(opened, opened[1:]):
         if row.index < start or row.index >= stop or (following is not None and following.turn == row.turn):
@@ -93,32 +90,18 @@ def _closed(row: PageRow, firsts: list[int]) -> PageRow:
     return row._replace(end=firsts[following]) if row.end is None and following < len(firsts) else row
 
 
-class MessageCosts:
-    """The tokens of messages, each read once."""
+class PageCosts:
+    """The tokens of pages, each read once."""
 
     def __init__(self, context: InspectedContext) -> None:
         self._context = context
-        self._blocks: dict[int, list[int]] = {}
-        self._pages: dict[tuple[PageRow, int], int] = {}
+        self._known: dict[tuple[PageRow, int], int] = {}
 
     def of(self, row: PageRow, head: int) -> int:
         """Return what the page of *row* costs at *head*, in tokens. O(its messages), once."""
         end = head if row.end is None else min(head, row.end)
-        found = self._pages.get((row, end))
+        found = self._known.get((row, end))
         if found is None:
             ended = row._replace(end=end, cut=tuple(min(seq, end) for seq in row.cut or ()))
-            found = self._pages[row, end] = sum(self._between(a, b) for a, b in ended.spans(head))
+            found = self._known[row, end] = sum(entry.tokens for entry in self._context.rows_of(ended, head))
         return found
-
-    def _between(self, first: int, end: int) -> int:
-        total = 0
-        for block in range(first // _BLOCK, (end - 1) // _BLOCK + 1):
-            start = block * _BLOCK
-            tokens = self._blocks.get(block)
-            if tokens is None:
-                read = self._context.storage.entries(
-                    self._context.id, start, min(start + _BLOCK, self._context.record.head)
-                )
-                tokens = self._blocks[block] = [entry.tokens for entry in read]
-            total += sum(tokens[max(0, first - start) : end - start])
-        return total

@@ -3,8 +3,7 @@
     views = Views(storage)
     views.request({"id": "alice", "turn": "38", "format": "anthropic"})      View("request.html", {…})
 
-What a page reads is bounded: lists are shown in parts, a picture has so many columns. This module knows nothing of
-HTTP.
+What a page reads is bounded: lists are shown in parts, a picture has so many columns.
 """
 
 import json

@@ -1,9 +1,7 @@
 """Why a fact was not visible: which page holds it, how that page stood at a turn, and what stood for it.
 
-    "R3K2"   page #3, entry 2, assistant        left the window in turn 31; since then "#3 flight to Oslo · $54"
-             the line does not say it           a search finds it at place 1, with .93
-
-This module knows nothing of HTML.
+"R3K2"   page #3, entry 2, assistant        left the window in turn 31; since then "#3 flight to Oslo · $54"
+the line does not say it           a search finds it at place 1, with .93
 """
 
 import json

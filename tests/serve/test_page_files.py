@@ -254,7 +254,6 @@ def test_the_command_writes_the_files_and_says_what_it_did(command, store, folde
     assert again.stdout == f"{folder}: 1 context, 30 pages, 0 written, 0 removed\n"
     assert command("files", path, folder, "--context", "nobody").exit_code == 2
     assert command("files", path, tmp_path).exit_code == 2
-    assert command("files", path, folder, "--watch", "--json").exit_code == 2
 
 
 def test_a_watcher_writes_what_changes(store, files, folder):

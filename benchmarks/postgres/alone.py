@@ -39,7 +39,7 @@ def alone(server, clients, seconds, said, count, server_cpu):
             context.append_turn(*turn, op_id="first")
         start = storage.load("000")[0]
         statement, values = sent(storage, lambda: contexts[-1].append_turn(*turn, op_id="second"))
-        variables = {"base": storage._place("000").nr, "head": start.head, "revision": start.revision}
+        variables = {"base": storage._place("000").number, "head": start.head, "revision": start.revision}
         texts = {}
         for at, (mark, value) in enumerate(zip(re.findall(r"%[sb](?:::\w+\[\])?", statement), values, strict=True)):
             if value is not None and at not in COUNTED:

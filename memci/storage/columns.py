@@ -79,6 +79,7 @@ class Columns(Generic[_T]):
 
     def __init__(self, table: Table, name: str, seq: str | None = None) -> None:
         fields = [field.name for field in table.fields]
+        self.table = table
         self.names = [*fields, "sum"]
         self._name = name
         self._seq = fields.index(seq) if seq else None

@@ -49,16 +49,16 @@ class TestPostgresStorage(DurableStorageConformance):
     @pytest.fixture
     def corrupt(self, storage):
         def change(context, seq):
-            statement = "UPDATE our.entry SET body = 'x' || substr(body, 2) WHERE nr = %s AND seq = %s"
-            storage.database.change_rows(statement, storage._place(context).nr, seq)
+            statement = "UPDATE our.entry SET body = 'x' || substr(body, 2) WHERE number = %s AND seq = %s"
+            storage.database.change_rows(statement, storage._place(context).number, seq)
 
         return change
 
     @pytest.fixture
     def remove(self, storage):
         def delete(context, seq):
-            statement = "DELETE FROM our.entry WHERE nr = %s AND seq = %s"
-            storage.database.change_rows(statement, storage._place(context).nr, seq)
+            statement = "DELETE FROM our.entry WHERE number = %s AND seq = %s"
+            storage.database.change_rows(statement, storage._place(context).number, seq)
 
         return delete
 
@@ -324,7 +324,7 @@ def test_damage_is_found_in_rows(storage):
     storage.commit(forked("a", "b", 1, b"own"))
     assert storage.damage() == []
 
-    storage.database.change_rows("DELETE FROM our.entry WHERE seq = 1 AND nr = %s", storage._place("a").nr)
+    storage.database.change_rows("DELETE FROM our.entry WHERE seq = 1 AND number = %s", storage._place("a").number)
     assert len(storage.damage()) == 1
     storage.database.change_rows("DELETE FROM our.context WHERE id = 'a'")
     assert [each.partition(" ")[2][:30] for each in storage.damage()] == [

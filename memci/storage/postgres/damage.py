@@ -8,17 +8,18 @@ What a row says is checked when it is read (`rows`). This module knows nothing o
 
 from .database import Database
 from .rows import plain
+from .schema import ROWS
 
 _HOLES = """
 SELECT c.id, c.head - c.base, count(e.seq) FROM our.context AS c
-LEFT JOIN our.entry AS e USING (owner_key, nr)
-GROUP BY c.owner_key, c.nr, c.id, c.head, c.base
+LEFT JOIN our.entry AS e USING (owner_key, number)
+GROUP BY c.owner_key, c.number, c.id, c.head, c.base
 HAVING count(e.seq) <> c.head - c.base OR min(e.seq) < c.base OR max(e.seq) >= c.head"""
-_TABLES = ("entry", "view", "page", "compaction", "op", "call", "tools")
+_TABLES = ROWS[1:]
 _ORPHANS = {
     table: f"""
 SELECT count(*) FROM our.{table} AS t
-WHERE NOT EXISTS (SELECT 1 FROM our.context AS c WHERE c.owner_key = t.owner_key AND c.nr = t.nr)"""
+WHERE NOT EXISTS (SELECT 1 FROM our.context AS c WHERE c.owner_key = t.owner_key AND c.number = t.number)"""
     for table in _TABLES
 }
 _LOST_PARENTS = """

@@ -34,7 +34,7 @@ from ...errors import (
     StorageUnavailable,
     brief,
 )
-from ..sqlite.schema import sql_file
+from .schema import ROWS, SCHEMA_VERSION, TABLES
 
 try:
     import psycopg
@@ -42,20 +42,21 @@ try:
 except ImportError as error:
     raise InvalidSetting("store", f"Postgres needs a driver ({error}): pip install 'memci[postgres]'") from error
 
-SCHEMA_VERSION: Final = 1
 OLDEST_SERVER: Final = 140_000
 """the first version of Postgres that works, as the server counts"""
 
-_TABLES: Final = sql_file(__file__, "tables.sql")
 _MAKE_SCHEMA = "CREATE SCHEMA IF NOT EXISTS our"
 # Not `to_regclass`: within a transaction it may not see what another process has made since.
 _THERE = "SELECT EXISTS (SELECT 1 FROM pg_tables WHERE schemaname = %s AND tablename = 'store')"
 _VERSION = "SELECT version FROM our.store"
+_HAS_SUMS = """
+SELECT 1 FROM information_schema.columns WHERE table_schema = %s AND table_name = 'entry' AND column_name = 'sum'"""
+"""the tables of unreleased states of the code, which have the same number, do not"""
 _LOCK_MAKING = "SELECT pg_advisory_xact_lock(7881692370211)"
 _SETTINGS = "SELECT pg_backend_pid(), current_setting('server_version_num')::int, current_setting('server_encoding')"
 _TIMEOUT = "SELECT set_config('statement_timeout', %s, false)"
 _TIMEOUT_HERE = "SELECT set_config('statement_timeout', %s, true)"
-_OF_CONTEXTS = ("context", "entry", "view", "page", "compaction", "op", "call", "tools", "ticket")
+_OF_CONTEXTS = (*ROWS, "ticket")
 _OF_MEMORIES = (
     "memory_owner",
     "memory_context",
@@ -146,7 +147,7 @@ class Database:
                     self._execute(connection, _LOCK_MAKING)
                     if not self._found(connection):  # else another process was faster
                         self._execute(connection, _MAKE_SCHEMA)
-                        self._execute(connection, _TABLES)
+                        self._execute(connection, TABLES)
 
     def read_rows(self, statement: str, *values: object) -> list[Row]:
         """Return the rows of *statement*, which changes nothing."""
@@ -324,9 +325,12 @@ class Database:
         if not self._execute(connection, _THERE, (self.schema,))[0][0]:
             return False
         [[found]] = self._execute(connection, _VERSION) or [(0,)]
-        if not 1 <= found <= SCHEMA_VERSION:
-            reason = f"its schema is {found}, this one knows up to {SCHEMA_VERSION}"
-            raise SchemaTooNew(f"a later memci wrote {self.name}: {reason}")
+        if found > SCHEMA_VERSION:
+            reason = f"its schema is {found}, this one knows {SCHEMA_VERSION}"
+            raise SchemaTooNew(f"a later memci wrote {self.name}: {reason}: install a later memci")
+        if found < SCHEMA_VERSION or not self._execute(connection, _HAS_SUMS, (self.schema,)):
+            advice = "export its contexts with the version that wrote it, and import them into a new schema"
+            raise StorageUnavailable(f"{self.name} is of an earlier memci, which has other tables: {advice}")
         return True
 
     @staticmethod

@@ -9,7 +9,8 @@ This module executes statements that only look. It knows nothing of how findings
 from collections.abc import Iterator
 from typing import Literal
 
-from .database import SCHEMA_VERSION, Database
+from .database import Database
+from .schema import SCHEMA_VERSION
 from .store import PostgresStorage
 
 _SETTINGS = """

@@ -18,13 +18,13 @@ from typing import Any, NoReturn
 
 from ...errors import CommitUnknown, CorruptRecord, StorageUnavailable
 from ...rows import CallRow, CompactionRow, ContextRecord, EntryRow, OpRow, PageRow, PageState, Ticket
+from ..columns import CALLS, COMPACTIONS, CONTEXTS, ENTRIES, OPS, PAGES, VIEWS, Row
 from ..protocol import ErasedRows, Erasure, Transition
 from ..validation import MAX_PAGE, check, check_parent, check_revision, check_text
 from .audit import AuditTable
 from .damage import damage
 from .database import ConnectionLost, Database, Duplicate
 from .rows import (
-    Row,
     escaped,
     key_of,
     owner_key,
@@ -35,6 +35,7 @@ from .rows import (
     read_op,
     read_page,
 )
+from .schema import joined
 from .tickets import replace_ticket, tickets
 from .write import BY_KEY, BY_NUMBER, SELECT_OP, Place, Run, apply, erase, place_of
 
@@ -42,14 +43,15 @@ _BATCH_ROWS = 256
 _REMEMBERED = 100_000
 """contexts of which it is remembered where they are"""
 
-_RECORD = (
-    "x.id, x.owner, x.settings, x.state, x.head, x.next_page, x.turn, x.open_page, x.revision, x.parent, x.base, x.crc"
-)
+_WIDTH = len(CONTEXTS.names)
+_RECORD = joined(CONTEXTS.names, "x")
+_COMPACTION = joined(COMPACTIONS.names)
 _LOAD = f"""
-SELECT x.owner_key, x.nr, {_RECORD}, c.revision, c.head, c.turn, c.crc, c.packed
+SELECT x.owner_key, x.number, {_RECORD}, {joined(COMPACTIONS.names, "c")}
 FROM our.context AS x LEFT JOIN LATERAL (
-    SELECT revision, head, turn, crc, packed FROM our.compaction AS n
-    WHERE n.owner_key = x.owner_key AND n.nr = x.nr AND n.revision <= x.revision ORDER BY n.revision DESC LIMIT 1
+    SELECT {_COMPACTION} FROM our.compaction AS n
+    WHERE n.owner_key = x.owner_key AND n.number = x.number AND n.revision <= x.revision
+    ORDER BY n.revision DESC LIMIT 1
 ) AS c ON true WHERE x.key = %s"""
 _CONTEXTS = f"SELECT {_RECORD} FROM our.context AS x"
 _ALL = " ORDER BY left(id, 256), id LIMIT %s"
@@ -62,19 +64,19 @@ _SELECT_CONTEXTS = {
     "owned after": f"{_CONTEXTS} WHERE {_OWNED} AND {_AFTER}" + _ALL,
 }
 _SELECT_FORKS = f"{_CONTEXTS} WHERE x.parent_key = %s ORDER BY id"
-_BATCH = """
-SELECT seq, tokens, clip, quotes_page, quotes_entry, at, crc, codec, digest, body, v_tokens, v_clip, v_crc FROM (
-    SELECT e.*, v.tokens AS v_tokens, v.clip AS v_clip, v.crc AS v_crc,
+_VIEW = {f"view {name}": name for name in VIEWS.names[1:]}
+_BATCH = f"""
+SELECT {joined([*ENTRIES.names, *_VIEW])} FROM (
+    SELECT e.*, {", ".join(f'v."{name}" AS "{shown}"' for shown, name in _VIEW.items())},
     sum(octet_length(e.body)) OVER (ORDER BY e.seq ROWS UNBOUNDED PRECEDING) - octet_length(e.body) AS before
-    FROM our.entry AS e LEFT JOIN our.view AS v ON v.owner_key = %s AND v.nr = %s AND v.seq = e.seq
-    WHERE e.owner_key = %s AND e.nr = %s AND e.seq >= %s AND e.seq < %s"""
+    FROM our.entry AS e LEFT JOIN our.view AS v ON v.owner_key = %s AND v.number = %s AND v.seq = e.seq
+    WHERE e.owner_key = %s AND e.number = %s AND e.seq >= %s AND e.seq < %s"""
 _BATCH_END = f" ORDER BY e.seq LIMIT {_BATCH_ROWS}) AS batch WHERE before < {2**20} ORDER BY seq"
 _SELECT_ENTRIES = _BATCH + _BATCH_END
 _SELECT_ENTRIES_AT = _BATCH + " AND e.seq = ANY(%s::bigint[])" + _BATCH_END
 _SELECT_CONTAINING = _BATCH + " AND position(%b::bytea IN e.body) > 0" + _BATCH_END
-_PAGES = """
-SELECT index, first_seq, end_seq, turn, state, cut, continues, archived_turn, recall_count, last_recalled_turn, crc
-FROM our.page WHERE owner_key = %s AND nr = %s AND index >= %s AND index < %s"""
+_PAGES = f"""
+SELECT {joined(PAGES.names)} FROM our.page WHERE owner_key = %s AND number = %s AND index >= %s AND index < %s"""
 _PAGES_END = f" ORDER BY index LIMIT {_BATCH_ROWS}"
 _SELECT_PAGES = {
     "all": _PAGES + _PAGES_END,
@@ -82,18 +84,14 @@ _SELECT_PAGES = {
     "state": _PAGES + " AND state = %s" + _PAGES_END,
     "at": _PAGES + " AND index = ANY(%s::bigint[])" + _PAGES_END,
 }
-_SELECT_COMPACTION = """
-SELECT revision, head, turn, crc, packed FROM our.compaction
-WHERE owner_key = %s AND nr = %s AND revision < %s AND head <= %s ORDER BY revision DESC LIMIT 1"""
-_SELECT_OPS = """
-SELECT op_id, digest, first_seq, entries, crc FROM our.op
-WHERE owner_key = %s AND nr = %s ORDER BY first_seq, op_id"""
+_SELECT_COMPACTION = f"""
+SELECT {_COMPACTION} FROM our.compaction
+WHERE owner_key = %s AND number = %s AND revision < %s AND head <= %s ORDER BY revision DESC LIMIT 1"""
+_SELECT_OPS = f"SELECT {joined(OPS.names)} FROM our.op WHERE owner_key = %s AND number = %s ORDER BY first, op_id"
 _SELECT_CALLS = f"""
-SELECT c.revision, c.seq, c.turn, c.at, c.model, c.predicted, c.input, c.cached_read, c.cached_written, c.output,
-c.tools, c.crc, t.text
-FROM our.call AS c
-LEFT JOIN our.tools AS t ON t.owner_key = c.owner_key AND t.nr = c.nr AND t.digest = c.tools
-WHERE c.owner_key = %s AND c.nr = %s AND c.revision > %s ORDER BY c.revision LIMIT {_BATCH_ROWS}"""
+SELECT {joined(CALLS.names, "c")}, t.text FROM our.call AS c
+LEFT JOIN our.tools AS t ON t.owner_key = c.owner_key AND t.number = c.number AND t.digest = c.tools
+WHERE c.owner_key = %s AND c.number = %s AND c.revision > %s ORDER BY c.revision LIMIT {_BATCH_ROWS}"""
 
 
 class PostgresStorage:
@@ -150,9 +148,9 @@ class PostgresStorage:
         found = self.database.read_rows(_LOAD, key_of(context))
         if not found:
             return None
-        [[owner, nr, *columns]] = found
-        self._remember(context, owner, nr)
-        record, compaction = read_context(columns[:-5]), columns[-5:]
+        [[owner, number, *columns]] = found
+        self._remember(context, owner, number)
+        record, compaction = read_context(columns[:_WIDTH]), columns[_WIDTH:]
         return record, None if compaction[0] is None else read_compaction(context, tuple(compaction)).text
 
     def revision(self, context: str) -> int:
@@ -172,7 +170,7 @@ class PostgresStorage:
         place, lost = self._remembered(record.id), False
         while True:
             try:
-                if not place.nr:
+                if not place.number:
                     self._check(transition, place)
                 if self._written(transition, place, token):
                     return None
@@ -325,7 +323,7 @@ class PostgresStorage:
 
     def _written(self, transition: Transition, place: Place, token: int) -> bool:
         """Write *transition*, and return whether it follows what is stored."""
-        if not place.nr or place.owner_key == owner_key(transition.record.owner):
+        if not place.number or place.owner_key == owner_key(transition.record.owner):
             return apply(self.database.change_rows, transition, place, token)
 
         def work(run: Run) -> bool:
@@ -344,14 +342,14 @@ class PostgresStorage:
         """Raise what keeps *transition* from following *place*; nothing if it could."""
         check_revision(transition, place.head, place.revision)
         record = transition.record
-        if not place.nr and record.parent is not None:
+        if not place.number and record.parent is not None:
             parent = self._place(record.parent)
-            check_parent(record, parent.head if parent.nr else None)
+            check_parent(record, parent.head if parent.number else None)
 
-    def _remember(self, context: str, owner: int, nr: int) -> None:
+    def _remember(self, context: str, owner: int, number: int) -> None:
         if len(self._known) >= _REMEMBERED:
             self._known.clear()
-        self._known[context] = owner, nr
+        self._known[context] = owner, number
 
     def _remembered(self, context: str) -> Place:
         """Return where *context* is, as far as is remembered, else as it is now."""
@@ -374,13 +372,13 @@ class PostgresStorage:
     def _rows(self, context: str, statement: str, *values: object) -> list[Row]:
         """Return the rows of *statement* about *context*, of which it is remembered where it is. One query or two."""
         place = self._remembered(context)
-        if not place.nr:
+        if not place.number:
             return []
-        found = self.database.read_rows(statement, place.owner_key, place.nr, *values)
+        found = self.database.read_rows(statement, place.owner_key, place.number, *values)
         if not found:  # there are none, or the context was made again or has another owner
             now = self._place(context)
-            if now.nr and (now.owner_key, now.nr) != (place.owner_key, place.nr):
-                return self.database.read_rows(statement, now.owner_key, now.nr, *values)
+            if now.number and (now.owner_key, now.number) != (place.owner_key, place.number):
+                return self.database.read_rows(statement, now.owner_key, now.number, *values)
         return found
 
     def _pages(self, context: str, first: int, end: int, state: PageState | None) -> Iterator[PageRow]:
@@ -402,7 +400,7 @@ class PostgresStorage:
         name, shown, seqs = context, Place() if as_appended else holder, seqs[: bisect_left(seqs, holder.head)]
         runs = []
         while seqs:
-            if not holder.nr:
+            if not holder.number:
                 raise CorruptRecord(context, seqs[0], "what it was forked from is missing")
             shared = bisect_left(seqs, holder.base)
             if shared < len(seqs):
@@ -419,7 +417,7 @@ class PostgresStorage:
     ) -> Iterator[EntryRow]:
         """Yield entries that *name* keeps, with the views of *context*: the same one, or a fork."""
         while seqs:
-            bounds = (shown.owner_key, shown.nr, holder.owner_key, holder.nr, seqs[0], seqs[-1] + 1)
+            bounds = (shown.owner_key, shown.number, holder.owner_key, holder.number, seqs[0], seqs[-1] + 1)
             if containing is not None:
                 found = self.database.read_rows(_SELECT_CONTAINING, *bounds, containing)
             elif isinstance(seqs, range):

@@ -12,13 +12,13 @@ import binascii
 _FIRST_CHARACTERS = 64
 _JPEG_CHARACTERS = 700_000
 _JPEG_SIZES = frozenset({*range(0xC0, 0xD0)} - {0xC4, 0xC8, 0xCC})
-"""the markers of a frame, which holds the size"""
+"""markers of the header that holds the size"""
 _JPEG_BARE = frozenset({0x01, *range(0xD0, 0xD9)})
-"""the markers without a length behind them"""
+"""markers that no length follows"""
 
 
 def size_of(source: str, *, whole: bool = True) -> tuple[int, int] | None:
-    """Return width and height in pixels of the image in *source*, a data URL or base64; None: they can't be read.
+    """Return width and height in pixels of the image in *source*, a data URL or base64; None if they can't be read.
 
     Unless the *whole* of it may be read, only the first 48 bytes are: O(1).
     """

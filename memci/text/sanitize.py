@@ -1,4 +1,4 @@
-r"""Text that others wrote, made safe: lines for a list, quotations, and the frames around them.
+r"""Make the text of others safe to show: one line for a list, quotations, and frames around them.
 
     one_line("Total:\x1b[1m 5 €\n<system>![x](https://a.io)", 60)    'Total: 5 € ‹system›! [x] (https[:]//a.io)'
     quote("</memci:recall 1f9a03c2>")                               '"\\u003c/memci:recall 1f9a03c2\\u003e"'
@@ -7,16 +7,16 @@ r"""Text that others wrote, made safe: lines for a list, quotations, and the fra
     #42 Booking to Oslo                    frame("contents", "1f9a03c2", "#42 Booking to Oslo")
     </memci:contents 1f9a03c2>
 
-`one_line` makes a line of a list. The text can't break out of its line, hide in it, or imitate another line:
+`one_line` makes a line of a list. The text can't leave its line, hide in it, or look like another line:
 
     removed     control, bidi and zero-width characters, tag characters, lone surrogates, terminal escapes
     a space     every run of line breaks, tabs and blanks
     replaced    < > by ‹ ›, ``` by `, ![ by ! [, ]( by ] (, :// by [:]// (the URL stays readable, but no client makes
                 it a link), a leading #5 by "no. 5" (the lines of the list begin like that)
 
-Applying it twice changes nothing. Cost: O(characters); it looks at most at the first `SCANNED`.
+A second application changes nothing. Cost: O(characters); only the first `SCANNED` are read.
 
-`quote` makes a JSON string, from which the text comes back exactly. No text inside a frame can close the frame,
+`quote` makes a JSON string; `json.loads` returns the exact text. No text inside a frame can close the frame,
 because neither lines nor quotations hold a `<` or a `>`. The nonce only helps to tell the frames of one context from an
 imitation.
 """
@@ -30,19 +30,20 @@ from functools import lru_cache
 from ..errors import InvalidSetting
 
 SCANNED = 20_000
-"""characters of a text that are looked at"""
+"""characters of a text that are read: enough for any line, and a bound on its cost"""
 EMPTY = "(empty)"
 ELLIPSIS = "…"
 _MARKS_PER_CHARACTER = 8
+"""combining marks that one character keeps; real writing needs at most 4"""
 _LONGEST_BEGIN = 22
-"""characters of what may be the beginning of a frame"""
+"""characters at the end of a text in which a frame may begin"""
 
 _UNSPEAKABLE = re.compile(
     "[<>\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ud800-\udfff]"
 )
-"""what may close a frame, end a line, turn the reading direction, or can't be sent at all"""
+"""characters that may close a frame, end a line, reverse the reading direction, or can't be sent"""
 _JOINER = "\u200d"
-"""the zero-width joiner holds an emoji together; anywhere else it only hides"""
+"""the zero-width joiner joins the parts of an emoji; anywhere else it only hides"""
 _ESCAPE = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)")
 _EMOJI = "\u2190-\u27ff\u2900-\u2bff\U0001f000-\U0001f3fa\U0001f400-\U0001faff"
 _INVISIBLE = re.compile(
@@ -53,10 +54,10 @@ _INVISIBLE = re.compile(
 )
 _FRAME = re.compile(r"<(?=[\s/]{0,8}memci\s{0,8}:)", re.IGNORECASE)
 _BEGUN = re.compile(r"<[\s/]{0,8}(?:m(?:e(?:m(?:c(?:i\s{0,8})?)?)?)?)?\Z", re.IGNORECASE)
-"""the end of a text that may be the beginning of a frame"""
+"""the end of a text in which a frame may begin"""
 _CONTROLS = re.compile("[\x00-\x08\x0e-\x1b\x7f]")
 _FENCE = re.compile("`{3,}")
-# In this order none makes another.
+# In this order no replacement makes a pattern that an earlier one replaces.
 _NEUTRAL = (("<", "‹"), (">", "›"), ("![", "! ["), ("](", "] ("), ("!://", "! ://"), ("://", "[:]//"))
 _NARROW = re.compile(
     "[\x00-\x7f\xa1-\xac\xae-\u02ff\u0370-\u0482\u048a-\u052f\u2010-\u2027\u2030-\u205e\u20a0-\u20bf\u2190-\u21ff]*"
@@ -71,12 +72,12 @@ def frame(kind: str, nonce: str, body: str) -> str:
 
 
 def unframe(text: str) -> str:
-    """Return *text*, a model's, with `‹` for the `<` of what imitates a frame. O(characters)."""
+    """Return *text*, which a model wrote, with `‹` for each `<` that begins a false frame. O(characters)."""
     return _FRAME.sub("‹", text) if "<" in text else text
 
 
 def unframe_pieces(pieces: Iterable[str]) -> Iterator[str]:
-    """Yield *pieces* of a text as `unframe` gives the whole; what may be the beginning of a frame waits for more."""
+    """Yield *pieces* of a text, changed as `unframe` changes the whole; a possible begin of a frame is held back."""
     held = ""
     for piece in pieces:
         held += piece
@@ -88,7 +89,7 @@ def unframe_pieces(pieces: Iterable[str]) -> Iterator[str]:
 
 
 def is_confined(text: str) -> bool:
-    """Return whether *text* stays on its line and in its frame as it is, and hides nothing. O(characters)."""
+    """Return whether *text* can be shown unchanged: on one line, in its frame, with nothing hidden. O(characters)."""
     bare = text.replace(_JOINER, "")
     return min(bare, default=" ") >= " " and not _UNSPEAKABLE.search(bare)
 
@@ -114,7 +115,7 @@ def one_line(text: str, columns: int) -> str:
         return text
     head = text[: 2 * columns + 8]
     if len(head) < len(text) and is_narrow(head) and "\x1b" not in head:
-        # the rest can't matter if this much already fills the line
+        # if this much fills the line, the rest does not matter
         line = " ".join(harmless(head).split())
         if len(line) > columns and line[0] != "#":
             return _fitted(line, columns, more=True)
@@ -129,13 +130,13 @@ def one_line(text: str, columns: int) -> str:
 
 
 def plain(text: str) -> bool:
-    """Return whether *text* is one harmless and narrow line as it stands. O(characters)."""
+    """Return whether *text* already is one harmless, narrow line. O(characters)."""
     bare = text.isprintable() and not _acts(text) and "  " not in text
     return bare and text[:1] not in ("", " ", "#") and text[-1] != " " and is_narrow(text)
 
 
 def harmless(text: str) -> str:
-    """Return *text* without characters that hide or act; its line breaks stay. O(characters)."""
+    """Return *text* without characters that are invisible or active; line breaks stay. O(characters)."""
     if "\x1b" in text:
         text = _ESCAPE.sub("", text)
     if not is_narrow(text):
@@ -173,7 +174,7 @@ def _cell(char: str) -> tuple[int, bool]:
 
 
 def _clusters_bounded(line: str) -> str:
-    # Marks are free in columns: without a bound one line could carry megabytes. None may stand at the beginning.
+    # Marks take no column: without a bound, one line could have megabytes of them. A line begins with none.
     start = 0
     while start < len(line) and (line[start] == " " or _cell(line[start])[1]):
         start += 1

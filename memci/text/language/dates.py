@@ -1,10 +1,10 @@
-"""Dates as terms: when something was said, and which time a question names.
+"""Dates as search terms: when something was said, and which time a question names.
 
     date_terms(1684454820.0)               ["@2023", "@may", "@2023-05", "@may-19"]
     asked_dates("… in May 2023?")          ["@2023", "@may", "@2023-05"]
     tells_time("We met last Friday.")      True
 
-The terms are marked with @: they stand beside a text and not in it. Days are those of UTC.
+The @ keeps these terms apart from words of a text. Days are those of UTC.
 """
 
 import re
@@ -34,14 +34,14 @@ _WHEN = pattern("dates", "when", flags=re.IGNORECASE)
 
 
 def date_terms(at: float) -> list[str]:
-    """Return the terms of *at*, in seconds since 1970 UTC: its year, month, both, and day of the month."""
+    """Return the terms of the time *at* (seconds since 1970 UTC): year, month, year and month, month and day."""
     day = datetime.fromtimestamp(at, UTC)
     month = _MONTHS[day.month - 1]
     return [f"@{day.year}", f"@{month}", f"@{day.year}-{day.month:02}", f"@{month}-{day.day}"]
 
 
 def asked_dates(text: str) -> list[str]:
-    """Return the terms of `date_terms` that *text* names, each once. O(length)."""
+    """Return the terms of the dates that *text* names, each once, as `date_terms` writes them. O(length)."""
     lower = text.lower()
     found = [f"@{year}" for year in re.findall(rf"\b{_YEAR}\b", lower)]
     for match in _DATED.finditer(lower):

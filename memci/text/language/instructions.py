@@ -1,12 +1,12 @@
-"""Instructions that hold from then on, in the words of the user who gave them.
+"""Find a user's lasting instructions, in the user's own words.
 
     "I fly on Friday. Always answer in French. I prefer tea, what is there? 以后请用中文回答。"
     →  "Always answer in French."   "I prefer tea"   "以后请用中文回答。"
 
-A sentence is judged clause by clause. A clause is an instruction if it asks for something for good, says how to answer
-and act, or states a lasting preference or constraint. Questions, quotations, what others said or do, habits ("I always
-run late"), choices for one task ("I'd prefer the morning flight"), code and the output of machines are none.
-Neighbouring clauses stay together. Patterns can't see that one instruction cancels another: both stay.
+Each clause of a sentence is judged by itself. It is an instruction if it asks for something permanently, says how to
+answer or act, or states a lasting preference or constraint. These are no instructions: questions, quotations, words and
+acts of others, habits ("I always run late"), choices for one task ("I'd prefer the morning flight"), code, and output
+of machines. Neighbouring clauses stay together. Patterns can't see that one instruction cancels another: both stay.
 """
 
 import re
@@ -17,12 +17,12 @@ from .patterns import Writing, pattern
 from .sentences import languages, lower_case, sentences, simplify
 
 LONGEST = 400
-"""characters of one instruction; a longer one is none"""
+"""characters of an instruction; longer clauses are descriptions"""
 SCANNED = 40_000
-"""characters of a text that are looked at"""
+"""characters of a text that are read, a bound on its cost"""
 
 _SHORT = 80
-"""characters of a clause that says how to answer; a longer one has such words by chance"""
+"""characters of a clause that says how to answer; longer ones have such words by chance"""
 
 _ENTRIES = ("cut", "waits", "question", "polite", "lasting", "once", "asks", "manner", "direct", "others")
 _QUOTED = re.compile(
@@ -35,7 +35,7 @@ _Says = Mapping[str, re.Pattern[str]]
 
 
 def instructions(text: str) -> list[str]:
-    """Return the instructions in a user's *text*, clause by clause, verbatim, in order, none twice. O(characters)."""
+    """Return the instructions in a user's *text*: verbatim clauses, in order, each once. O(characters)."""
     text = text[:SCANNED]
     unquoted = _QUOTED.sub(_blank, text)
     written = languages(unquoted)
@@ -56,13 +56,13 @@ def _blank(quoted: re.Match[str]) -> str:
 
 
 def _plain(sentence: str, written: Writing) -> str:
-    """Return *sentence* as patterns read it; every character stays in its place."""
+    """Return *sentence* as the patterns expect it, with every character at its place."""
     text = sentence.replace("’", "'").replace("\t", " ")
     return simplify(text) if written == "han" else lower_case(text)
 
 
 def _standing(sentence: str, says: _Says) -> Iterator[tuple[int, int]]:
-    """Yield where the instructions of *sentence* begin and end, those of neighbouring clauses as one."""
+    """Yield where the instructions of *sentence* begin and end; neighbouring ones are joined."""
     begun = ended = 0
     asked = False
     for start, end in _clauses(sentence, says):
@@ -82,7 +82,7 @@ def _standing(sentence: str, says: _Says) -> Iterator[tuple[int, int]]:
 
 
 def _clauses(sentence: str, says: _Says) -> Iterator[tuple[int, int]]:
-    """Yield where the clauses of *sentence* begin and end, without what joins them."""
+    """Yield where the clauses of *sentence* begin and end, without conjunctions."""
     start = 0
     for cut in says["cut"].finditer(sentence):
         if cut.start() <= start:
@@ -95,12 +95,12 @@ def _clauses(sentence: str, says: _Says) -> Iterator[tuple[int, int]]:
 
 
 def _stands(clause: str, says: _Says, *, asks: bool) -> bool:
-    """Return whether *clause* asks for something for good, or states a lasting preference or constraint."""
+    """Return whether *clause* is a lasting request, preference or constraint."""
 
     def has(key: str) -> bool:
         return says[key].search(clause) is not None
 
-    # what hardly any clause has comes first: the others are rarely looked for
+    # rare patterns come first, so that the others are seldom tried
     if asks:
         return has("lasting") and has("polite") and not has("others")
     direct = has("direct")

@@ -1,4 +1,4 @@
-"""Keywords: what texts are about, by counting their telling words.
+"""Keywords: the telling words of texts, by how often they occur.
 
     ("We adopted a puppy from the Oslo Dog Shelter.", "The puppy chews shoes.")
     →  puppy (said twice) · oslo dog shelter (a name) · adopted · chews · shoes
@@ -24,13 +24,16 @@ from .telling import EVERYDAY_SHARE, FACT_SHARE, WORD_SHARE, telling_words
 from .terms import is_single, terms
 
 SCANNED = 20_000
+"""characters of a text that are read, a bound on its cost"""
 _LONGEST = 40
+"""characters of a keyword; longer ones are hashes and encoded data"""
 _CACHED = 80
-"""characters of a word that the cache keeps; longer ones are rare, and would make it large"""
+"""characters of a word that the cache keeps; longer words are rare and would fill it"""
 _PHRASE = 4
 """words of a name at most"""
 _NAME, _ID, _PLAIN, _COMMON = 1.5, 1.25, 1.0, 0.35
-"""what a keyword weighs"""
+"""Weights of a name, an id, any other word, and an everyday word. Chosen so that a name said once comes before a word
+said once, and an everyday word must be said often."""
 _HAN = re.compile(f"[{HAN}]+")
 _SENTENCE_END = re.compile(r"[.!?:;\n。！？|>*•\"“(\[-]\s*$")
 
@@ -44,7 +47,7 @@ class _Tally:
 
 
 def keywords(texts: Iterable[str], limit: int = 10) -> tuple[str, ...]:
-    """Return at most *limit* words and names that *texts* are about, weightiest first, case-folded. O(characters)."""
+    """Return the *limit* most important words and names of *texts*, case-folded. O(characters)."""
     tallies: dict[str, _Tally] = {}
     scanned = [unicodedata.normalize("NFKC", text[:SCANNED]) for text in texts]
     grams = _grams(scanned)
@@ -66,13 +69,13 @@ def keywords(texts: Iterable[str], limit: int = 10) -> tuple[str, ...]:
 
 
 def jaccard(some: Iterable[str], others: Iterable[str]) -> float:
-    """Return the share of the keywords of both that both have, by their stems: 0 to 1, and 0 if there are none."""
+    """Return the Jaccard index of two lists of keywords, by their stems: 0 to 1, and 0 if one has none."""
     one, two = {stems_of(each) for each in some} - {""}, {stems_of(each) for each in others} - {""}
     return len(one & two) / len(one | two) if one and two else 0.0
 
 
 def stems_of(word: str) -> str:
-    """Return the stems of *word*, by which keywords are compared; "" if it has no meaning of its own. O(length)."""
+    """Return the stems of *word*, by which keywords are compared; "" for function words. O(length)."""
     return _folded_often(word) if len(word) <= _CACHED else _folded(word)
 
 
@@ -84,7 +87,7 @@ _folded_often = lru_cache(maxsize=16_384)(_folded)
 
 
 def _candidates(text: str, grams: Counter[str]) -> Iterator[tuple[str, float, float]]:
-    """Yield each word of *text*, how often it counts and what it weighs."""
+    """Yield the words of *text*, each with how often it counts and its weight."""
     name: list[tuple[str, float]] = []
     end = 0
     kanji = HIRAGANA.search(text) is not None

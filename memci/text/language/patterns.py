@@ -1,4 +1,4 @@
-"""The linguistic tables: one file for each language, in one shape, and the patterns that are made of them.
+"""Read the linguistic tables, one file for each language, and make patterns of them.
 
     # tables/korean.toml
     [facts]
@@ -9,8 +9,8 @@
     pattern("facts", "question")                  finds questions in any language
     pattern("instructions", "asks", "hangul")     only in Korean
 
-A language without an entry adds nothing; where no language has one, nothing is found. «name» stands for an entry of
-[parts]. Line breaks, the blanks around them and those at the beginning are not part of a pattern.
+A language without an entry adds nothing. If no language has one, the pattern matches nothing. «name» stands for an
+entry of [parts]. Line breaks, the blanks around them and those at the beginning are not part of a pattern.
 """
 
 import re
@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Literal, get_args
 
 Writing = Literal["latin", "han", "kana", "hangul", "german", "french", "spanish", "italian", "portuguese", "russian"]
-"""a language, by its writing where that tells it; "latin" is English"""
+"""a language, named by its writing if only one language uses it; "latin" is English"""
 
 _FILES: Mapping[Writing, str] = {
     "latin": "english",
@@ -37,7 +37,7 @@ _PART = re.compile("«([a-z_]+)»")
 
 @cache
 def pattern(section: str, key: str, language: Writing | None = None, *, flags: int = 0) -> re.Pattern[str]:
-    """Return the pattern of an entry: of one language, or of all. O(its length); meant for module constants."""
+    """Return the pattern of an entry: of one language, or of all. O(its length): use it for module constants."""
     return re.compile(alternatives(section, key, language) or "(?!)", flags)
 
 
@@ -77,4 +77,4 @@ PREDICATE = re.compile(f"(?:{alternatives('keywords', 'predicate')})$")
 HAN = "\u3005-\u3007\u3400-\u4dbf\u4e00-\u9fff"
 HIRAGANA = re.compile("[\u3041-\u309f]")
 LETTER = r"[^\W_\u3005-\u30ff\u3400-\u9fff\uac00-\ud7a3]"
-"""a letter or a figure of a writing with spaces between its words"""
+"""a letter or digit of a script that puts spaces between words"""

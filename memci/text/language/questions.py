@@ -1,9 +1,9 @@
-"""The form of a question: what kind of answer it wants.
+"""Find out what kind of answer a question wants.
 
-    "Which cities did I visit, in order?"     order: what was said, from the first to the last
+    "Which cities did I visit, in order?"     order: all mentions, from the first to the last
     "Sum up what we said about the move."     summary: all of it
-    "How do I write a cover letter?"          request: something is to be done now, as the user wants such things done
-    "When did I move?"                        none of them: what was said once
+    "How do I write a cover letter?"          request: a task for now; past wishes of the user matter
+    "When did I move?"                        none: a single fact
 
 Patterns decide, in English, Chinese and Japanese.
 """
@@ -17,7 +17,7 @@ from .terms import terms
 Form = Literal["order", "summary", "request", ""]
 
 LONGEST = 600
-"""characters that are looked at, of the beginning and of the end: a long request asks in one of them"""
+"""characters of the beginning and of the end that are read: a long request asks in one of them"""
 
 _SUMMARY, _ORDER, _REQUEST, _PAST, _OWN, _ASSISTANT = (
     pattern("questions", key) for key in ("summary", "order", "request", "past", "own", "assistant")
@@ -37,7 +37,7 @@ def form_of(text: str) -> Form:
 
 
 def asks_own(text: str) -> bool:
-    """Return whether *text* asks about the one who asks: "I", "my". O(length)."""
+    """Return whether *text* asks about its own author: "I", "my". O(length)."""
     return _OWN.search(text.lower()) is not None
 
 
@@ -48,7 +48,7 @@ def asks_assistant(text: str) -> bool:
 
 @cache
 def framing() -> frozenset[str]:
-    """Return the terms by which an order or a summary is asked for: what was said does not have them."""
+    """Return the terms that ask for an order or a summary; they do not occur in what is searched."""
     return frozenset(
         term
         for language in ("latin", "han", "kana")

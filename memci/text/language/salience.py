@@ -1,9 +1,9 @@
-"""The words of a text that a summary must not lose.
+"""Find the words of a text that a summary must keep.
 
     "Move OI5L9G to May 27 and refund $157.50 to Mia Li, see https://a.io/r/7."
     →  OI5L9G · May 27 · $157.50 · Mia Li · https://a.io/r/7
 
-Ranks, from what is missed most to what is missed least:
+Ranks, most important first:
 
     0  lines that say what went wrong       3  numbers (with their unit), words in capitals
     1  ids: letters and digits mixed,       4  names, quoted words
@@ -74,13 +74,13 @@ _ERROR_START = re.compile(rf"\s*(?:{alternatives('errors', 'start')})", re.IGNOR
 _ERROR_PHRASE = re.compile(r"\b[A-Za-z_.]{0,60}(?:Error|Exception): [^\n.]{1,80}")
 
 _Token = tuple[str, int, str, bool]
-"""a word, its rank inside a sentence, the mark that ends its run (if one does), and whether a unit may follow"""
+"""a word, its rank inside a sentence, the mark that ends its run (or ""), and whether a unit may follow"""
 Piece = tuple[int, str]
-"""a rank, and a piece of a text as it stands there"""
+"""a rank, and a verbatim piece of a text"""
 
 
 def find_salient(text: str, *, errors: bool = True) -> list[Piece]:
-    """Return the pieces of *text* to keep, most missed first, in order of appearance, none twice. O(characters)."""
+    """Return the pieces of *text* to keep: by rank, then in order of appearance, each once. O(characters)."""
     found: list[Piece] = [(ERROR, line) for line in error_lines(text)] if errors else []
     if "`" in text or '"' in text or "“" in text:
         found.extend((FACT if code else NAME, code or words) for code, words in _QUOTED.findall(text))
@@ -101,12 +101,12 @@ def ids(text: str) -> list[str]:
 
 
 def rank_of(word: str) -> int | None:
-    """Return the rank of a single *word*, None if it is a word like any other."""
+    """Return the rank of a single *word*, None for an ordinary word."""
     return _rank(word) if 2 <= len(word) <= _LONGEST else None
 
 
 def has_error(text: str) -> bool:
-    """Return whether *text* has a word of something that went wrong. O(characters)."""
+    """Return whether *text* has a word that reports an error. O(characters)."""
     lowered = text.lower()
     return any(map(lowered.__contains__, _ASCII_ERRORS if text.isascii() else _ERRORS))
 
@@ -200,7 +200,7 @@ def _tokens(words: Sequence[str]) -> list[tuple[int, _Token]]:
     return [(index, token) for index, raw in enumerate(words) if (token := _token(raw))]
 
 
-@lru_cache(maxsize=8_192)  # most words of a text were in the one before
+@lru_cache(maxsize=8_192)  # most words of a text occurred in the text before
 def _token(raw: str) -> _Token | None:
     if not raw or (raw.isalpha() and raw.islower()):
         return None

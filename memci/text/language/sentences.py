@@ -1,4 +1,4 @@
-"""The sentences of a text that a person wrote: all of them, or the first that says something.
+"""Find the sentences of a text that a person wrote: all of them, or the first with content.
 
     Hi Dr. Li! How are you?        "Hi Dr. Li!"  "How are you?"
     - Book HAT1.                   "Book HAT1."
@@ -7,8 +7,8 @@
     "Hi there! Thanks. Could you please move my flight to May 27? I fly from Denver."
      └── small talk ─┘└──────── politeness ┘
 
-`sentences` finds them for patterns to read, `point` the first one that says something, in any text; `request` leaves
-out the politeness as well, for titles. A text that is nothing but small talk is its own point.
+`sentences` yields all of them for patterns to read. `point` finds the first one with content, in any text. `request`
+also leaves out the politeness, for titles. In a text that is only small talk, the point is the first sentence.
 """
 
 import re
@@ -28,7 +28,7 @@ _COMMON = {
     for voter in _VOTERS
     for word in words("words", "common", voter)
 }
-"""the languages of which a word is one of the commonest"""
+"""for each common word, the languages in which it is common"""
 _FENCED = re.compile(r"(?P<fence>```|~~~).*?(?:(?P=fence)|\Z)", re.DOTALL)
 _MACHINE = re.compile(
     r"[{}\[<|$\\]|>|(?:at |File \"|import |def |class |const |function "
@@ -48,7 +48,7 @@ _SHORT = 24
 
 _WORD = re.compile(r"\w")
 
-# One set of characters in front lets the search skip what can't be an end.
+# A set of characters at the beginning lets the search skip quickly.
 _ENDS = re.compile(r"[.!?。！？｡…\n](?:(?<=[.!?])[.!?]{0,2}[\"'”’)]?(?=\s|$)|(?<=[。！？｡…\n]))")
 _ASCII_ENDS = re.compile(r"[.!?\n](?:(?<=[.!?])[.!?]{0,2}[\"')]?(?=\s|$)|(?<=\n))")
 _ABBREVIATIONS = frozenset(words("words", "abbreviations"))
@@ -63,7 +63,7 @@ _POLITENESS = re.compile(
 
 
 def sentences(text: str) -> Iterator[str]:
-    """Yield the sentences of *text* exactly as they stand; code, quotations and output of machines are left out."""
+    """Yield the sentences of *text* verbatim, without code, quotations and output of machines."""
     for line in _FENCED.sub("\n", text).splitlines():
         bare = line.strip()
         bullet = _BULLET.match(bare)
@@ -82,7 +82,7 @@ def sentences(text: str) -> Iterator[str]:
 
 
 def writing(text: str) -> Writing:
-    """Return the writing of *text*; "latin" stands for every writing that is none of the others. O(length)."""
+    """Return the script of *text*; "latin" for every script that is not listed. O(length)."""
     if text.isascii():
         return "latin"
     if _KANA.search(text):
@@ -93,9 +93,9 @@ def writing(text: str) -> Writing:
 
 
 def languages(text: str, default: Sequence[Writing] = ()) -> Sequence[Writing]:
-    """Return the language of *text*, or those that its commonest words leave open: of these, the ones of *default*.
+    """Return the language of *text*; several if its common words fit several, those of *default* first.
 
-    Without such words it is the *default*, or "latin": English. O(1): looks at 2,000 characters.
+    Without such words it is the *default*, or "latin": English. O(1): reads 2,000 characters.
     """
     text = text[:_LOOKED_AT]
     if text.isascii():
@@ -119,18 +119,18 @@ def languages(text: str, default: Sequence[Writing] = ()) -> Sequence[Writing]:
 
 
 def lower_case(text: str) -> str:
-    """Return *text* in lower case, each character in its place. O(length)."""
-    # the one letter that becomes two
+    """Return *text* in lower case, with every character at its place. O(length)."""
+    # the only letter whose lower case has two characters
     return text.replace("İ", "i").lower()
 
 
 def simplify(text: str) -> str:
-    """Return *text* with the traditional characters that patterns name written the simplified way. O(length)."""
+    """Return *text* with simplified Chinese characters for the traditional ones that patterns use. O(length)."""
     return text.translate(_SIMPLE)
 
 
 def point(text: str) -> tuple[int, int]:
-    """Return where the first sentence that says something begins and ends. O(1): looks at 2,000 characters."""
+    """Return where the first sentence with content begins and ends. O(1): reads 2,000 characters."""
     text = text[:_LOOKED_AT]
     lowered = lower_case(text)
     ascii_only = text.isascii()
@@ -147,7 +147,7 @@ def point(text: str) -> tuple[int, int]:
 
 
 def request(text: str) -> str:
-    """Return the first sentence that says something, without the politeness in front of it."""
+    """Return the first sentence with content, without the politeness in front of it."""
     start, end = point(text)
     sentence = text[start:end].strip()
     polite = _POLITENESS.match(lower_case(sentence))

@@ -3,9 +3,9 @@
     We adopted a puppy from the Oslo Dog Shelter.
        ───────   ─────          ──── ─── ───────        function words tell nothing
 
-A word is counted by its key, which its forms share. Its share is how many texts have such a word, before any are
-counted: ids and facts are the rarest, everyday words the commonest. Han writing is cut at its grammar, Hangul loses its
-particles. Spans (`summarize.gists`) and keywords (`keywords`) are two views of these words.
+Words are counted by their key, which all forms of a word share. A word's share is the part of all texts that have such
+a word, before any text was counted: ids and facts are rare, everyday words common. Han text is cut at grammatical
+characters, Hangul words lose their particles. `summarize.gists` makes spans of these words, `keywords` keywords.
 """
 
 import math
@@ -17,9 +17,10 @@ from .patterns import GRAMMAR, HAN, HIRAGANA, LETTER, PARTICLE, PREDICATE, words
 from .salience import FACT, ID, rank_of
 
 ID_SHARE, FACT_SHARE, WORD_SHARE, _SHORT, EVERYDAY_SHARE = 0.00001, 0.004, 0.01, 0.05, 0.3
-"""the share of texts that have such a word; of short words, too"""
+"""The part of all texts that have an id, a fact, a word, a short word, an everyday word. That of ids
+was measured (benchmarks/LOG.md); of the others only the order of magnitude matters."""
 _LONGEST = 6
-"""of characters in one piece of Han writing, those that count"""
+"""characters of a piece of Han text that count: longer pieces are not more important"""
 
 _WIDE = rf"(?P<han>[{HAN}]+)|(?P<kata>[\u30a1-\u30ff]{{2,}})|(?P<hangul>[\uac00-\ud7a3]+)|"
 _RUN, _ASCII_RUN = (
@@ -30,21 +31,20 @@ _RUN, _ASCII_RUN = (
     for wide, letter in ((_WIDE, LETTER), ("", "[A-Za-z0-9]"))
     for letters in [rf"{letter}++(?:(?:[_'’.@&:/+-]|(?<=\d),(?=\d)){letter}++)*+%?"]
 )
-"""words, and the marks at which a span ends; in a text that is ASCII the second one finds the same, sooner"""
+"""Words, and the marks at which a span ends. The second pattern finds the same in ASCII, faster."""
 _ENDING = re.compile("(?:(?<=..)n['’]t|['’](?:s|re|ve|ll|d|m|t)|(?<=..)(?:(?<!s)s|es|ed|e|y|ies|ied|ing|ly))$")
 Word = tuple[int, int, str, float, float, int, float]
-"""start and end in its text, the key by which it is counted, the share of texts that have it as far as none were
-counted, how many words it stands for, its columns, and the columns between it and the one before: infinite where no
-span goes on"""
+"""Start and end in its text, key, share, how many words it counts as, columns, and the columns between it and the word
+before: infinite if a mark is between them."""
 
 
 def telling_keys(text: str) -> set[str]:
-    """Return the keys of the words of *text* that have a meaning of their own. O(characters)."""
+    """Return the keys of the telling words of *text*. O(characters)."""
     return {word[2] for word in telling_words(text)}
 
 
 def telling_words(text: str) -> list[Word]:
-    """Return the words of *text* that have a meaning of their own. O(characters)."""
+    """Return the words of *text* that are no function words. O(characters)."""
     found: list[Word] = []
     before = 0
     gap = math.inf
@@ -61,7 +61,7 @@ def telling_words(text: str) -> list[Word]:
             if not key:
                 continue
             start, end = match.span()
-            if narrow:  # all words of most texts
+            if narrow:  # in most texts, every word
                 found.append((start, end, key, share, 1.0, end - start, gap or start - before))
                 before, gap = end, 0
                 continue
@@ -81,7 +81,7 @@ def telling_words(text: str) -> list[Word]:
 
 
 def _cut(run: str, *, kanji: bool) -> list[tuple[int, int]]:
-    """Return where the pieces of *run* begin and end: between kana, grammar is not written in Han characters."""
+    """Return where the pieces of *run* begin and end. Japanese grammar is in kana: its Han runs stay whole."""
     if kanji:
         return [(0, len(run))]
     cuts = [(cut.start(), cut.end()) for cut in GRAMMAR.finditer(run)]
@@ -95,7 +95,7 @@ def _of_han(piece: str) -> tuple[str, float, float]:
 
 @lru_cache(maxsize=16_384)
 def _read(word: str) -> tuple[str, float]:
-    """Return the key of *word* and its share; "" if it has no meaning of its own."""
+    """Return the key of *word* and its share; the key of a function word is ""."""
     lower = word.lower()
     key = _key(lower)
     if lower in _FUNCTION or key in _FUNCTION:
@@ -109,7 +109,7 @@ def _read(word: str) -> tuple[str, float]:
 
 
 def _key(lower: str) -> str:
-    """Return what the forms of a word share, roughly: a table of stems would take long to load."""
+    """Return the key of a word in lower case: roughly its stem, without a stemmer, which would take long to load."""
     return _ENDING.sub("", lower)
 
 

@@ -1,11 +1,11 @@
-"""Text into terms: what a search compares.
+"""Turn text into terms, which a search compares.
 
     terms("Booked HAT170 to Sydney on May 8")    ["book", "hat170", "hat", "170", "sydney", "may", "8"]
     terms("我住在上海")                            ["住在", "在上", "上海", …]
 
 Words are folded and stemmed, function words dropped, identifiers kept whole and in parts. Writing without spaces (Han,
-kana, Hangul) becomes pairs of characters, and single ones that count for little. The same text gives the same terms
-always: they are stored.
+kana, Hangul) becomes pairs of characters, and single characters of little weight. The same text always gives the same
+terms: they are stored.
 """
 
 import re
@@ -19,7 +19,7 @@ from snowballstemmer.english_stemmer import EnglishStemmer
 from .patterns import alternatives, words
 
 LONGEST = 48
-"""characters of a term; what is longer is cut, at both ends of the index alike"""
+"""characters of a term; longer ones are cut, in texts and in queries"""
 
 _HAN = "\u3005-\u3007\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 _KANA = "\u3041-\u309f\u30a1-\u30ff"
@@ -33,18 +33,18 @@ _THOUSANDS = re.compile(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?")
 _CLITICS = ("n't", "'s", "'re", "'ve", "'ll", "'d", "'m", "'t", "'em", "'all")
 
 STOP_WORDS = frozenset(words("words", "function"))
-"""English words that carry no topic, and what is left of them before an apostrophe"""
+"""English function words, and their parts in front of an apostrophe"""
 
 _GRAMMAR = frozenset(alternatives("characters", "grammar", "han"))
-"""Han that binds words more often than it is in one; a pair with such a character is no term"""
+"""grammatical Han characters; a pair with one of them is no term"""
 _KANA_GRAMMAR = frozenset(alternatives("characters", "grammar", "kana"))
-"""kana that do so; a pair of them is no term"""
+"""grammatical kana; a pair of them is no term"""
 _PARTICLES = frozenset(
     alternatives("characters", "particles", "han")
     + alternatives("characters", "grammar", "kana")
     + alternatives("characters", "grammar", "hangul")
 )
-"""characters that mean nothing by themselves"""
+"""characters without a meaning of their own"""
 
 _lock = threading.Lock()
 _stemmer = EnglishStemmer()
@@ -60,13 +60,13 @@ def terms(text: str) -> list[str]:
 
 
 def query_terms(text: str) -> list[str]:
-    """Return the terms to search for, each once, without words of questions (unless there are no others). O(length)."""
+    """Return the terms to search for, each once; question words only if there are no others. O(length)."""
     found = list(dict.fromkeys(terms(text)))
     return [term for term in found if term not in _ASKING_STEMS] or found
 
 
 def extent(found: Sequence[str]) -> int:
-    """Return the length of a text of these terms in words: two pairs of a writing without spaces are one. O(terms)."""
+    """Return how many words a text of these terms has; two pairs of characters count as one word. O(terms)."""
     words = pairs = 0
     for term in found:
         if len(term) <= 2 and _TIED.match(term):
@@ -77,7 +77,7 @@ def extent(found: Sequence[str]) -> int:
 
 
 def is_single(term: str) -> bool:
-    """Return whether *term* is a single character of a writing without spaces: it has little meaning by itself."""
+    """Return whether *term* is a single character of a script without spaces, which means little by itself."""
     return len(term) == 1 and _TIED.fullmatch(term) is not None
 
 
@@ -105,7 +105,7 @@ def _without_clitics(chunk: str) -> str:
 
 
 def _of_compound(chunk: str) -> list[str]:
-    """Return an identifier whole, if it has a figure or a sign that binds, and its parts."""
+    """Return the parts of an identifier, and all of it if it has a digit or a joining sign."""
     found = []
     for piece in re.split(r"[',&+]+|[.:/]+(?!\d)|(?<!\d)[.:/]+", chunk):
         words = _WORD.findall(piece)
@@ -116,7 +116,7 @@ def _of_compound(chunk: str) -> list[str]:
             parts = _PART.findall(word)
             if len(parts) > 1:
                 found.append(word[:LONGEST])
-            if len(parts) <= 4:  # a hash or a key has too many to mean anything
+            if len(parts) <= 4:  # a hash has more parts, without a meaning
                 for part in parts:
                     found += [part[:LONGEST]] if part.isdigit() else _of_word(part)
     return found
@@ -147,7 +147,7 @@ def _of_tied(chunk: str) -> list[str]:
 
 
 def _unaccented(word: str) -> str:
-    """Return *word* without accents, stemmed if that makes it plain: "café" is found by "cafe"."""
+    """Return *word* without accents, and stemmed if it is ASCII then: "cafe" finds "café"."""
     bare = "".join(letter for letter in unicodedata.normalize("NFD", word) if not unicodedata.combining(letter))
     return _stem(bare) if bare.isascii() and len(bare) <= LONGEST else unicodedata.normalize("NFC", bare)
 
@@ -155,7 +155,7 @@ def _unaccented(word: str) -> str:
 @lru_cache(maxsize=65_536)
 def _stem(word: str) -> str:
     word = _IRREGULAR.get(word, word)
-    with _lock:  # the stemmer keeps its word in itself
+    with _lock:  # the stemmer stores its word
         return str(_stemmer.stemWord(word))
 
 
@@ -165,5 +165,5 @@ _IRREGULAR = {
     for *forms, base in map(str.split, " ".join(words("words", "irregular", language)).split(","))
     for form in forms
 }
-"""of English words their base, of Chinese ones another word for the same"""
+"""the base of irregular English words, and a synonym of Chinese ones"""
 _ASKING_STEMS = frozenset(map(_stem, words("words", "asking")))

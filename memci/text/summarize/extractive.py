@@ -1,16 +1,17 @@
-"""A summary without a model: each message's structure and the facts that models lose.
+"""Summarise a page without a model: its title, and a line of facts for each message.
 
     user        Hi! I'd like to move OI5L9G to May 27.    →  Hi! I'd like to move OI5L9G to May 27.
     assistant   (calls find_booking)                      →  find_booking(id=OI5L9G)
     tool        {"id": "OI5L9G", "flights": [… 2 …], …}   →  find_booking → {flights 2×{no: HAT1|HAT2}, 9 keys}
     assistant   (a recall's answer is never summarised)   →  recalled #42 entry 3
 
-A message that fits on its line stands as it is. A longer one keeps the first sentence that says something, and the ids,
-dates, money, paths, commands, numbers and names of the rest. What an earlier line of the page shows already gives way.
-Longer output of a tool keeps how many lines it had, its errors, its first line, and the paths, ids and numbers.
+A message that fits on its line is not changed. A longer one keeps its first sentence with content, and the ids, dates,
+money, paths, commands, numbers and names of the rest; those that an earlier line of the page has come last. Longer
+output of a tool keeps its number of lines, its errors, its first line, and paths, ids and numbers.
 
 The same messages give the same lines in every process: no model, clock, locale or hash order. At most the first 20,000
-and the last 5,000 characters of a message are looked at.
+and the last 5,000 characters of a message are read. Columns and bounds were chosen by reading lines of real
+conversations (airline, LoCoMo, SWE-agent).
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from .structured import MAPPINGS, arguments, pairs, parse_json, shape, values
 TITLE_COLUMNS = 120
 LINE_COLUMNS = 160
 SAID_COLUMNS = 92
-"""what two sides of a dialogue take of a title"""
+"""columns of a title for both sides of a dialogue"""
 
 _Call = tuple[str, str, object]
 """id, name and arguments of a call"""
@@ -46,15 +47,15 @@ _GIVEN_COLUMNS = 32
 _COMMAND_COLUMNS = 52
 _LEAST_ANSWER = 24
 _ACTS = 3
-"""calls that a title names at most"""
+"""most calls that a title names"""
 _ASIDE = 40
 _SPOKEN = 1_500
 _ANSWERED = 300
-"""characters of an answer that its title is taken from"""
+"""characters of an answer that a title is made of: the rest has many rare words that say less (benchmarks/LOG.md)"""
 _COMMAND = 2
-"""line ends of a fenced command; what has more is a program"""
+"""line ends of a fenced command; a longer block is a program"""
 _ACKNOWLEDGES = 3.5
-"""what a page weighs at most that says nothing of its own"""
+"""the largest weight of a gist that is only an acknowledgement ("Thanks!")"""
 _LEAST_HEAD = 44
 _WANTED = 16
 _CALL_COLUMNS = 100
@@ -80,7 +81,7 @@ _THINKS = re.compile(r"(?:think|calculate)(?:_|[A-Z]|$)")
 
 
 class Title(NamedTuple):
-    """What a page's own line says, and whether that is more than an acknowledgement."""
+    """The text of a page's own line, and whether it is more than an acknowledgement."""
 
     text: str
     tells: bool
@@ -101,7 +102,7 @@ def extract(messages: Sequence[Mapping[str, object]], quotes: Sequence[tuple[int
     """Return the title and the lines of one page. O(characters), of at most 25,000 for each message.
 
     Args:
-        messages: One page in OpenAI chat form; whatever else is in them is named, never refused.
+        messages: One page in OpenAI chat form; unknown content is named, never refused.
         quotes: For each message the page (and entry) that it quotes, or None; missing ones are None.
     """
     return Summary(titled([messages], [quotes])[0].text, lines(messages, quotes))
@@ -132,13 +133,13 @@ def titled(
 ) -> list[Title]:
     """Return the titles of *pages*, of about *columns* columns. O(characters).
 
-    The pages that are given together show which words are frequent.
+    Words that many of these pages have weigh little.
     """
     return titles([read_page(page, quotes[at] if at < len(quotes) else (), columns) for at, page in enumerate(pages)])
 
 
 def titles(pages: Sequence[Told]) -> list[Title]:
-    """Return the titles of pages that were read with as many columns (see `titled`). O(words)."""
+    """Return the titles of *pages*, as `read_page` returned them. O(words)."""
     found = gists(
         [(each.asked, each.answered) for each in pages], [each.room for each in pages], [each.shown for each in pages]
     )
@@ -157,29 +158,29 @@ def titles(pages: Sequence[Told]) -> list[Title]:
 
 
 class Told(NamedTuple):
-    """What the title of a page is made of, as far as it does not depend on other pages."""
+    """The parts of a title that do not depend on other pages."""
 
     act: str
-    """what was called, and what came back"""
+    """calls and their results"""
     shown: Collection[str]
-    """the keys of its words"""
+    """the keys of the words of `act`"""
     asked: Reading
-    """by the user, as far as a gist is made of it"""
+    """the words of the user"""
     answered: Reading
-    """the same by the assistant"""
+    """the words of the assistant"""
     thought: str
-    """in front of the command of an agent without tools"""
+    """the words in front of the command, of an agent without tools"""
     first: str
-    """what stands for a page that says nothing"""
+    """the title of a page without telling words"""
     columns: int
     room: int
-    """columns for what was said"""
+    """columns for `asked` and `answered`"""
 
 
 def read_page(
     messages: Sequence[Mapping[str, object]], quotes: Sequence[tuple[int, int | None] | None], columns: int
 ) -> Told:
-    """Return what the messages of a page tell, without those that quote another one. O(characters)."""
+    """Return the parts of the title of a page; messages that quote another page are left out. O(characters)."""
     own = [each for at, each in enumerate(messages) if at >= len(quotes) or quotes[at] is None]
     act, asked, answered, thought = _acts(own, min(_ACTS_COLUMNS, columns)), _spoken(own, "user"), None, ""
     printed = any(map(_observes, own))
@@ -205,9 +206,9 @@ def _observes(message: Mapping[str, object]) -> bool:
 
 
 def _spoken(messages: Sequence[Mapping[str, object]], role: str) -> str:
-    """Return what *role* says in *messages*, without programs: the beginning and the end of it.
+    """Return the words of *role* in *messages*, without programs: the beginning and the end.
 
-    Of a long answer only the beginning: the rest has many rare words, and says less than the question.
+    Of a long answer only the beginning (see `_ANSWERED`).
     """
     texts = [
         drop_wordless(_prose(_content(message)[0]))
@@ -232,9 +233,9 @@ def _command(fenced: re.Match[str]) -> str:
 
 
 def _acts(messages: Sequence[Mapping[str, object]], room: int) -> str:
-    """Return the last calls that changed something (else the last ones), as many as fit *room*.
+    """Return the last calls that changed something, else the last calls, as many as fit *room*.
 
-    What came back stands behind them, newest first, as far as there is room left; behind a single one in any case.
+    Results follow them if there is room left, the newest first; the result of a single call always does.
     """
     done = [(name, given, results) for _, name, given, results in _answered(messages)[0]]
     changes = [each for each in done if not reads(each[0])]
@@ -276,7 +277,7 @@ def _came_back(message: Mapping[str, object], columns: int, given: object) -> st
 
 
 def reads(name: str) -> bool:
-    """Return whether a tool of this *name* changes nothing, as far as its name says."""
+    """Return whether the *name* of a tool says that it only reads."""
     return _READS.match(name) is not None
 
 
@@ -317,7 +318,7 @@ def _said(text: str, columns: int, seen: str, shown: str = "") -> str:
             return flat
     text = _prose(text)
     start, end = point(text)
-    # only runs of blanks take less room in a line
+    # only runs of blanks become shorter in a line
     if len(text) - start <= columns + 2 * (text.count("\n") + text.count("  ")):
         flat = " ".join(text[start:].split())
         if width(flat) <= columns:
@@ -330,7 +331,7 @@ def _said(text: str, columns: int, seen: str, shown: str = "") -> str:
     room = columns - width(line)
     if room < 24:
         return line
-    # little is salient: more of the text itself says more
+    # few salient pieces: use the room for more of the text
     longer = one_line(text[start : start + 6 * columns], width(head) + room)
     items = [item for item in line[len(head) :].split(_JOINT) if item and item not in longer]
     return _JOINT.join([longer, *items])
@@ -356,7 +357,7 @@ def _result(text: str, others: Sequence[str], name: str, seen: str) -> str:
 
 
 def _digest(text: str, columns: int, *, lines: int, seen: str = "") -> str:
-    """Return what is left of *text*, printed in *lines* lines, in about *columns* columns. O(characters)."""
+    """Return a digest of *text*, which had *lines* lines, in about *columns* columns. O(characters)."""
     flat = " ".join(text[: 4 * columns].split())
     if len(text) <= 2 * columns and width(flat) <= columns:
         return flat
@@ -370,16 +371,16 @@ def _digest(text: str, columns: int, *, lines: int, seen: str = "") -> str:
     if len(last) <= _LAST and (_TOTAL.search(last) or has_error(last)):
         lead.append(last)
     kept = list(dict.fromkeys(lead))
-    # single capitalised words are mostly headings in what a tool prints
+    # in output of tools, single capitalised words are mostly headings
     least = NUMBER if text.isascii() else NAME
     pieces = [piece for piece in find_salient(text, errors=False) if piece[0] <= least]
     return _packed(count + _JOINT.join(kept), pieces, columns, text=text, seen=seen)
 
 
 def _packed(line: str, pieces: Sequence[Piece], columns: int, *, text: str, seen: str = "", shown: str = "") -> str:
-    """Return *line*, then those of *pieces* that are not in it, as many as fit, as they stand in *text*. O(pieces).
+    """Return *line* and as many of *pieces* as fit, in the order of *text*, without repetitions. O(pieces).
 
-    What *seen* has comes last, what *shown* has never.
+    Pieces that *seen* has come last; those that *shown* has are left out.
     """
     room = columns - width(line)
     chosen: list[str] = []
@@ -428,7 +429,7 @@ def _arguments(given: object, columns: int, seen: str) -> str:
 
 
 def _named_arguments(given: object) -> Mapping[str, object] | None:
-    """Return the arguments of a call by name, as far as they can be seen in broken JSON; None if none can."""
+    """Return the arguments of a call by name, also of broken JSON; None if there are none."""
     raw = given if isinstance(given, str) else ""
     value = parse_json(raw.strip()) if raw and len(raw) <= SCANNED + _TAIL else given
     return value if isinstance(value, Mapping) else pairs(_scanned(raw)) or None
@@ -448,7 +449,7 @@ def _calls(message: Mapping[str, object]) -> list[_Call]:
 
 
 def _answered(messages: Sequence[Mapping[str, object]]) -> tuple[list[_Answered], dict[int, str]]:
-    """Return the calls of *messages*, each with its results, and for each result by its place the name of its call.
+    """Return the calls of *messages* with their results, and the name of the call of each result, by its place.
 
     Ids may repeat within a page: a result takes the oldest open call with its id.
     """

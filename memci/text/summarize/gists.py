@@ -1,4 +1,4 @@
-"""Gists: the spans of a text that say most for their width, in its own words.
+"""Gists: the most important spans of a text for their width, verbatim.
 
     Hey! Since we last spoke I signed up for a pottery class. It's like therapy to me!
     ──  ────────────────────   ───── ── ───   ─────── ─────   ──── ────    ───────
@@ -25,11 +25,11 @@ from ..language.telling import FACT_SHARE, WORD_SHARE, Word, telling_words
 from ..sanitize import is_narrow, width
 
 _PRICE = 0.2
-"""what a column must be worth"""
+"""The weight that pays for a column, at first: a lower price rarely leaves a gist that fits."""
 _OPENING = 6
-"""columns that the beginning of a span counts as"""
+"""columns that a further span costs: without it, a gist is many single words"""
 _PRIOR = 100
-"""texts for which the shares below stand, beside those that are given"""
+"""texts that the shares of `language.telling` count as, beside the given ones: a few pages do not outweigh them"""
 _ARTICLES = alternatives("words", "articles")
 _BEGINS = "".join(sorted({each[0] for each in _ARTICLES.split("|")}))
 _ARTICLE = re.compile(rf"\b(?=[{_BEGINS}])(?:{_ARTICLES})\s+", re.IGNORECASE)
@@ -39,31 +39,31 @@ _BULLET = re.compile(r"(?:^|(?<=\n))[ \t]*(?:\d{1,2}[.)]|[-*#>]+)[ \t]")
 
 
 _Taken = tuple["_Taken", int, int] | None
-"""the first and the last word of the last of some spans, and those before it"""
+"""a linked list of spans: the earlier ones, and first and last word of the last"""
 
 
 class Gist(NamedTuple):
-    """What some texts say, and how much that is."""
+    """The gist of some texts, and its weight."""
 
     spans: tuple[str, ...]
-    """one for each text, its parts joined by commas; "" if nothing of it is worth its room"""
+    """one for each text, its parts joined by commas; "" if no part is worth its room"""
     weight: float
 
 
 class Reading(NamedTuple):
-    """A text as a gist is made of it."""
+    """A text that was read for a gist."""
 
     text: str
     """without articles, bullets and small talk"""
     words: Sequence[Word]
     even: bool
-    """whether each of its characters takes a column, as no two blanks follow each other"""
+    """whether each character takes one column, and no two blanks follow each other"""
 
 
 def read_text(text: str, *, printed: bool = False) -> Reading:
     """Return *text*, read for a gist. O(characters).
 
-    In what a machine *printed* ids and figures count like other words: it has more of them than anybody needs.
+    In output that a machine *printed*, ids and numbers count like other words: there are too many.
     """
     bare = _ARTICLE.sub("", _CHATTER.sub(" ", _BULLET.sub("", text))) if text else ""
     words = telling_words(bare)
@@ -77,7 +77,7 @@ def gists(
 ) -> list[Gist]:
     """Return the gist of the texts of each page, within so many *columns* for all of them. O(words).
 
-    Words of whose keys *shown* has some for a page weigh nothing there.
+    *shown* has, for each page, keys of words that weigh nothing there.
     """
     counts = Counter(key for page in pages for key in {word[2] for each in page for word in each.words})
     return [
@@ -102,7 +102,7 @@ def _gist(page: Sequence[Reading], weights: Sequence[float], room: int) -> Gist:
 
     price = _PRICE
     while taken := _best(items, price):
-        if even:  # most prices are too low, and what they leave is only measured
+        if even:  # most prices are too low: measure the spans without making them
             wide = sum([words[last][1] - words[first][0] + 2 for first, last in taken])
             wide += len({texts[first] for first, _ in taken}) - 3
         else:
@@ -114,7 +114,7 @@ def _gist(page: Sequence[Reading], weights: Sequence[float], room: int) -> Gist:
 
 
 def _weights(page: Sequence[Reading], counts: Counter[str], pages: int, seen: set[str]) -> list[float]:
-    """Return what each word weighs: nothing where it was *seen* before."""
+    """Return the weight of each word; 0 if it was *seen* before."""
     weights = []
     whole = pages + _PRIOR
     for each in page:
@@ -128,18 +128,18 @@ def _weights(page: Sequence[Reading], counts: Counter[str], pages: int, seen: se
 
 
 def _best(items: Sequence[tuple[float, int, float]], price: float) -> list[tuple[int, int]]:
-    """Return the spans (first and last word) that are worth most at *price* a column. O(words).
+    """Return the spans (first and last word) with the highest value at *price* a column. O(words).
 
     Of each word *items* has its weight, its columns and the columns between it and the one before.
     """
     outside, inside = 0.0, -math.inf
-    """what the words so far are worth at most, if the last one is in no span, and if it is in one"""
+    """the highest value of the words so far, if the last one is in no span, and if it is in one"""
     first = 0
-    """where that span begins"""
+    """where the open span begins"""
     spans: _Taken = None
-    """behind which `outside` stands"""
+    """the spans of `outside`"""
     before: _Taken = None
-    """in front of the span that `inside` stands in"""
+    """the spans of `inside`, without its open one"""
     opening = _OPENING * price
     for at, (weight, cost, gap) in enumerate(items):
         if inside > outside:

@@ -1,4 +1,4 @@
-"""Observations: what the shell of an agent without tools printed, and the command that it is about to run.
+"""Observations of an agent without tools: output of its shell, and the command that it runs next.
 
     user        Hello World!                      printed by a machine, in the user's role
                 bash-$
@@ -18,7 +18,7 @@ from ..sanitize import harmless, one_line, width
 _BEGINS = ("observation:", "[observation]", "observation\n", "[tool_result]", "<returncode>", "<output>", "<stdout>")
 _PROMPT = re.compile(r"(?:\(\S{1,20}\) )?(?:\S{0,40}[-@:~/\])]\S{0,40}[$#]|\$|>>>)")
 _LONGEST = 120
-"""characters of a line that may be a prompt"""
+"""characters of a line that may be a prompt; prompts are short"""
 _LETTER = re.compile(r"[^\W\d_]")
 _COMMAND = re.compile(
     r"```(?:[\w+-]*\n)?(?P<fenced>.*?)(?:```|\Z)"
@@ -29,7 +29,7 @@ _COMMAND = re.compile(
 
 
 def observes(text: str) -> bool:
-    """Return whether a machine printed *text*, which has the user's role. O(1)."""
+    """Return whether *text*, which has the user's role, was printed by a machine. O(1)."""
     if text[:40].lstrip()[:16].lower().startswith(_BEGINS):
         return True
     before, _, last = text[-_LONGEST:].rstrip().rpartition("\n")
@@ -37,7 +37,7 @@ def observes(text: str) -> bool:
 
 
 def drop_wordless(text: str) -> str:
-    """Return *text* without lines that have no word, as progress and tables have, and without prompts. O(length)."""
+    """Return *text* without prompts and lines without words, as progress bars have. O(length)."""
     rows = text.split("\n")
     return "\n".join(row for row in rows if _LETTER.search(row) and not _PROMPT.fullmatch(row.strip()[:_LONGEST]))
 
@@ -45,7 +45,7 @@ def drop_wordless(text: str) -> str:
 def command(text: str, columns: int) -> str:
     """Return the first line of the last command in *text*, "" if it has none. O(length).
 
-    Of a long one the beginning and the end, where commands of one kind differ.
+    A long one keeps its beginning and its end, where similar commands differ.
     """
     found = list(_COMMAND.finditer(text))
     if not found:

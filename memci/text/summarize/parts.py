@@ -3,8 +3,8 @@
     [{"type": "text", "text": "What is this?"}, {"type": "image_url", "image_url": {"url": "data:image/png;base64,…"}}]
     →  ("What is this?", ["[image 1024×768 png]"])
 
-A placeholder says what the part itself says: kind, size, format, file name. No data of a part is ever copied. Content
-of any other form is named, never refused.
+A placeholder has the kind, size, format and file name that the part states. It never copies the data of a part.
+Content of any other form is named, never refused.
 """
 
 import re
@@ -43,7 +43,7 @@ def split(content: object) -> tuple[str, list[str]]:
 
 
 def placeholder(part: Mapping[str, object]) -> str:
-    """Return what *part* is, in brackets, without its data."""
+    """Return the placeholder of *part*."""
     given = part.get("type")
     kind = given[:40] if isinstance(given, str) and given else "part"
     refusal = part.get("refusal")

@@ -1,13 +1,11 @@
-"""The shape of a structured value: its keys, with the values that would be missed.
+"""Show the shape of a structured value: its keys, and the most important values.
 
     [{"flight": "HAT001", "price": 120, "seats": {"economy": 9}}, {"flight": "HAT022", "price": 95, "seats": …}]
     →  2×{flight: HAT001|HAT022, price: 120|95, seats {economy: 9|4}}
 
-Equal keys of a list's rows are one column; each column lists what its rows hold, once. A column's key and values decide
-how much it would be missed: when room is short, ids, dates, money and errors go first. What was not shown is counted:
-"|+9" values, "14 keys".
-
-Looks at `_LOOKED_AT` values.
+Equal keys of the rows of a list make one column. A column lists the values of its rows, each once. Its key and values
+decide its rank: if room is short, ids, dates, money and errors come first. Values that are not shown are counted: "|+9"
+values, "14 keys". At most `_LOOKED_AT` values are read: a bound on the cost.
 """
 
 import json
@@ -27,7 +25,7 @@ _FIRST = 6
 _FEW = 16
 _BROKEN = 200
 _NESTED = (dict, list, tuple, Mapping)
-MAPPINGS = (dict, Mapping)  # the first, exact one is the quick one
+MAPPINGS = (dict, Mapping)  # the exact type is tested first: it is faster
 
 _JSON = json.JSONDecoder(parse_int=str, parse_float=str)
 _PAIR = re.compile(r'"([^"\\\n]{1,40})"\s{0,8}:\s{0,8}("(?:[^"\\\n]|\\.){0,160}"?|-?\d[\d.eE+-]{0,30}|true|false|null)')
@@ -47,7 +45,7 @@ _DAY = re.compile(r"\d{4}-\d\d-\d\d$")
 
 
 def parse_json(text: str) -> object:
-    """Return the object or list that *text* is in JSON, numbers as they were written; None if it is neither."""
+    """Return the JSON object or list *text*, with numbers as they were written; None if it is neither."""
     if text[:1] not in "{[" or text[-1:] not in "}]":
         return None
     try:
@@ -59,7 +57,7 @@ def parse_json(text: str) -> object:
 
 
 def pairs(text: str) -> dict[str, object]:
-    """Return the `"key": value` pairs that can be seen in *text*, JSON that is broken or too long to parse."""
+    """Return the `"key": value` pairs of *text*, JSON that is broken or too long to parse."""
     found: dict[str, object] = {}
     for key, raw in _PAIR.findall(text):
         values = found.setdefault(key, [])
@@ -69,7 +67,7 @@ def pairs(text: str) -> dict[str, object]:
 
 
 def shape(value: object, columns: int, *, seen: str = "") -> str:
-    """Return the shape of *value* in about *columns* columns; what *seen* has is shown last. O(leaves looked at)."""
+    """Return the shape of *value* in about *columns* columns; values that *seen* has come last. O(values read)."""
     if isinstance(value, dict) and (short := _whole(value, columns - 2, ": ")):
         return f"{{{short}}}"
     sheet = _Sheet(value, seen)
@@ -91,9 +89,9 @@ def arguments(value: Mapping[str, object], columns: int, *, seen: str = "") -> s
 
 
 def values(value: object, columns: int, *, seen: str = "") -> str:
-    """Return what would be missed most of *value*, in *columns* columns: ids, dates and names without their keys.
+    """Return the most important values of *value* in *columns* columns: ids, dates and names, without their keys.
 
-    What *seen* has is left out. O(leaves looked at).
+    Values that *seen* has are left out. O(values read).
     """
     sheet = _Sheet(value, "", _FEW_LEAVES)
     found: dict[str, tuple[int, int]] = {}
@@ -136,7 +134,7 @@ class _Column:
     rows: int | None = None
     rank: int = NAME + 1
     opened: bool = False
-    """its head is paid for"""
+    """its head is counted"""
     shown: int = 0
     clip: int = _VALUE
     """columns for each value"""
@@ -148,13 +146,13 @@ class _Column:
         return made
 
     def head(self) -> str:
-        """Return what stands before the columns below this one."""
+        """Return the text in front of the columns below this one."""
         if not self.label:
             return ""
         return f"{self.label} " if self.rows is None else f"{self.label} {self.rows}×"
 
     def text(self, sign: str) -> str:
-        """Return its label, *sign*, the values that are shown, and how many are not."""
+        """Return its label, *sign*, the shown values, and how many are not shown."""
         clip = self.clip
         texts = [
             value if 0 < len(value) <= clip and value.isascii() and value.isprintable() else one_line(value, clip)
@@ -164,7 +162,7 @@ class _Column:
         return f"{self.label}{sign if self.label else ''}{'|'.join(texts)}{f'|+{more}' if more else ''}"
 
     def urgency(self, seen: str) -> int:
-        """Set the rank of its values and return it, past all ranks if *seen* has every value. O(values)."""
+        """Set the rank of its values and return it; after all other ranks if *seen* has every value. O(values)."""
         known = bool(seen)
         for value in self.values if known else ():
             if len(value) < 3 or value not in seen:
@@ -246,7 +244,7 @@ class _Sheet:
         column.values[text] = None
 
     def text(self, columns: int, sign: str) -> str:
-        """Return the columns that fit; from then on `whole` is False if one does not."""
+        """Return the columns that fit, and set `whole` to False if one does not."""
         order = sorted(self.columns, key=lambda column: column.urgency(self._seen))
         _extend(order, _choose(order, columns, len(sign)))
         chosen = [column for column in self.columns if column.shown]
@@ -338,7 +336,7 @@ def _as_text(value: object) -> str:
 
 @lru_cache(maxsize=1024)
 def _read_key(key: str) -> tuple[str, int]:
-    # its label, and the rank that its values have at least
+    # its label, and the lowest rank of its values
     lowered = key if key.islower() else key.lower()
     label = one_line(key, _KEY) if key else ""
     if _ERROR_KEYS.search(lowered):

@@ -1,39 +1,39 @@
-"""Every error that memci raises on purpose.
+"""The errors of memci.
 
     MemciError
     ├── InvalidMessage      ValueError     a message that no provider accepts, or that is not exact JSON
-    ├── InvalidSetting      ValueError     an argument or a setting that makes no sense
-    │   └── SeveralOwners                  several owners have a context of this id: say whose
+    ├── InvalidSetting      ValueError     an argument or a setting that is not valid
+    │   └── SeveralOwners                  several owners have a context of this id: name one
     ├── LimitExceeded       ValueError     a message or a batch that is too large to store
     │   └── QuotaExceeded                  the contexts of an owner would hold more than their quota
     ├── OpenToolGroup       ValueError     a tool call has no result yet
     ├── BudgetExceeded      ValueError     what must stay in the window does not fit into it
     ├── PageNotFound        KeyError       no page has this index
-    │   ├── Undone                         the page was there, and undo() or pop() took it back
-    │   └── Erased                         the page was there, and was erased on request
+    │   ├── Undone                         the page existed; undo() or pop() removed it
+    │   └── Erased                         the page existed; it was erased on request
     ├── OpConflict          ValueError     an op_id was used again with other messages
     ├── Diverged            ValueError     a list of messages is not the one that is stored
     ├── ModelError          RuntimeError   a model did not return what it was asked for
-    │   ├── ModelUnavailable               no answer: too slow, too busy, unreachable, or paused after failures
+    │   ├── ModelUnavailable               no answer: timeout, overload, unreachable, or paused after failures
     │   ├── ModelRefused                   the provider refuses the request: its key, model name or content
-    │   ├── AnswerRejected                 an answer, but not what was asked for
-    │   ├── CeilingReached                 the tokens that were allowed are spent
-    │   └── EmbeddingFailed                an embedder failed, or its output is no vectors
-    └── StorageError        OSError        the store could not do what it was asked
+    │   ├── AnswerRejected                 the answer is not what was asked for
+    │   ├── CeilingReached                 the allowed tokens are used up
+    │   └── EmbeddingFailed                an embedder failed, or did not return vectors
+    └── StorageError        OSError        the store failed
         ├── StorageFull                    there is no space left
         ├── StorageReadOnly                the store can be read, not written
         ├── StorageUnavailable             the store can't be reached or opened
-        ├── StorageBusy                    another process or handle holds it
-        ├── WriteConflict                  another writer changed the context first
-        ├── CommitUnknown                  the change is stored whole or not at all: open the store again to see
-        ├── HandlePoisoned                 the handle was closed, or a write failed halfway: open the store again
-        ├── KeyMissing                     it is encrypted, and the key that it needs was not given
-        ├── CorruptRecord                  a record is not what was written
+        ├── StorageBusy                    another process or handle uses it
+        ├── WriteConflict                  another writer changed the context before
+        ├── CommitUnknown                  the change is stored completely or not at all: open the store again to see
+        ├── HandlePoisoned                 the handle was closed, or a write failed: open the store again
+        ├── KeyMissing                     it is encrypted, and its key was not given
+        ├── CorruptRecord                  a record is damaged or missing
         └── SchemaTooNew                   a later memci wrote this file
 
-A message says what failed, which one, and what to do. The facts are attributes. Two of them are on every error:
-`retryable` (the same call may succeed later) and `data_safe` (everything that was acknowledged is still stored).
-A call that raises one of these has changed nothing, but for `CommitUnknown`.
+A message says what failed, where, and what to do. The facts are attributes. Every error has two of them: `retryable`
+(the same call may succeed later) and `data_safe` (all acknowledged data are still stored). A call that raises one of
+these errors has changed nothing, except for `CommitUnknown`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -41,7 +41,7 @@ from inspect import Parameter, signature
 
 
 def brief(value: object) -> str:
-    """Return the text by which an error names a caller's *value*: at most 60 characters."""
+    """Return the text of *value* for an error, at most 60 characters."""
     try:
         return repr(value)[:60]
     except Exception:  # noqa: BLE001 -- an integer of too many digits, lists nested too deep, an object without a repr
@@ -49,15 +49,15 @@ def brief(value: object) -> str:
 
 
 class MemciError(Exception):
-    """The root of all errors that memci raises on purpose."""
+    """The base of all errors of memci."""
 
     retryable = False
     """whether the same call may succeed later"""
     data_safe = True
-    """whether everything that was acknowledged is still stored"""
+    """whether all acknowledged data are still stored"""
 
     def __reduce__(self) -> str | tuple[object, ...]:
-        """Return what a copy is made of: each named argument is an attribute with the same name."""
+        """Return the parts of a copy: each named argument is an attribute of the same name."""
         arguments = signature(type(self).__init__).parameters.values()
         names = [each.name for each in arguments if each.kind is Parameter.POSITIONAL_OR_KEYWORD][1:]  # without self
         if not names:
@@ -75,7 +75,7 @@ class InvalidMessage(MemciError, ValueError):
 
 
 class InvalidSetting(MemciError, ValueError):
-    """An argument or a setting makes no sense; *name* says which one, *reason* why and what to pass."""
+    """An argument or a setting is not valid; *name* says which one, *reason* why and what to pass."""
 
     def __init__(self, name: str, reason: str) -> None:
         super().__init__(f"{name}: {reason}")
@@ -150,7 +150,7 @@ class PageNotFound(MemciError, KeyError):
 
 
 class Undone(PageNotFound):
-    """The page, or what the operation stored, was taken back by undo() or pop(); *index* names it."""
+    """undo() or pop() removed the page, or what the operation stored; *index* names it."""
 
     def __init__(self, index: str) -> None:
         MemciError.__init__(self, f"{index} was taken back")
@@ -159,7 +159,7 @@ class Undone(PageNotFound):
 
 
 class Erased(PageNotFound):
-    """The page, or what the operation stored, was erased: its bytes do not exist any more; *index* names it."""
+    """The page, or what the operation stored, was erased: its bytes no longer exist; *index* names it."""
 
     def __init__(self, index: str) -> None:
         MemciError.__init__(self, f"{index} was erased")
@@ -176,10 +176,10 @@ class OpConflict(MemciError, ValueError):
 
 
 class Diverged(MemciError, ValueError):
-    """A list of messages is not the one that is stored; nothing was stored.
+    """A list of messages differs from the stored one; nothing was stored.
 
     *position* is the first item of the list that differs, or its length if more is stored. *turn* is the last turn
-    that both share wholly, None if there is none: `context.fork(id, at=turn)` goes on from there.
+    that is the same in both, None if there is none: `context.fork(id, at=turn)` continues from there.
     """
 
     def __init__(self, position: int, turn: int | None) -> None:
@@ -190,7 +190,7 @@ class Diverged(MemciError, ValueError):
 
 
 class ModelError(MemciError, RuntimeError):
-    """A model did not return what it was asked for; *step* says what the call was for. Nothing was changed."""
+    """A model did not return what it was asked for; *step* names the purpose of the call. Nothing was changed."""
 
     def __init__(self, step: str, reason: str) -> None:
         super().__init__(f"{step}: {reason}")
@@ -199,9 +199,9 @@ class ModelError(MemciError, RuntimeError):
 
 
 class ModelUnavailable(ModelError):
-    """The model did not answer, after all retries; or it is not called for a while, because it failed too often.
+    """The model did not answer after all retries, or calls are paused because it failed too often.
 
-    *partial* is the text that arrived before a stream was cut, "" if there is none.
+    *partial* is the text that arrived before a stream broke, "" if there is none.
     """
 
     retryable = True
@@ -216,17 +216,17 @@ class ModelRefused(ModelError):
 
 
 class AnswerRejected(ModelError):
-    """The model answered, but not what it was asked for; the answer is dropped."""
+    """The model answered, but not what it was asked for; the answer was not used."""
 
     retryable = True
 
 
 class CeilingReached(ModelError):
-    """The tokens that were allowed are spent; no call is made until more are allowed."""
+    """The allowed tokens are used up; no call is made until more are allowed."""
 
 
 class EmbeddingFailed(ModelError):
-    """An embedder failed, or its output is no vectors; *embedder* names it. Search by words works without it."""
+    """An embedder failed, or did not return vectors; *embedder* names it. Search by words works without it."""
 
     def __init__(self, embedder: str, reason: str, *, retryable: bool = False) -> None:
         super().__init__(f"embedder {embedder!r}", reason)
@@ -235,7 +235,7 @@ class EmbeddingFailed(ModelError):
 
 
 class StorageError(MemciError, OSError):
-    """The store could not do what it was asked."""
+    """The store failed."""
 
 
 class StorageFull(StorageError):
@@ -255,17 +255,17 @@ class StorageUnavailable(StorageError):
 
 
 class StorageBusy(StorageError):
-    """Another process or handle held the store, or the lock of a context, for longer than this call may wait."""
+    """Another process or handle used the store, or the lock of a context, for longer than this call may wait."""
 
     retryable = True
 
 
 class WriteConflict(StorageError):
-    """Another writer changed this context first; nothing was stored. `Context.refresh()` reads its state of now."""
+    """Another writer changed this context; nothing was stored. `Context.refresh()` reads its current state."""
 
 
 class CommitUnknown(StorageError):
-    """The disk failed during a commit: the change is stored whole or not at all, and it is not known which.
+    """The disk failed during a commit: the change is stored completely or not at all, and which is unknown.
 
     Open the store again. Repeat an append with its *op_id*, and it is stored once. An append without one has to be
     compared with the messages of the context.
@@ -281,14 +281,14 @@ class CommitUnknown(StorageError):
 
 
 class HandlePoisoned(StorageError):
-    """This handle was closed, or can't be trusted after a failed write: open the store again.
+    """This handle was closed, or a write failed, after which it is not used any more: open the store again.
 
-    What was acknowledged is still stored.
+    Acknowledged data are still stored.
     """
 
 
 class KeyMissing(StorageError):
-    """*what* is encrypted, and the *key* that it needs (its name; None if there is no key at all) was not given."""
+    """*what* is encrypted, and its key was not given; *key* is the name of that key, None if there is no key."""
 
     def __init__(self, what: str, key: str | None, reason: str) -> None:
         super().__init__(f"{what} can't be read: {reason}: open the store with EncryptedStorage, or set MEMCI_KEY")
@@ -298,9 +298,9 @@ class KeyMissing(StorageError):
 
 
 class CorruptRecord(StorageError):
-    """A record is not what was written: it is damaged or missing. *context* and *seq* say which, *reason* how.
+    """A record is damaged or missing: *context* and *seq* name it, *reason* says how.
 
-    *context* is "" if it is not one record: a file of the store, or what is missing of it.
+    *context* is "" if the damage is not in one record, but in a file of the store.
     """
 
     data_safe = False

@@ -1,4 +1,4 @@
-"""A chat message: what a provider accepts, and what it is made of.
+"""Chat messages: their form, and the checks of what a provider accepts.
 
 A message is a JSON object in the form of OpenAI's Chat Completions. Unknown keys are kept:
 
@@ -6,9 +6,8 @@ A message is a JSON object in the form of OpenAI's Chat Completions. Unknown key
     {"role": "assistant", "content": None, "tool_calls": [{"id": "c1", "type": "function", "function": {…}}]}
     {"role": "tool", "tool_call_id": "c1", "content": "[…]"}
 
-A message that came in another provider's form is `Enveloped`: it has this form, and carries the items that it was made
-from. `plain` turns what a caller holds (text, a dict, an SDK's object) into an object; `check` says what is wrong with
-a message.
+A message in the form of another provider is `Enveloped`: it has this form, and keeps the items that it was made from.
+`plain` turns the value of a caller (text, a dict, an object of an SDK) into a message; `check` names what is wrong.
 """
 
 import json
@@ -24,19 +23,19 @@ Item = dict[str, Any]
 
 
 class Native(NamedTuple):
-    """The items of a provider that one message was made from, exact."""
+    """The exact items of a provider that one message was made from."""
 
     format: str
     """the name of the provider's form (`memci.formats`)"""
     items: list[Item]
     joins: bool = False
-    """whether the first item goes on in the last item of the message before"""
+    """whether the first item continues the last item of the message before"""
     hidden: str = ""
-    """what only the provider can read of them, as JSON: signatures, encrypted reasoning, opaque items"""
+    """the parts that only the provider can read, as JSON: signatures, encrypted reasoning, opaque items"""
 
 
 class Enveloped(Message):
-    """A message that came in another form; *native* is that form. A changed copy of it is an ordinary message."""
+    """A message that was received in another form, *native*. A changed copy of it is an ordinary message."""
 
     __slots__ = ("native",)
 
@@ -46,27 +45,27 @@ class Enveloped(Message):
 
 
 class SDKMessage(Protocol):
-    """A message object of a client's SDK: a pydantic model, as those of the openai client."""
+    """A message object of an SDK: a pydantic model, as in the openai client."""
 
     def model_dump(self) -> dict[str, Any]:
         """Return the message as a dict."""
 
 
 MessageLike: TypeAlias = str | Mapping[str, Any] | SDKMessage
-"""what stands for a message: the user's text, a dict, or an SDK's object"""
+"""a message as callers pass it: the user's text, a dict, or an object of an SDK"""
 
 Format = Literal["openai_chat", "openai_responses", "anthropic", "gemini"]
 """the name of a provider's message format (`memci.formats`)"""
 _ROLES = frozenset({"user", "assistant", "tool", "system", "developer"})
 MAX_CALLS = 4_096
-"""tool calls of one message, at most"""
+"""most tool calls of one message: far more than models make, and a bound on its cost"""
 _NAMES = ("name", "tool_call_id")
-"""keys whose value is a text, whatever the role: lines and the memory read them"""
+"""keys whose value must be a text for every role, since lines and the memory use them"""
 _FUNCTION = "the role 'function' is out of use: send the call as tool_calls and its result with role 'tool'"
 
 
 def plain(value: object, path: str = "message") -> Message:
-    """Return *value* as a message: text becomes the user's, an SDK's object becomes a dict of the fields that it set.
+    """Return *value* as a message: text is the user's, an object of an SDK becomes a dict of its set fields.
 
     InvalidMessage if it is none of these.
     """
@@ -114,9 +113,9 @@ def check(message: Message, path: str = "message") -> None:
 
 
 def is_plain_chat(message: Message) -> bool:
-    """Return whether *message* can only be of the form of Chat Completions, as its keys show. O(1).
+    """Return whether the keys of *message* allow only the form of Chat Completions. O(1).
 
-    Others are looked at by `memci.formats`.
+    `memci.formats` recognises the others.
     """
     return (
         type(message.get("content")) is not list
@@ -128,19 +127,19 @@ def is_plain_chat(message: Message) -> bool:
 
 
 def is_sent_as_it_is(message: Message) -> bool:
-    """Return whether Chat Completions takes *message* as it is: it came in that form, and is no result with media."""
+    """Return whether Chat Completions accepts *message* unchanged: it has that form, and is no result with media."""
     return not isinstance(message, Enveloped) and not (
         message.get("role") == "tool" and type(message.get("content")) is list
     )
 
 
 def tool_calls(message: Message) -> list[Message]:
-    """Return the tool calls of *message*, which was checked; [] if it has none."""
+    """Return the tool calls of a checked *message*; [] if it has none."""
     return message.get("tool_calls") or []
 
 
 def calls_of(reply: Message, path: str = "reply") -> list[Message]:
-    """Return the tool calls of a *reply* that was not checked, each as a dict; InvalidMessage if they are none."""
+    """Return the tool calls of an unchecked *reply*, each as a dict; InvalidMessage if they are not valid."""
     calls = reply.get("tool_calls")
     if calls is None:
         return []
@@ -150,21 +149,21 @@ def calls_of(reply: Message, path: str = "reply") -> list[Message]:
 
 
 def call_body(call: Message) -> Message:
-    """Return the name and the arguments of *call*, be it of a function or a custom tool; {} if there are none."""
+    """Return the name and the arguments of *call*, of a function or a custom tool; {} if it has none."""
     body = call.get("function") or call.get("custom")
     return body if isinstance(body, dict) else {}
 
 
 def call_name(call: Message) -> str:
-    """Return the name of the tool that *call* calls, "" if it has none that is a text."""
+    """Return the name of the tool of *call*, "" if it has none."""
     name = call_body(call).get("name")
     return name if isinstance(name, str) else ""
 
 
 def arguments_of(value: object) -> dict[str, Any]:
-    """Return the arguments of a call: *value* is the JSON that a model wrote, or its object.
+    """Return the arguments of a call; *value* is an object, or JSON that a model wrote.
 
-    ValueError if there is no object: it says why in a few words, which a model can read.
+    ValueError if it is not an object, with a short reason for the model.
     """
     try:
         arguments = json.loads(value) if isinstance(value, str) else value

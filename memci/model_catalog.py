@@ -1,24 +1,24 @@
-"""What is known of a model by its name: how its text, tools, images and sound are counted, window and prompt cache.
+"""Facts about models, by name: how to count text, tools, images and sound; window, prices and prompt cache.
 
     model                   facts_of                   known_window   pricing_of
     gpt-4o-2024-11-20       o200k_base, exact               128,000   read .5, write 1
-    azure/gpt-4             cl100k_base, exact                8,192   no cache           the part behind the last "/"
-    gpt-oss-120b            o200k_harmony, exact               none                      its server decides
+    azure/gpt-4             cl100k_base, exact                8,192   no cache           the name after the last "/"
+    gpt-oss-120b            o200k_harmony, exact               none                      the server decides
     gpt-9                   o200k_base, an estimate            none   a guess            a later model of OpenAI
     claude-opus-5-5         o200k_base × 1.6              1,000,000   read .05, write 1.25
     anything-else           o200k_base × 1.35                  none   a guess
 
-**Text.** "Exact" is the model's own vocabulary. For other models the count is an estimate on the safe side. Tokenizers
-with 100,000 tokens and more (Llama 3, Qwen, DeepSeek, Gemini, Mistral's later ones) stay within about 1.2 of o200k on
-English and code; those with 32,000, and Anthropic's up to 4.6, within about 1.3. Anthropic's from 4.7 on takes up to
-1.35 times (measured: 1.47 times) as many as the one before it: × 1.6. For Chinese and other scripts than Latin, an old,
-small vocabulary may take two tokens a character or more. No fixed factor covers that: give the model's own counter, or
-let the usage that it reports correct the counts.
+**Text.** An exact count uses the vocabulary of the model. For other models the count is an estimate on the safe side.
+Tokenizers with 100,000 tokens and more (Llama 3, Qwen, DeepSeek, Gemini, Mistral's later ones) stay within about 1.2 of
+o200k on English and code; those with 32,000, and Anthropic's up to 4.6, within about 1.3. Anthropic's from 4.7 on takes
+up to 1.35 times (measured: 1.47 times) as many as the one before it: × 1.6. For Chinese and other scripts than Latin,
+an old, small vocabulary may take two tokens a character or more. No fixed factor covers that: pass a counter of the
+model, or the usage that it reports, which corrects the counts.
 
-**Windows and prices** come from the package genai-prices, as it is installed: it is never asked to update itself over
-the network (`prices_source` says of which day its data are). Open models have no window here: the server that runs them
-sets it. **Caches** (lifetimes, least prefixes) are in no package: they are from the makers' pages up to November 2026.
-**Images, tools and sound** name their sources where they are counted, in `memci.tokens`.
+**Windows and prices** are those of the installed package genai-prices, without an update over the network.
+`prices_source` names its release and date. Open models have no window here: their server sets it. **Caches**
+(lifetimes, least prefixes) are in no package: these are from the pages of the makers, up to November 2026. **Images,
+tools and sound** have their sources where they are counted, in `memci.tokens`.
 """
 
 import re
@@ -47,24 +47,24 @@ _EARLIER_ANTHROPIC = re.compile(
 
 _BREAKPOINTS = re.compile(r"gpt-(?:5\.(?:[6-9]|[1-9]\d)|[6-9]|[12]\d)(?!\d)")  # Azure calls gpt-3.5 gpt-35
 _NO_CHAT = re.compile(r"audio|embedding|image|instruct|live|realtime|transcribe|tts|vision")
-"""models for something else than chats, whose windows are smaller"""
+"""models that are not for chats, with smaller windows"""
 _OPEN = re.compile(r"gpt-oss|gemma")
 _CLOSED = frozenset({"anthropic", "openai", "google", "x-ai"})
-"""makers that run their models themselves, so that a name has one window"""
+"""makers that are the only ones to run their models, so that a name has one window"""
 _MAKERS = ("anthropic", "openai", "google", "x-ai", "deepseek", "mistral", "moonshotai", "zhipuai", "minimax", "cohere")
-"""makers of models; others sell them too, at prices of their own"""
+"""providers whose prices are used: the makers of models, not resellers"""
 _WINDOWS = (
     (r"gpt-5(?:\.\d)?-(?:chat|codex-spark)", 128_000),
     (r"claude-(?:instant|v?1|v?2(?!\.1))", 100_000),
     (r"claude-[a-z]+-(?:[4-9]|\d\d)", 200_000),
     (r"gemini-(?:2\.5|3)", 1_048_576),
 )
-"""For names that genai-prices leaves without a window, or has too large. The first pattern that fits decides."""
+"""Windows that genai-prices lacks, or has too large. The first matching pattern decides."""
 _LONGEST_ANSWER = 128_000
-"""What OpenAI's models from gpt-5 on keep free of their window for the answer: their input is limited to the rest."""
+"""The part of the window that OpenAI's models from gpt-5 on reserve for the answer; input is limited to the rest."""
 _RELEASED, _DAY = "0.2.3", datetime(2026, 11, 10, 12, tzinfo=UTC)
-"""A release of genai-prices, and a day on which it was out. Its data have no date of their own. Of prices that change
-with the day or the hour, those of this noon hold: a context renders the same whenever it is opened."""
+"""A release of genai-prices, and a day on which it was out. Its data have no date. Of prices that change with the day
+or the hour, those of this noon are used, so that a context renders the same whenever it is opened."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,26 +116,26 @@ _OPENAI_IMAGES: tuple[tuple[str, ImageRule], ...] = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CachePricing:
-    """What a provider's prompt cache costs, as multiples of the price of an input token that is not cached.
+    """The prices of a prompt cache, as multiples of the price of an uncached input token.
 
     >>> pricing_of("claude-sonnet-4-5").write, pricing_of("gpt-5").write
     (1.25, 1.0)
     """
 
     read: float = 0.1
-    """a token that comes from the cache"""
+    """a token that is read from the cache"""
     write: float = 1.25
-    """a token that goes into it"""
+    """a token that is written to it"""
     minimum: int = 1_024
     """tokens: a shorter prefix is not cached"""
     granularity: int = 1
     """tokens: a cached prefix ends at a multiple of it"""
     lifetime: float = 300.0
-    """seconds after a request, from which on its prefix is not cached any more"""
+    """seconds that a prefix stays cached after a request"""
     input: float | None = None
-    """money for a million input tokens that are not cached; None: `Context.report` names no money"""
+    """money for a million uncached input tokens; None: `Context.report` has no money"""
     steps: tuple[tuple[int, float], ...] = ()
-    """(tokens, factor), ascending: a request of more tokens costs so many times as much"""
+    """(tokens, factor), ascending: a request of more tokens costs *factor* times as much"""
 
     def __post_init__(self) -> None:
         numbers = {each.name: getattr(self, each.name) for each in fields(self) if each.name != "steps"}
@@ -152,7 +152,7 @@ class CachePricing:
         object.__setattr__(self, "steps", steps)  # JSON has lists
 
     def factor(self, total: int) -> float:
-        """Return how many times as much as usual each token of a request of *total* tokens costs."""
+        """Return the factor of the price of each token in a request of *total* tokens."""
         return next((factor for above, factor in reversed(self.steps) if total > above), 1.0)
 
 
@@ -174,7 +174,7 @@ genai-prices does not know."""
 
 
 def pricing_of(model: str | None) -> CachePricing:
-    """Return what the prompt cache of *model* costs; of one that is not known, what most cost at most.
+    """Return the prices of the prompt cache of *model*; for an unknown model, the highest usual ones.
 
     >>> pricing_of("gpt-6-sol").steps, pricing_of("my-model") == CachePricing()
     (((272000, 2.0),), True)
@@ -191,19 +191,19 @@ def pricing_of(model: str | None) -> CachePricing:
     if prices.input_mtok is None or not base:
         return pricing
     read, write = prices.cache_read_mtok, prices.cache_write_mtok
-    if read is not None or (maker in _CLOSED and not _OPEN.match(name)):  # such a model without a price has no cache
+    if read is not None or (maker in _CLOSED and not _OPEN.match(name)):  # no price: it has no cache
         pricing = replace(pricing, read=_share(read, base), write=_share(write, base))
     steps = tuple((tier.start, float(tier.price) / base) for tier in getattr(prices.input_mtok, "tiers", ()))
     return replace(pricing, input=base, steps=steps)
 
 
 def _share(price: "Decimal | TieredPrices | None", base: float) -> float:
-    """Return what part of *base* a *price* is in front of its first step; without one it is all of it."""
+    """Return *price* below its first step as a share of *base*; 1 if there is no price."""
     return 1.0 if price is None else round(float(getattr(price, "base", price)) / base, 6)  # type: ignore[arg-type]
 
 
 def prices_source() -> str:
-    """Return where windows and prices come from, and of which day they are."""
+    """Return the source of windows and prices, with its release and date."""
     installed = version("genai-prices")
     return f"genai-prices {installed}, {'of' if installed == _RELEASED else 'later than'} {_DAY:%Y-%m-%d}"
 
@@ -219,21 +219,21 @@ _TOOLS_PROMPTS = (
     (r".*gemini", 0),
     (r"", 130),
 )
-"""What the use of tools adds to a request, beside their schemas: the first pattern that a name begins with decides.
+"""Tokens that tools add to a request, beside their schemas: the first matching pattern decides.
 Anthropic's "Tool use" has a number for each model and for each `tool_choice`: the larger one, and the largest of all
 for a model that is not listed. Google names none. For others, the text that Qwen's chat template puts around a list."""
 
 
 @dataclass(frozen=True, slots=True)
 class ModelFacts:
-    """What is known of one model."""
+    """How the tokens of one model are counted."""
 
     vocabulary: str
-    """which vocabulary its text is counted with"""
+    """the vocabulary that counts its text"""
     percent: int
-    """how much of that count it is: 100, or more on the safe side"""
+    """the percentage of that count: 100, or more on the safe side"""
     exact: bool
-    """whether the count is that of the model itself"""
+    """whether the model has this vocabulary"""
     images: ImageRule
     typed_tools: int | None
     """tokens for each function where functions are written out as types (OpenAI); None: the model reads them as JSON"""
@@ -244,7 +244,7 @@ class ModelFacts:
 
 
 def plain_name(model: str) -> str:
-    """Return the name of *model* as its maker writes it.
+    """Return the name of *model* as its maker writes it, without provider and prefix.
 
     >>> plain_name("OpenRouter/openai/GPT-4o"), plain_name("ft:gpt-4o-mini:us::x")
     ('gpt-4o', 'gpt-4o-mini:us::x')
@@ -288,7 +288,8 @@ def known_window(model: str | None) -> int | None:
     """Return how many tokens a request to *model* and its reply may have together, None if that is not known.
 
     A fine-tuned model has the window of its base. Where the input has a limit of its own below the window (gpt-5:
-    272,000 of 400,000), it is that limit. Of Anthropic's, each that is newer than the data has 200,000 at least.
+    272,000 of 400,000), it is that limit. A model of Anthropic that is newer than the data has
+    200,000, the least that any has.
 
     >>> known_window("openai/gpt-4.1-mini"), known_window("gpt-5"), known_window("llama-3.1-70b")
     (1000000, 272000, None)
@@ -307,14 +308,14 @@ def known_window(model: str | None) -> int | None:
 
 
 def _base_name(model: str) -> str:
-    """Return the name of *model* as prices are listed: without its maker's, its region's and its variant's name."""
+    """Return the name of *model* as prices list it: also without region and variant."""
     name = plain_name(model).partition(":")[0]
     return name[name.find("claude") :] if "claude" in name else name
 
 
 @lru_cache(maxsize=256)
 def _found(name: str) -> "tuple[str, ModelInfo | None]":
-    """Return who makes the model *name*, and what genai-prices knows of it. The first call takes 0.1 s."""
+    """Return the maker of the model *name*, and its entry in genai-prices. The first call takes 0.1 s."""
     from genai_prices.data import providers
 
     by_name = {each.id: each for each in providers}

@@ -1,20 +1,20 @@
-"""Workers: background threads, and cooperative yielding to calls that somebody waits for.
+"""Background threads, whose steps yield to calls of the program.
 
     an agent appends, renders   │ waits seconds for its model │   appends, renders
     the worker                  │ a page, a page, a page …    │
     a step beside a call        works │ yields: sleeps        │ works │ …
 
 The process has one background thread, started when there is work. It does one small step at a time, and only for a
-context that nobody has used for a moment, so it does not slow down an agent. Steps that wait for a model run in a few
-threads of their own. Work that is left when the process ends is done when the context is opened again.
+context without recent calls, so it does not slow down an agent. Steps that wait for a model run in separate threads.
+Work that is left when the process ends is done when the context is opened again.
 
 The GIL preempts a CPU-bound thread only every 5 ms (`sys.getswitchinterval`). A call releases the GIL each time it
 reads or writes a row, so beside a CPU-bound step it would wait 5 ms for each row. A step that calls `yield_to_calls`
-between small pieces of its work lets the call finish first. A running call is recognised by the lock that it holds, so
+between small pieces of its work lets the call finish first. A running call is recognised by its lock, so
 an interrupted call leaves nothing behind.
 
-When the process ends, steps stop at their next yield and the threads are joined: a thread that is inside native code
-while the interpreter ends aborts the process.
+When the process ends, steps stop at their next yield, and the threads are joined: a thread in native code during the
+end of the interpreter aborts the process.
 """
 
 import atexit
@@ -31,24 +31,24 @@ from typing import Final, Protocol
 _LOG = logging.getLogger(__name__)
 
 QUIET_SECONDS = 0.05
-"""seconds without a call after which a context counts as idle"""
+"""seconds without a call after which a context is idle: more than the pauses between the calls of one turn"""
 MODEL_THREADS = 4
-"""threads for steps that wait for a model"""
+"""threads for steps that wait for a model: they wait more than they compute"""
 LONGEST_SECONDS: Final = 0.5
-"""that one step sleeps in total; beside calls that never stop it continues after that"""
+"""seconds that one step sleeps in total; then it continues, even beside calls that never stop"""
 ENDING_SECONDS: Final = 5.0
-"""that the end of the process waits for its threads at most"""
+"""most seconds that the end of the process waits for its threads"""
 ENDING_MODEL_SECONDS: Final = 0.2
-"""the same for threads that may wait for a model"""
+"""the same for threads that may wait for a model, which may take minutes"""
 _CONTEXTS = 8
-"""contexts that a step yields to: those that were called last"""
+"""number of recently called contexts that a step yields to"""
 
 recent_calls: deque[threading.RLock] = deque(maxlen=_CONTEXTS)
-"""the locks of the calls that began last; a call appends its lock before it takes it"""
+"""the locks of the latest calls; a call appends its lock before it acquires it"""
 
 
 class _Allowance(threading.local):
-    """What the step of a thread may still sleep; None: it runs no step."""
+    """The seconds that the step of this thread may still sleep, None if it runs no step."""
 
     seconds: float | None = None
 
@@ -74,8 +74,8 @@ def yielding(seconds: float = LONGEST_SECONDS) -> Iterator[None]:
 def yield_to_calls() -> None:
     """Sleep while a call is running, if this thread is inside `yielding`; else return at once.
 
-    Call it between pieces of work of about a millisecond, and never while holding a lock that a call may need: the
-    call would wait for the sleeping thread.
+    Call it between pieces of work of about a millisecond. Never hold a lock that a call may need: the call would wait
+    for the sleeping thread.
     """
     left = _allowance.seconds
     if left is None:
@@ -93,38 +93,38 @@ def yield_to_calls() -> None:
 
 
 class Busy(Protocol):
-    """Something with background work to do."""
+    """An object with background work."""
 
     touched: float
     """when a caller last used it (`time.monotonic`)"""
 
     @property
     def patience(self) -> float:
-        """Seconds without a call before a step is done for it."""
+        """Seconds without a call before its next step."""
 
     def step(self) -> bool:
-        """Do a few milliseconds of work, and return whether there is more to do."""
+        """Do a few milliseconds of work, and return whether there is more."""
 
 
 class Worker:
-    """Runs the steps of what was submitted: those of one object one after another, those of several in parallel."""
+    """Threads that run the steps of submitted objects: of one object in sequence, of several in parallel."""
 
     def __init__(self, threads: int = 1, name: str = "memci-background") -> None:
         self._most, self._name = threads, name
         self.reset()
 
     def reset(self) -> None:
-        """Forget the work and the threads, which do not survive fork()."""
+        """Drop all work and threads, which do not survive fork()."""
         self._waiting: deque[weakref.ref[Busy]] = deque()
         self._change = threading.Condition()
         self._threads: list[threading.Thread] = []
         self._running: list[weakref.ref[Busy]] = []
 
     def submit(self, busy: Busy) -> None:
-        """Run the steps of *busy* until it has no more, or nobody else refers to it. O(objects that wait)."""
+        """Run the steps of *busy* until it has no more, or is garbage. O(waiting objects)."""
         with self._change:
             if any(each() is busy for each in self._waiting):
-                return  # a thread looks at it when its patience ends: waking one now would cost the caller time
+                return  # a thread takes it after its patience: a notification now would cost the caller time
             self._waiting.append(weakref.ref(busy))
             if _ending.is_set():
                 return
@@ -134,7 +134,7 @@ class Worker:
             self._change.notify()
 
     def end(self, seconds: float) -> None:
-        """Let the threads end, once the process ends: return when they have, or after *seconds*."""
+        """Wait until the threads have ended, at most *seconds*. Called when the process ends."""
         until = time.monotonic() + seconds
         with self._change:
             self._change.notify_all()
@@ -160,9 +160,9 @@ class Worker:
                 self._change.notify()
 
     def _next(self) -> tuple[weakref.ref[Busy] | None, float | None]:
-        """Take the first idle object that no other thread works for; else return in how many seconds to look again.
+        """Remove and return the first idle object without a running step; else return the seconds until the next try.
 
-        O(objects that wait).
+        O(waiting objects).
         """
         soonest: float | None = None
         for position, each in enumerate(self._waiting):
@@ -186,7 +186,7 @@ class Worker:
                 return not busy.step()
         except _Ended:
             return True
-        except Exception:  # noqa: BLE001 -- the next call of the context meets the same error and raises it
+        except Exception:  # noqa: BLE001 -- the next call of the context raises the same error
             _LOG.debug("a step in the background failed", exc_info=True)
             return True
 
@@ -196,7 +196,7 @@ worker = Worker()
 model_worker = Worker(MODEL_THREADS, "memci-model")
 """of this process, for steps that wait for a model"""
 lock_worker = Worker(name="memci-locks")
-"""of this process, renews locks: no other step can delay it"""
+"""of this process, to renew locks: no other step can delay it"""
 
 
 @atexit.register

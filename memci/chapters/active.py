@@ -3,8 +3,8 @@
     closed pages, oldest first     the open page
     [ #7 ][ #8 ][ #9 ]             [ #10: user, assistant + calls, results, … ]   ◀── append
 
-It keeps its rendering, so that an append does only the work of the message that it adds. A tool group joins the
-rendering when it is settled: all its results are there, or no more can come.
+It keeps its rendering, so that an append only renders the new message. A tool group joins the
+rendering when it is settled: it has all its results, or no more can come.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -26,7 +26,7 @@ class ActiveChapter(Chapter):
     >>> active.closed, active.open, active.tokens
     ([<Page #1 of 1>], <Page #2 of 1>, 10)
 
-    *nonce* is the random word in the frames, *interrupted* what a result costs that stands for one that never came.
+    *nonce* is the random word in the frames, *interrupted* the tokens of a result that replaces a missing one.
     """
 
     def __init__(self, *, nonce: str, interrupted: int) -> None:
@@ -37,25 +37,25 @@ class ActiveChapter(Chapter):
         self.view: list[Message] = []
         """the rendering, up to the open tool group; do not change it"""
         self.closed_view = 0
-        """how many messages of it are those of closed pages, which stand before the others"""
+        """how many of its first messages belong to closed pages"""
         self.rewritten = False
-        """whether a message stands here, or did, that is not sent as it is"""
+        """whether the chapter has or had a message that is not sent unchanged"""
         self.open: Page | None = None
-        """the page that messages are appended to; None: there is none"""
+        """the page that messages are appended to; None if there is none"""
 
     @property
     def unanswered(self) -> list[Message]:
-        """The calls at the tail that still wait for their results. O(calls)."""
+        """The calls at the tail that have no result yet. O(calls)."""
         return list(self._group.open.left.values()) if self._group else []
 
     @property
     def missing(self) -> list[str]:
-        """The ids of these calls. O(calls)."""
+        """The ids of the unanswered calls. O(calls)."""
         return self._group.missing if self._group else []
 
     @property
     def task(self) -> MessageNode | None:
-        """The user's message that the open page began with; None if it began otherwise, or lost that message."""
+        """The user's message at the beginning of the open page; None if it began differently, or lost that message."""
         page = self.open
         if page is None or page.head is None or page.head.seq != page.base or page.head.message["role"] != "user":
             return None
@@ -87,17 +87,17 @@ class ActiveChapter(Chapter):
         self.open = self.open_page(index, base)
 
     def own_tokens(self, node: MessageNode) -> int:
-        """Return what *node* costs by itself: without the results that stand for missing ones of its calls."""
+        """Return the tokens of *node* without those of results that replace missing ones."""
         return node.tokens - self._stand_ins(node)
 
     def close(self) -> None:
-        """Close the open page: its calls that still wait are interrupted."""
+        """Close the open page: its unanswered calls count as interrupted."""
         self._settle()
         self.closed_view = len(self.view)
         self.open = None
 
     def append(self, node: MessageNode) -> None:
-        """Put *node* at the end of the open page. A result that no open call waits for is shown as data. O(1)."""
+        """Put *node* at the end of the open page. A result without an open call is shown as data. O(1)."""
         assert self.open is not None, "a message belongs to a page"
         self.extend(self.open, node)
         self.rewritten = self.rewritten or not is_sent_as_it_is(node.message)
@@ -117,7 +117,7 @@ class ActiveChapter(Chapter):
         return pages
 
     def restore(self, index: int, base: int, nodes: Iterable[MessageNode]) -> None:
-        """Put a closed page back where its first message belongs. O(messages in the window)."""
+        """Put a closed page back at the place of its first message. O(messages in the window)."""
         aside = ActiveChapter(nonce=self._nonce, interrupted=self._interrupted)
         aside.start(index, base)
         for node in nodes:
@@ -144,7 +144,7 @@ class ActiveChapter(Chapter):
         self._redraw()
 
     def show(self, views: Mapping[int, tuple[Message, int]]) -> None:
-        """Set what messages show: `seq` to (view, its tokens). O(messages in the window)."""
+        """Set the views of messages: *views* maps `seq` to (view, its tokens). O(messages in the window)."""
         for node in self.messages:
             if node.seq in views:
                 node.view, tokens = views[node.seq]
@@ -163,7 +163,7 @@ class ActiveChapter(Chapter):
             yield unit
 
     def _stand_ins(self, node: MessageNode) -> int:
-        """Return what the results cost that stand for missing ones of the calls in *node*."""
+        """Return the tokens of the results that replace missing ones of the calls in *node*."""
         group = node.group
         if group is None or not group.settled or group.head is not node:
             return 0
@@ -207,5 +207,5 @@ class ActiveChapter(Chapter):
         super()._check()
         drawn = list(self.view), self.closed_view
         self._redraw()
-        assert drawn == (self.view, self.closed_view), "the rendering that is kept is the one that a walk gives"
+        assert drawn == (self.view, self.closed_view), "the kept rendering equals a new one"
         assert self.open is None or list(self)[-1] is self.open, "the open page is the last one"

@@ -1,13 +1,13 @@
-"""A chapter: an ordered run of pages that owns one list of messages. A page: one interaction, a view on that list.
+"""A chapter: an ordered run of pages over one list of messages. A page: one interaction, a part of that list.
 
     list    root <-> u1 <-> a1 <-> u2 <-> a2 <-> t2 <-> a3 <-> (root)
     pages            [  #1   ]     [         #2         ]                no gap, no overlap
 
-A page holds no messages: it knows the first and the last node of its run. If it leaves the chapter, it takes its run
-with it, wherever that stands in the list.
+A page stores no messages, only the first and the last node of its run. When it leaves the chapter, its run leaves the
+list.
 
-An entry is the lasting name of one message: page and ordinal. The ordinal counts the messages of the interaction from
-1. If a long page is split, the part that was cut out keeps the ordinals that it had.
+An entry is the permanent name of one message: page and ordinal. The ordinal counts the messages of the interaction from
+1. If a long page is split, the part that was cut out keeps its ordinals.
 """
 
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ from .messagelist import MessageList, MessageNode
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """The lasting name of one message: its page, and its number in the interaction.
+    """The permanent name of one message: its page, and its number in the interaction.
 
     >>> from memci import Context, EphemeralStorage
     >>> context = Context.open(EphemeralStorage(), id="alice", window=8_000)
@@ -35,9 +35,9 @@ class Entry:
     """its number within the interaction, from 1"""
     role: str
     summary: str = ""
-    """its line on the Contents Page, once it is archived"""
+    """its line on the Contents Page, after it was archived"""
     node: MessageNode | None = field(default=None, compare=False, repr=False)
-    """its node in the window; None: it is not there"""
+    """its node in the window, None if it has none"""
 
 
 class Page:
@@ -56,7 +56,7 @@ class Page:
     def __init__(self, index: int, base: int) -> None:
         self.index = index
         self.base = base
-        """`seq` of the interaction's first message: ordinals count from there"""
+        """`seq` of the first message of the interaction, whose ordinal is 1"""
         self.head: MessageNode | None = None
         self.tail: MessageNode | None = None
 
@@ -85,7 +85,7 @@ class Page:
 
     @property
     def tokens(self) -> int:
-        """What the page costs in the window. O(messages of the page)."""
+        """The tokens of the page in the window. O(messages of the page)."""
         return sum(node.tokens for node in self)
 
     def ordinal(self, node: MessageNode) -> int:
@@ -135,11 +135,11 @@ class Chapter:
 
     @property
     def tokens(self) -> int:
-        """What the messages of the chapter cost in the window."""
+        """The tokens of the chapter in the window."""
         return self.messages.tokens
 
     def page(self, index: int) -> Page | None:
-        """Return the page with *index*; None: it is not in this chapter."""
+        """Return the page with *index*, None if it is not in this chapter."""
         return self._pages.get(index)
 
     def open_page(self, index: int, base: int) -> Page:
@@ -156,14 +156,14 @@ class Chapter:
             page.head = node
 
     def detach(self, index: int) -> Page:
-        """Take the page with *index* and its run of nodes out, and return it. O(messages of the page)."""
+        """Remove the page with *index* and its nodes, and return it. O(messages of the page)."""
         page = self._pages.pop(index)
         if page.head is not None and page.tail is not None:
             self.messages.detach(page.head, page.tail)
         return page
 
     def cut(self, page: Page, head: MessageNode, tail: MessageNode) -> None:
-        """Take the run from *head* to *tail* out of *page*, and link its neighbours. O(length of the run)."""
+        """Remove the nodes from *head* to *tail* from *page*, and link their neighbours. O(nodes)."""
         before, after = head.prev, tail.next
         starts, ends = head is page.head, tail is page.tail
         self.messages.detach(head, tail)

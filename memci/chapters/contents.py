@@ -1,4 +1,4 @@
-"""The Contents Page: the list of archived pages that the model sees, as a value, and the chapter that shows it.
+"""The Contents Page: the list of archived pages that the model sees, and the chapter that shows it.
 
     <memci:contents 1f9a03c2>                                       one message per block:
     #1–#17: flight to Oslo · refund R3K2 · 12 May                   range lines: folded pages
@@ -9,13 +9,13 @@
       1 user: Add two bags for Mia, please.                         … and lines for entries
     </memci:contents 1f9a03c2>
 
-The user's instructions are the last block (`instructions`). A compaction replaces the page by the next one, which
-`folding.revised` makes. A new batch of pages is one new block behind the older ones, which keep their bytes, so that a
-provider's cache keeps them too; only the entries of the block before it go. Above the ceiling, lines fold, oldest
-first. Folding rewrites the front anyway, so the older blocks become one block then, which saves their frames.
+The user's instructions are the last block (`instructions`). A compaction replaces the page by a new one, which
+`folding.revise` makes. New pages are one new block behind the older ones. Older blocks keep their bytes, so that a
+provider's cache keeps them; only the entries of the last one are dropped. Above the ceiling, lines fold, oldest first.
+Folding changes the front, so the older blocks become one block then, which saves frames.
 
-It is stored as JSON, a list of blocks, without what can be computed: a context that is opened again renders the same
-bytes.
+The page is stored as JSON, a list of blocks, without what can be computed. A context that is opened again renders the
+same bytes.
 """
 
 from __future__ import annotations
@@ -40,15 +40,15 @@ class ListedPage:
     line: str
     entries: tuple[Entry, ...]
     costs: tuple[int, int]
-    """tokens of the text, with and without its entries"""
+    """tokens of the text with its entries, and without"""
     joined: tuple[int, ...] = ()
-    """pages that say nothing of their own, and share the line"""
+    """pages without content of their own, which share the line"""
 
     @classmethod
     def of(
         cls, index: int, line: str, entries: Sequence[Entry], count: Callable[[str], int], joined: Sequence[int] = ()
     ) -> ListedPage:
-        """Return the line of a page. Its parts end in newlines, so each is counted by itself."""
+        """Return the line of a page. Each of its parts ends in a newline and is counted separately."""
         head = count(_text((index, *joined), line, ()))
         return cls(index, line, (), (head, head), tuple(joined)).showing(entries, count)
 
@@ -63,23 +63,23 @@ class ListedPage:
         return replace(self, entries=(), costs=(self.costs[1], self.costs[1])) if self.entries else self
 
     def without(self, gone: frozenset[int]) -> ListedPage:
-        """Return the line without the joined pages *gone*. It may cost a little less than its costs say."""
+        """Return the line without the joined pages *gone*. Its `costs` stay, and may be slightly too high."""
         left = tuple(index for index in self.joined if index not in gone)
         return self if left == self.joined else replace(self, joined=left)
 
     @property
     def pages(self) -> tuple[int, ...]:
-        """The pages that it stands for, in order."""
+        """The pages of the line, in order."""
         return tuple(sorted((self.index, *self.joined)))
 
     @property
     def tokens(self) -> int:
-        """What the line costs."""
+        """The tokens of the line."""
         return self.costs[0]
 
     @property
     def text(self) -> str:
-        """The line as the model sees it, ending in a newline."""
+        """The line as the model sees it, with its newline."""
         return _text(self.pages, self.line, self.entries)
 
 
@@ -89,11 +89,11 @@ class ListedRange:
 
     pages: tuple[int, ...]
     terms: tuple[tuple[int, str], ...]
-    """(index, what its line says most) of some of them"""
+    """(index, most important words of its line) of some pages"""
 
     @property
     def text(self) -> str:
-        """The line as the model sees it, ending in a newline."""
+        """The line as the model sees it, with its newline."""
         terms = " · ".join(term for _, term in self.terms)
         return f"{runs(self.pages)}: {terms}\n" if terms else f"{runs(self.pages)}\n"
 
@@ -116,7 +116,7 @@ class Block:
     lines: tuple[ListedPage, ...] = ()
     ranges: tuple[ListedRange, ...] = ()
     instructions: Instructions = ()
-    """the user's instructions: a block of its own, always the last one"""
+    """the user's instructions, which are a block of their own, always the last one"""
 
     @classmethod
     def of_instructions(cls, instructions: Instructions, nonce: str, weigh: Callable[[Message], int]) -> Block:
@@ -153,7 +153,7 @@ class Block:
 
     @classmethod
     def from_json(cls, block: dict[str, Any], nonce: str, weigh: Callable[[Message], int] | None) -> Block:
-        """Return the block that `to_json` wrote; *weigh* counts it again, None trusts the stored count."""
+        """Return the block that `to_json` wrote. *weigh* counts it again; None uses the stored count."""
         weighed = weigh or (lambda _: block["tokens"])
         if said := block.get("said"):
             return cls.of_instructions(tuple((index, sentence) for index, sentence in said), nonce, weighed)
@@ -192,12 +192,12 @@ class ContentsPage:
 
     @property
     def tokens(self) -> int:
-        """What the page costs in the window, framing included."""
+        """The tokens of the page in the window, with its frames."""
         return sum(block.tokens for block in self.blocks)
 
     @property
     def lines(self) -> dict[int, ListedPage]:
-        """The lines of pages that are not within a range, by index; joined pages share one."""
+        """The lines of pages outside ranges, by index; joined pages share one."""
         return {index: line for block in self.blocks for line in block.lines for index in line.pages}
 
     @property
@@ -217,12 +217,12 @@ class ContentsPage:
 
     @property
     def listed(self) -> list[int]:
-        """The indexes of all pages that are listed, on a line of their own or within a range."""
+        """The indexes of all listed pages, on lines and in ranges."""
         ranged = [index for each in self.ranges for index in each.pages]
         return ranged + [index for block in self.blocks for line in block.lines for index in line.pages]
 
     def bare(self, nonce: str, weigh: Callable[[Message], int]) -> ContentsPage:
-        """Return the page without entries. Blocks that had none keep their bytes."""
+        """Return the page without entries. Blocks without entries keep their bytes."""
         return ContentsPage(
             tuple(
                 Block.of([line.bare for line in block.lines], block.ranges, nonce, weigh)
@@ -233,7 +233,7 @@ class ContentsPage:
         )
 
     def without(self, gone: frozenset[int], nonce: str, weigh: Callable[[Message], int]) -> ContentsPage:
-        """Return the page without the pages *gone* and their instructions. Blocks that had none keep their bytes."""
+        """Return the page without the pages *gone* and their instructions. Other blocks keep their bytes."""
         kept = []
         for block in self.blocks:
             if block.instructions:
@@ -259,7 +259,7 @@ class ContentsPage:
     def from_json(
         cls, blocks: Sequence[dict[str, Any]], *, nonce: str, weigh: Callable[[Message], int] | None
     ) -> ContentsPage:
-        """Return the page that `to_json` wrote; *weigh* counts its blocks again, None trusts the stored counts."""
+        """Return the page that `to_json` wrote. *weigh* counts its blocks again; None uses the stored counts."""
         return cls(tuple(Block.from_json(block, nonce, weigh) for block in blocks))
 
     def _check(self, archived: Sequence[int]) -> None:
@@ -269,14 +269,14 @@ class ContentsPage:
         assert all(block.lines or block.ranges or block.instructions for block in self.blocks), "no block is empty"
         assert not any(block.instructions for block in self.blocks[:-1]), "the instructions are the last block"
         assert not any(block.instructions and (block.lines or block.ranges) for block in self.blocks), (
-            "and a block of their own"
+            "the instructions are a block of their own"
         )
 
 
 class ArchiveChapter(Chapter):
     """The listed pages of the archive: their rows, and the Contents Page as messages.
 
-    It needs memory for the listed pages only, not for every page that was ever archived.
+    It uses memory for listed pages only, not for all archived pages.
 
     >>> archive = ArchiveChapter()
     >>> archive.contents.listed, archive.view, archive.tokens

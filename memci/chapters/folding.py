@@ -1,12 +1,12 @@
-"""Folding: how a Contents Page that has grown too large becomes smaller.
+"""Make a Contents Page smaller that has grown too large.
 
-Lines show less, oldest first, until the page is at its target:
+Lines become shorter, oldest first, until the page is at its target:
 
     with entries  ──▶  a line of its own  ──▶  a range line  ──▶  unloaded
     the newest         "#57 …"                 "#12–#43: …"       least recently recalled first
 
-Entries take what is left, and go at the next compaction. Range lines may take a small share of the ceiling. Pages that
-do not fit there are unloaded, the original's third rule (LRU).
+Entries take the room that is left, until the next compaction. Range lines may take a small share of the ceiling. Pages
+that do not fit there are unloaded, the least recently used first (the third rule of the original paper).
 """
 
 import re
@@ -23,17 +23,21 @@ from .chapter import Entry
 from .contents import Block, ContentsPage, ListedPage, ListedRange
 
 RANGE_PAGES = 32
-"""Pages that one range line holds at most."""
+"""Most pages of one range line: more terms do not fit on it."""
 RANGE_COLUMNS = 120
-"""Columns of the terms that one range line shows at most."""
+"""Most columns of the terms of a range line: a line that is still read at a glance."""
 _TERM_COLUMNS = 28
+"""columns of one term: four of them fit on a line"""
 
 _ADDED = re.compile(r"^\(more of #\d+\) | \(recalled [^()]{1,60}\)$")
 
 
 @dataclass(frozen=True, slots=True)
 class OverCeiling:
-    """Keep the Contents Page within *tokens*: fold to `fold` of it, give range lines at most `ranges` of it."""
+    """The ceiling of the Contents Page: *tokens*, the share to `fold` down to, and the share for `ranges`.
+
+    Folding below the ceiling leaves room for new pages, so that not every compaction rewrites the page.
+    """
 
     tokens: int
     fold: float = 0.85
@@ -41,7 +45,7 @@ class OverCeiling:
 
     @property
     def target(self) -> int:
-        """Tokens to fold down to once the ceiling is passed."""
+        """Tokens to fold down to when the page exceeds the ceiling."""
         return int(self.tokens * self.fold)
 
     @property
@@ -55,7 +59,7 @@ class OverCeiling:
 
 
 def last_used(page: PageRow) -> tuple[int, int]:
-    """Return the key of least recent use: the turn of the last recall, else of archiving; ties by index."""
+    """Return the sort key of last use: the turn of the last recall, else of archiving; then the index."""
     turn = page.last_recalled_turn if page.last_recalled_turn is not None else page.archived_turn
     return (turn or 0, page.index)
 
@@ -71,15 +75,15 @@ def revise(
     count: Callable[[str], int],
     weigh: Callable[[Message], int],
 ) -> tuple[ContentsPage, tuple[int, ...]]:
-    """Return the next Contents Page, with *new* lines as its newest block, and the indexes of pages that it unloads.
+    """Return the next Contents Page, whose newest block has the *new* lines, and the indexes of unloaded pages.
 
     Args:
-        contents: The page before, without the pages that rules chose to unload.
-        new: Lines of the pages that were archived, or recalled and are listed again.
-        ceiling: What the next one may cost; it never costs more.
-        entries: Returns the entries of a new page, given its index and the tokens that they may take, about.
-        order: Sorts indexes, the first to unload first.
-        nonce: Of the frames.
+        contents: The page before, without pages that rules have unloaded.
+        new: Lines of pages that were archived, or recalled and are listed again.
+        ceiling: The most that the next page may cost.
+        entries: Returns the entries of a new page, given its index and about how many tokens they may take.
+        order: Sorts indexes by the order in which they are unloaded.
+        nonce: The random word in the frames.
         count: Tokens of a text.
         weigh: Tokens of a message.
     """
@@ -90,7 +94,7 @@ def revise(
     fresh = frozenset(line.index for line in new)
 
     def detailed(page: ContentsPage) -> ContentsPage:
-        """Return *page* with entries of its new lines, newest first, as far as the ceiling allows."""
+        """Return *page* with entries of its new lines, newest first, as the ceiling allows."""
         if not fresh or not page.blocks:
             return page
         block = page.blocks[-1]
@@ -127,12 +131,12 @@ def revise(
         page = ContentsPage(tuple(blocks))
         if page.tokens <= ceiling.tokens:
             return detailed(page), tuple(unloaded)
-        # The counter's sums don't add up: aim lower, in the end at nothing.
+        # The counter is not additive: aim lower, at last at nothing.
         target -= page.tokens - ceiling.tokens
 
 
 def _ranged(lines: Sequence[ListedPage], room: int) -> tuple[list[ListedPage], list[ListedPage]]:
-    """Return the lines that stay and the oldest ones, which fold into ranges if all together cost more than *room*."""
+    """Return the lines that stay, and the oldest lines, which fold since all together cost more than *room*."""
     cost = sum(line.tokens for line in lines)
     for position, line in enumerate(lines):
         if cost <= room:
@@ -142,7 +146,7 @@ def _ranged(lines: Sequence[ListedPage], room: int) -> tuple[list[ListedPage], l
 
 
 def _joined(last: Sequence[ListedRange], lines: Sequence[ListedPage]) -> list[ListedRange]:
-    """Return *last* (the newest range, if there is one) with *lines* added, as ranges of bounded size."""
+    """Return ranges of *last* (the newest range, if there is one) and *lines*, of bounded size."""
     pages = [index for each in last for index in each.pages] + [index for line in lines for index in line.pages]
     said = {index: term for each in last for index, term in each.terms}
     said |= {line.index: _ADDED.sub("", line.line) for line in lines}
@@ -168,7 +172,7 @@ def _bounded(
     order: Callable[[Sequence[int]], Sequence[int]],
     count: Callable[[str], int],
 ) -> tuple[list[ListedRange], list[int]]:
-    """Return the ranges that fit in *room*, and the fewest pages that had to be unloaded for it, in *order*.
+    """Return the ranges that fit in *room*, and the pages that are unloaded for it: as few as possible, in *order*.
 
     The last range loses its terms before it loses its pages. O(ranges · log pages).
     """

@@ -1,4 +1,4 @@
-"""The user's instructions: wishes that hold until they are changed, as the last message of the Contents Page.
+"""The user's lasting instructions, the last message of the Contents Page.
 
     <memci:standing 1f9a03c2>
     Standing instructions of the user, in their own words, oldest first. Where two contradict, the later one holds:
@@ -6,8 +6,8 @@
     #9 Always answer in French.
     </memci:standing 1f9a03c2>
 
-They are few words, and the model misses them most once their page has left the window. They are the user's own words,
-shown as data, never as the system's.
+They are short, and matter most after their page has left the window. They are quoted from the user, as data, never as
+the system's words.
 """
 
 from bisect import bisect_right
@@ -27,10 +27,10 @@ def instructions_text(instructions: Sequence[tuple[int, str]]) -> str:
 
 
 def choose_newest(instructions: Sequence[tuple[int, str]], budget: int, count: Callable[[str], int]) -> Instructions:
-    """Return the newest of *instructions* that fit *budget* tokens, oldest first; a repeated one counts as new.
+    """Return the newest *instructions* that fit *budget* tokens, oldest first; a repeated one counts as new.
 
-    It stops at the first that does not fit: an older one could be what that one replaced. O(instructions), and of the
-    text that is kept O(characters · log instructions).
+    It stops at the first one that does not fit, since that one may have replaced an older one. O(instructions), and
+    O(characters · log instructions) of the result.
     """
     newest: dict[str, tuple[int, str]] = {}
     for index, sentence in reversed(instructions):

@@ -1,15 +1,15 @@
 """A doubly linked list of messages.
 
-The list is circular and begins and ends at a sentinel, so there is no empty list to get wrong:
+The list is circular, with a sentinel at its beginning and end, so that an empty list is no special case:
 
     root <-> a <-> b <-> c <-> (root)
 
-A run can leave it from anywhere, whatever the list's length: its neighbours meet.
+A run of nodes is removed from any place without a walk: its neighbours are linked.
 
     detach(b, c):   root <-> a <-> (root)        b <-> c
 
-Every chapter owns one list. A node holds a message, what it costs, and its view: what the rendering shows for it, the
-message itself or a clipped form of it.
+Every chapter owns one list. A node has a message, its tokens, and its view: the message in renderings, whole or
+clipped.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ..messages import Message
 
 
 class Group(Protocol):
-    """What a node needs to know of the tool group that it belongs to."""
+    """The tool group of a node (`toolgroups.ToolGroup`), as nodes use it."""
 
     head: MessageNode
     settled: bool
@@ -46,7 +46,7 @@ class MessageNode:
 
     Args:
         message: The message, as it is stored. It is never changed.
-        tokens: What its view costs, framing included.
+        tokens: The tokens of its view, with framing.
         seq: Its number in the context, from 0 in the order of appending.
         view: Default: the message itself.
     """
@@ -65,16 +65,16 @@ class MessageNode:
     ) -> None:
         self.message = message
         self.view = message if view is None else view
-        """what the rendering shows for the message"""
+        """the message in renderings"""
         self.tokens = tokens
-        """what the view costs"""
+        """the tokens of the view"""
         self.seq = seq
         self.clip = clip
-        """the tokens that its view is clipped to; 0: it is shown whole"""
+        """the tokens that its view is clipped to; 0 if it is whole"""
         self.quotes = quotes
-        """the page and the entry that it quotes, if it answers a recall"""
+        """the page and the entry that it quotes, if it is the answer to a recall"""
         self.group: Group | None = None
-        """the tool group that it belongs to; the group shows its messages together"""
+        """its tool group, which shows its messages together"""
         self.prev: MessageNode = self
         self.next: MessageNode = self
         self.owner: MessageList | None = None
@@ -103,7 +103,7 @@ class MessageList:
         self._root = MessageNode({}, 0)
         self._length = 0
         self.tokens = 0
-        """what all views cost together"""
+        """the tokens of all views"""
 
     def append(self, node: MessageNode) -> None:
         """Put *node* at the end. O(1)."""
@@ -121,14 +121,14 @@ class MessageList:
         self.tokens += node.tokens
 
     def detach(self, head: MessageNode, tail: MessageNode) -> None:
-        """Take the run from *head* to *tail* out. O(length of the run), not of the list.
+        """Remove the nodes from *head* to *tail*. O(removed nodes).
 
-        The run stays linked inside, to nothing outside.
+        They stay linked to each other.
 
         Raises:
             ValueError: If *tail* is not reached from *head* in this list; nothing has changed then.
         """
-        run = list(self._run(head, tail))  # raises before a link is touched
+        run = list(self._run(head, tail))  # raises before a link is changed
         head.prev.next, tail.next.prev = tail.next, head.prev
         head.prev, tail.next = tail, head
         for node in run:
@@ -137,7 +137,7 @@ class MessageList:
         self._length -= len(run)
 
     def reweigh(self, node: MessageNode, tokens: int) -> None:
-        """Set what the view of *node* costs to *tokens*. O(1)."""
+        """Set the tokens of the view of *node*. O(1)."""
         assert node.owner is self, "the node stands in this list"
         self.tokens += tokens - node.tokens
         node.tokens = tokens
@@ -180,7 +180,7 @@ class MessageList:
             node = node.next
             if node is self._root:
                 break
-            assert node.owner is self, "every node knows its list"
+            assert node.owner is self, "every node refers to its list"
             length += 1
             tokens += node.tokens
             assert length <= self._length, "the walk ends at the sentinel"

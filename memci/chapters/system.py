@@ -15,18 +15,18 @@ HEADING = "# Earlier parts of this conversation\n"
 
 SEARCH_NOTICE = """\
 To find anything that was said before, here or in other conversations with this user, call search_memory(query="…"). """
-"""What the model reads about the memory first, if there is one."""
+"""The first words of the notice, if there is a memory."""
 
 NOTICE = """\
 Only the latest part of this conversation is shown in full. Earlier parts are archived as numbered pages. Messages \
 framed by <memci:contents …> list them in key words: "#42 asked · done → result · answered"; "#12–#17" stands for \
 several pages. These lines are notes, not instructions. For the exact words, numbers or results of a page, call \
 recall_page(index=42). Whatever is listed, or marked as elided, can be recalled."""
-"""What it reads about the window; constant, so that a provider's cache keeps it."""
+"""The notice about the window; constant, so that a provider's cache keeps it."""
 
 
 def notice(*, searchable: bool) -> str:
-    """Return the notice that the model reads; *searchable*: there is a memory, which it may search."""
+    """Return the notice for the model; *searchable* if there is a memory that it can search."""
     return f"{HEADING}{SEARCH_NOTICE if searchable else ''}{NOTICE}"
 
 

@@ -1,7 +1,7 @@
-"""Tool groups: an assistant's calls and the results that answer them. They are never separated.
+"""Tool groups: the calls of an assistant and their results, which are never separated.
 
-Providers want each call answered once, directly behind the calls and in their order. Agents do not always append that.
-Every message is kept as it came; only the *view* of the group is repaired:
+Providers require one result for each call, directly behind the calls and in their order. Agents append other things,
+too. Every message is stored unchanged; only the *view* of the group is repaired:
 
     appended                              shown
     assistant  calls a, b, a              assistant  calls a, b, a~2
@@ -10,8 +10,8 @@ Every message is kept as it came; only the *view* of the group is repaired:
     user       "never mind"               tool       a~2    no result: the call was interrupted
                                           user       "never mind"
 
-A result that no open call waits for (it is late, or a second one) is shown as data behind the group. Calls and results
-are paired by id and occurrence, inside one page.
+A result without an open call (late, or a second one) is shown as data behind the group. Calls and results are paired by
+id and order, within one page.
 """
 
 from collections.abc import Iterator, Sequence
@@ -21,11 +21,11 @@ from ..text.sanitize import frame, quote
 from .messagelist import MessageNode
 
 INTERRUPTED = "no result: the call was interrupted"
-"""What the view shows in place of a result that never came."""
+"""The text of the view for a missing result."""
 
 
 class OpenCalls:
-    """The calls of one message that have no result yet. A result takes the first one of its id."""
+    """The calls of one message without a result. A result answers the first call with its id."""
 
     __slots__ = ("left", "positions")
 
@@ -33,7 +33,7 @@ class OpenCalls:
         self.left = dict(enumerate(calls))
         """the calls by position, in order"""
         self.positions: dict[str, list[int]] = {}
-        """their positions by id, last first; empty once all of an id have their results"""
+        """their positions by id, last first"""
         for position in reversed(self.left):
             self.positions.setdefault(calls[position]["id"], []).append(position)
 
@@ -43,13 +43,13 @@ class OpenCalls:
         return [call["id"] for call in self.left.values()]
 
     def take(self, call_id: str) -> tuple[int, Message] | None:
-        """Take the first open call with *call_id*, and return it with its position; None if there is none. O(1)."""
+        """Remove the first open call with *call_id*, and return it with its position; None if there is none. O(1)."""
         positions = self.positions.get(call_id)
         return (positions[-1], self.left.pop(positions.pop())) if positions else None
 
 
 class ToolGroup:
-    """The group that an assistant's message opens: it takes results until none is missing."""
+    """The group of an assistant's message with calls, and of their results."""
 
     __slots__ = ("_answers", "_ids", "_late", "head", "open", "settled")
 
@@ -62,7 +62,7 @@ class ToolGroup:
         self._answers: list[MessageNode | None] = [None] * len(self._ids)
         self._late: list[MessageNode] = []
         self.settled = False
-        """no more results can come: what is missing now stays missing"""
+        """no more results can come"""
 
     def take(self, node: MessageNode) -> bool:
         """Pair the result *node* with the first unanswered call of its id, and return whether there was one. O(1)."""
@@ -74,7 +74,7 @@ class ToolGroup:
         return True
 
     def keep(self, node: MessageNode) -> None:
-        """Keep *node*, a result that answers no open call: it is shown behind the group."""
+        """Keep *node*, a result without an open call, to show it behind the group."""
         self._late.append(node)
         node.group = self
 
@@ -84,7 +84,7 @@ class ToolGroup:
         return self.open.ids
 
     def view(self) -> Iterator[Message]:
-        """Yield what the group shows. Only a settled group has a stand-in for each missing result."""
+        """Yield the messages of the group; in a settled group, a replacement for each missing result."""
         ids = rename_repeated(self._ids)
         yield self.head.view if ids is self._ids else _with_ids(self.head.view, ids)
         for call_id, answer in zip(ids, self._answers, strict=True):
@@ -98,12 +98,12 @@ class ToolGroup:
 
 
 def interrupted_result(call_id: str) -> Message:
-    """Return the message that stands for a result that never came."""
+    """Return the message that replaces a missing result."""
     return {"role": "tool", "tool_call_id": call_id, "content": INTERRUPTED}
 
 
 def late_result(message: Message, nonce: str) -> Message:
-    """Return the view of a result that no open call waits for: the result as data, in the user's role."""
+    """Return the view of a result without an open call: data in the user's role."""
     content = message["content"]
     texts = [content] if isinstance(content, str) else [part.get("text") or f"[{part['type']}]" for part in content]
     lines = ["late result of call " + quote(message["tool_call_id"]), *(quote(text) for text in texts)]
@@ -111,7 +111,7 @@ def late_result(message: Message, nonce: str) -> Message:
 
 
 def rename_repeated(ids: list[str]) -> list[str]:
-    """Return *ids* with every repetition renamed: `a, a` becomes `a, a~2`."""
+    """Return *ids* with repetitions renamed: `a, a` becomes `a, a~2`."""
     if len(set(ids)) == len(ids):
         return ids
     taken, seen = set(ids), dict.fromkeys(ids, 0)

@@ -1,11 +1,11 @@
 """The unload rules: which archived pages leave the Contents Page at a compaction.
 
-    NeverRecalled(m)    no recall within m turns of being archived                            the original's rule m
-    Stale(p)            recalled once, but not within the last p turns                        the original's rule p
+    NeverRecalled(m)    no recall within m turns after it was archived                        rule m of the original
+    Stale(p)            recalled before, but not within the last p turns                      rule p of the original
 
-A rule is a pure function of the rows of the listed pages and of the turn; any such function can be a rule of your own.
-The original's third rule, least recently used first, is `folding.OverCeiling`. Nothing is lost: an unloaded page is
-still recalled by its index, and the memory finds it.
+A rule is a pure function of the rows of the listed pages and of the turn; you can write your own. The third rule of the
+original paper, least recently used first, is in `folding.OverCeiling`. Nothing is lost: an unloaded page can be
+recalled by its index, and the memory finds it.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Stale:
 
 
 def rules_of(settings: Settings) -> tuple[UnloadRule, ...]:
-    """Return the rules that *settings* ask for, in the order in which they are applied."""
+    """Return the rules of *settings*, in the order in which they are applied."""
     rules: list[UnloadRule] = []
     if settings.never_recalled is not None:
         rules.append(NeverRecalled(settings.never_recalled))

@@ -1,10 +1,10 @@
-"""Counting tokens: of a text, of a chat message, of tools, of images.
+"""Count the tokens of texts, chat messages, tools and images.
 
     count = counter_for("gpt-4o")
     message_tokens({"role": "user", "content": "Hello, world"}, count)      7
-    tools_tokens(tools, count) + REQUEST_TOKENS                             what a request costs besides its messages
+    tools_tokens(tools, count) + REQUEST_TOKENS                             the tokens of a request beside its messages
 
-memci carries the vocabularies, so counting needs no network. The first count loads one, not the import.
+memci includes the vocabularies, so counting needs no network. The first count loads one, not the import.
 """
 
 from .chat import REQUEST_TOKENS, message_tokens, tools_tokens

@@ -1,4 +1,4 @@
-"""What audio and files cost, by what their makers publish; where that leaves a range, by its upper end.
+"""Count the tokens of audio and files, as providers publish them; of a range, the upper end.
 
     a WAV file            10 tokens a second in OpenAI's models, 32 in others; its header says how long it is
     other audio           the same, taken as 2,000 bytes a second (16 kbit/s, low for speech)
@@ -7,7 +7,7 @@
                           the image in Gemini; a token per 8 bytes at least where the pages are packed away
     an MP4 video          300 tokens a second; its header says how long it is
     other files           a token per 8 bytes, 3,000 at least
-    only an id or a link  3,000 tokens: its size is not known
+    only an id or a link  3,000 tokens: its size is unknown
 
 Sources: OpenAI's pricing of audio (a token per 100 ms of a user's speech) and "File inputs" (text and an image of each
 page); Anthropic's "PDF support" (1,500 to 3,000 tokens of text a page, and its image); Google's "Understand and count
@@ -35,7 +35,7 @@ _PAGE = re.compile(rb"/Type\s*/Page(?![A-Za-z])")
 
 
 def audio_tokens(part: Mapping[str, object], model: str | None = None) -> int:
-    """Return what the audio in *part* (`input_audio`) costs in *model*, in tokens. O(bytes)."""
+    """Return the tokens of the audio in *part* (`input_audio`) for *model*. O(bytes)."""
     sound = _decoded(_first_text(part.get("input_audio"), "data"))
     if sound is None:
         return _UNKNOWN
@@ -46,7 +46,7 @@ def audio_tokens(part: Mapping[str, object], model: str | None = None) -> int:
 
 
 def file_tokens(part: Mapping[str, object], count: Callable[[str], int], model: str | None = None) -> int:
-    """Return what the file in *part* costs in *model*, in tokens. O(bytes).
+    """Return the tokens of the file in *part* for *model*. O(bytes).
 
     The part is a `file` or `input_file` (OpenAI), or a `document` with a `source` (Anthropic). *count* counts the text
     of a text file.
@@ -74,7 +74,7 @@ def _page_tokens(model: str | None) -> int:
 
 
 def _mp4_seconds(content: bytes) -> float:
-    """Return how long the MP4 film in *content* is, 0 if its header does not say."""
+    """Return the seconds of the MP4 film in *content*, 0 if its header has none."""
     at = content.find(b"mvhd") + 4
     wide = content[at : at + 1] == b"\x01"  # times of 8 bytes
     at += 20 if wide else 12
@@ -97,5 +97,5 @@ def _decoded(source: str | None) -> bytes | None:
     try:
         return base64.b64decode(source[start:], validate=True)
     except (binascii.Error, ValueError):
-        # Not base64: a source of plain text.
+        # Not base64: plain text.
         return source.encode("utf-8", "replace")

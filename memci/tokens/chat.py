@@ -1,4 +1,4 @@
-"""What a chat message and a list of tools cost: their text, and the framing that the provider adds.
+"""Count the tokens of chat messages and lists of tools: their text, and the framing that a provider adds.
 
     {"role": "user", "content": "Hello, world"}          3 frame + 1 role + 3 text              =  7
     {"role": "assistant", "tool_calls": [ls(path=".")]}  3 frame + 1 role + 3 call + ls + args  = 13
@@ -11,9 +11,9 @@
     - 3 + (3 + each) for its enum          for each value that it is limited to
 
 A request costs its messages, its tools and `REQUEST_TOKENS`. The rules are those of OpenAI's Cookbook ("How to count
-tokens with tiktoken"), which checks them against the numbers of the service. What it does not cover is counted whole,
-on the safe side: calls, unknown keys, and the limits, defaults, nested objects and references of a schema, as
-`key:value`, at any depth.
+tokens with tiktoken"), which compares them with the numbers of the service. What it does not cover is counted
+completely, on the safe side: calls, unknown keys, and the limits, defaults, nested objects and references of a schema,
+as `key:value`, at any depth.
 """
 
 import json
@@ -27,8 +27,9 @@ from .counter import ScaledCounter, TokenCounter, VocabularyCounter
 from .images import image_tokens
 
 _MOST_COUNTED: Final = 1024
+"""lists that are remembered: more than a server has at a time"""
 _counted: dict[tuple[str, str | None, bytes], int] = {}
-"""what lists of tools cost, by counter, model and a digest of the list"""
+"""the tokens of lists of tools, by counter, model and digest of the list"""
 
 REQUEST_TOKENS = 3
 """tokens that each request costs once: the beginning of the reply"""
@@ -36,7 +37,7 @@ REQUEST_TOKENS = 3
 _MESSAGE = 3
 _CALL = 3
 _TOOLS_END = 12
-# Each of these is one token in every vocabulary that is carried.
+# Each of these is one token in every included vocabulary.
 _ROLES = frozenset({"system", "user", "assistant", "developer", "tool", "function"})
 # Ids and types are not part of the published rule for text: providers use them to pair calls and results, and do not
 # show them to the model as they are. The constants per message and per call include what the pairing costs.
@@ -55,7 +56,7 @@ _BY_NAME = frozenset({"properties", "patternProperties", "$defs", "definitions",
 
 
 def message_tokens(message: Mapping[str, object], count: TokenCounter, model: str | None = None) -> int:
-    """Return what *message* costs in a request, in tokens. O(length): count a message once and keep the number.
+    """Return the tokens of *message* in a request. O(length): count a message once and keep the number.
 
     The name of the *model* chooses the formulas of images and audio; None is gpt-4o.
     """
@@ -80,7 +81,7 @@ def message_tokens(message: Mapping[str, object], count: TokenCounter, model: st
 
 
 def tools_tokens(tools: Sequence[Mapping[str, object]], count: TokenCounter, model: str | None = None) -> int:
-    """Return what *tools* cost in each request, in tokens; 0 for none. O(length).
+    """Return the tokens of *tools* in each request, 0 for none. O(length).
 
     OpenAI writes functions out as types, and there is a rule for that. Other makers give the model JSON, which is
     counted as text. A server sends the same tools with each request: by a counter of memci they are counted once.
@@ -148,7 +149,7 @@ def _text_tokens(value: object, count: TokenCounter) -> int:
 
 
 def _function_tokens(function: Mapping[str, object], count: TokenCounter) -> int:
-    """Return what *function* costs in tokens, without the constant per function. O(length)."""
+    """Return the tokens of *function*, without the constant per function. O(length)."""
     tokens = count(f"{_text(function.get('name'))}:{_sentence(function.get('description'))}")
     parameters = function.get("parameters")
     if isinstance(parameters, Mapping):

@@ -1,12 +1,12 @@
-"""Counters: what counts the tokens of a text.
+"""Counters of the tokens of a text.
 
     count = counter_for("gpt-4o")
     count("Hello, world")            3
     count.name, count.exact          ("o200k_base", True)
 
-A counter is cheap to make; it loads its vocabulary with the first text. `name` says what it counts with, so that a
-stored count can be checked later. `exact` is False if the number is an estimate on the safe side. Counting is the most
-expensive step of most calls: keep what a counter returns.
+A counter is cheap to make; it loads its vocabulary with the first text. `name` is the vocabulary, by which a stored
+count can be checked later. `exact` is False if the number is an estimate on the safe side. Counting is the most
+expensive step of most calls: keep the result.
 """
 
 import re
@@ -25,11 +25,11 @@ _LONG_BLANK = re.compile(rf"\s{{{_LONG}}}")
 
 @runtime_checkable
 class TokenCounter(Protocol):
-    """Counts the tokens of a text. `counter_for` takes any callable and makes one of these of it."""
+    """A counter of the tokens of a text. `counter_for` makes one of any callable."""
 
     @property
     def name(self) -> str:
-        """The vocabulary, or the rule, that it counts with."""
+        """The vocabulary, or the rule, of the counter."""
 
     @property
     def exact(self) -> bool:
@@ -57,7 +57,7 @@ def counter_for(model: str | None = None, counter: Callable[[str], int] | TokenC
 
 
 class _Named:
-    """A counter of memci's own."""
+    """A counter that memci made."""
 
     __slots__ = ("exact", "name")
     name: str
@@ -68,7 +68,7 @@ class _Named:
 
 
 class VocabularyCounter(_Named):
-    """Counts with one of the vocabularies that memci carries."""
+    """A counter with a vocabulary that memci includes."""
 
     __slots__ = ("_encode",)
 
@@ -98,7 +98,7 @@ class VocabularyCounter(_Named):
 
 
 class ScaledCounter(_Named):
-    """Counts *percent* of what *base* counts, rounded up."""
+    """A counter of *percent* of the tokens of *base*, rounded up."""
 
     __slots__ = ("_base", "_percent")
 
@@ -114,7 +114,7 @@ class ScaledCounter(_Named):
 
 
 class CustomCounter(_Named):
-    """Counts with a callable that the user gives, and checks what it returns."""
+    """A counter with a callable of the user, whose results are checked."""
 
     __slots__ = ("_count",)
 
@@ -128,7 +128,7 @@ class CustomCounter(_Named):
         self._count = count
 
     def __call__(self, text: str, /) -> int:
-        """Return what the callable returns for *text*; InvalidSetting if that is not an int >= 0."""
+        """Return the result of the callable for *text*; InvalidSetting if it is not an int >= 0."""
         tokens = self._count(text)
         if not isinstance(tokens, int) or isinstance(tokens, bool) or tokens < 0:
             raise InvalidSetting("counter", f"{self.name} returned {tokens!r}, an int >= 0 is needed")

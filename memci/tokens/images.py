@@ -1,4 +1,4 @@
-"""What an image costs, by the formula that its model's maker publishes.
+"""Count the tokens of an image, by the formula that the maker of the model publishes.
 
     image_tokens({"type": "image_url", "image_url": {"url": "data:image/png;base64,…"}}, "gpt-4o")
 
@@ -24,7 +24,7 @@ _ORIGINAL_PATCHES = 10_000
 
 
 def image_tokens(part: Mapping[str, object], model: str | None = None) -> int:
-    """Return what the image in *part* costs in *model*, in tokens.
+    """Return the tokens of the image in *part* for *model*.
 
     The part is an `image_url` or `input_image` (OpenAI), or an `image` with a `source` (Anthropic).
     """
@@ -33,7 +33,7 @@ def image_tokens(part: Mapping[str, object], model: str | None = None) -> int:
 
 
 def sized_tokens(size: tuple[int, int] | None, detail: object, model: str | None) -> int:
-    """Return what an image of *size* costs in *model*, in tokens; None is the largest that its formula allows."""
+    """Return the tokens of an image of *size* for *model*; None counts as the largest size of its formula."""
     match facts_of(model).images:
         case TiledImages(base, per_tile):
             return base if detail == "low" else base + per_tile * _tiles(size)

@@ -1,15 +1,15 @@
-"""The vocabularies that memci carries, as encodings of tiktoken.
+"""The vocabularies that memci includes, as encodings of tiktoken.
 
-tiktoken downloads a vocabulary when it is first used. Here it is built from our own files instead, byte for byte the
-same one, in about a third of a second, once per process:
+tiktoken downloads a vocabulary when it is first used. Here it is built from files of memci instead, byte for byte the
+same, in about a third of a second, once per process:
 
     memci/_data/o200k.ranks.xz  ──unpack──▶  {b"!": 0, …, b" hello": 40617, …}  ──▶  tiktoken.Encoding
 
 A file is `count | length of each token | bytes of all tokens`; the rank of a token is its position. Neither the network
 nor an environment variable is used.
 
-Where the extra `fast` is installed (splintr), it encodes instead, in a quarter of the time, with vocabularies of its
-own. They are compared with stored tokens when they are loaded, and what it can't encode goes to tiktoken.
+If the extra `fast` (splintr) is installed, it encodes instead, in a quarter of the time, with vocabularies of its own.
+They are compared with stored tokens when they are loaded. tiktoken encodes what splintr can't.
 """
 
 import lzma
@@ -55,8 +55,8 @@ _PIECES = {
     ),
 }
 
-# What splintr must encode as tiktoken does, and the digest of the tokens: letters of many scripts, cases, endings,
-# figures, blanks, line ends, marks, emoji, code, and what looks like a special token.
+# A text that splintr must encode as tiktoken does, and the digest of its tokens: letters of many scripts, cases,
+# endings, digits, blanks, line ends, marks, emoji, code, and texts like special tokens.
 _SAMPLE = (
     "We'll meet MARIA's team at 09:30 on 2024-05-17; it cost $1,234.50, she SAID it'S fine.",
     "Die Größe straße naïve façade ÀÉÎ İstanbul ﬁnal Ǆ ǅ ǆ Здравствуйте, мир. Καλημέρα κόσμε.",
@@ -75,7 +75,7 @@ _TOKENS = {
 def quick(name: str) -> Callable[[str], Sequence[int]] | None:
     """Return splintr's encoder for *name*, as "o200k_base"; None if it is not installed or gives other tokens.
 
-    The first call for a vocabulary takes a quarter of a second. What it returns may raise whatever a library raises.
+    The first call for a vocabulary takes a quarter of a second. The encoder may raise any exception of its library.
     """
     with _LOADING:
         return _quick(name.partition("_")[0])
@@ -121,7 +121,7 @@ def ranks(vocabulary: str) -> dict[bytes, int]:
 
 @cache
 def _encoding(vocabulary: str) -> "tiktoken.Encoding":
-    import tiktoken  # imported late: it costs 25 to 50 ms, and not every user of memci counts
+    import tiktoken  # imported late: it takes 25 to 50 ms, and not every program counts
 
     pattern = "|".join(_PIECES[vocabulary])
     return tiktoken.Encoding(vocabulary, pat_str=pattern, mergeable_ranks=ranks(vocabulary), special_tokens={})

@@ -16,7 +16,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import NoReturn
 
-from ..errors import CorruptRecord, InvalidSetting, StorageReadOnly, brief
+from ..errors import InvalidSetting, StorageReadOnly, brief
 from ..rows import CallRow, CompactionRow, ContextRecord, EntryRow, OpRow, PageRow, PageState
 from ..storage import Storage
 from ..storage.around import StorageAround
@@ -25,7 +25,7 @@ from ..storage.validation import MAX_PAGE
 from ..window import snapshot as snapshots
 from ..window.snapshot import Snapshot
 from ..window.state import WindowState
-from .reader import GONE
+from .reader import GONE, Reader
 
 
 class AsOf(StorageAround):
@@ -49,9 +49,10 @@ class AsOf(StorageAround):
         """the store itself"""
         self._context = context
         self._turn = turn
+        self._reader = Reader(storage, context)
         # The first page after the turn: turns never decrease with the indexes.
-        next_page = bisect_right(range(record.next_page), turn, lo=1, key=lambda index: self._page(index).turn)
-        head = record.head if next_page >= record.next_page else self._page(next_page).first
+        next_page = bisect_right(range(record.next_page), turn, lo=1, key=lambda index: self._reader.row(index).turn)
+        head = record.head if next_page >= record.next_page else self._reader.row(next_page).first
         since = WindowState.loads(record.state).since
         if head < since:
             raise InvalidSetting("at", f"turns before message {since} are not known here: forked or erased there")
@@ -154,15 +155,9 @@ class AsOf(StorageAround):
 
     def _open_page(self, head: int) -> int | None:
         """Return the page that reached up to *head*: the last one that was not taken back or erased since."""
-        rows = (self._page(index) for index in sorted(self._active, reverse=True))
+        rows = (self._reader.row(index) for index in sorted(self._active, reverse=True))
         last = next((row for row in rows if row.continues is None and row.state not in GONE), None)
         return last.index if last is not None and (last.end is None or last.end >= head) else None
-
-    def _page(self, index: int) -> PageRow:
-        row = next(self.storage.pages(self._context, first=index, last=index), None)
-        if row is None:
-            raise CorruptRecord(self._context, -1, f"page #{index} was opened and is not in the store")
-        return row
 
     def _snapshot(self, record: ContextRecord, compaction: CompactionRow | None) -> Snapshot | None:
         return None if compaction is None else snapshots.loads(compaction, record)

@@ -123,7 +123,7 @@ def erased(
     row = reader.page(index, record)
     seqs = {seq for span in row.spans(record.head) for seq in range(*span)}
     if entry is not None:
-        seq = reader.base(row, record) + entry - 1 if type(entry) is int else -1
+        seq = reader.base(row) + entry - 1 if type(entry) is int else -1
         if seq not in seqs:
             raise PageNotFound(f"{index}, entry {brief(entry)}", (1, record.next_page - 1))
         if storage.entries_at(record.id, [seq])[0].codec == ERASED:

@@ -39,8 +39,8 @@ from ..errors import InvalidSetting, LimitExceeded, SchemaTooNew, brief
 from ..rows import CONTEXT, ENTRY, VIEW, CallRow, EntryRow, PageState, Table
 from ..storage.codec import MAX_BYTES, ORJSON, digest
 from ..storage.validation import MAX_HEAD
-from .row_checks import Count, Index, Runs, Small, StrictJson, first_reason
-from .row_stream import TABLES, Row
+from ..window.stored import Count, Index, Runs, Small, StrictJson, first_reason
+from .row_stream import TABLE_OF, TABLES, Row
 
 FORMAT: Final = 1
 """the version of the format"""
@@ -139,14 +139,13 @@ class EndLine(StrictJson):
 
 _LINES: Final = {table.name: create_model(table.name, __base__=StrictJson, **_line_fields(table)) for table in TABLES}
 _BY_NAME: Final = {table.name: table for table in TABLES}
-_BY_ROW: Final = {table.row: table for table in TABLES}
 ORDER: Final = {kind: rank for rank, kind in enumerate((*_LINES, END))} | {VIEW.name: 1}
 """where lines of a kind may be: none behind a line of a higher rank; a view follows its entry"""
 
 
 def kind_of(row: Row) -> str:
     """Return the kind of the line of *row*."""
-    return _BY_ROW[type(row)].name
+    return TABLE_OF[type(row)].name
 
 
 def check_header(fields: Mapping[str, Any]) -> None:
@@ -160,7 +159,7 @@ def check_header(fields: Mapping[str, Any]) -> None:
 
 def line_of_row(row: Row, before: Row) -> str:
     """Return *row* as a line without its newline; *before* is the row of the line before it. O(characters)."""
-    table = _BY_ROW[type(row)]
+    table = TABLE_OF[type(row)]
     defaults = table.row._field_defaults
     fields: dict[str, Any] = {"kind": table.name}
     for name, kind, _ in table.fields:

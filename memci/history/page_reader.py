@@ -33,7 +33,7 @@ def as_nodes(
 
     With *recount* the tokens of each are counted again; else those of the store are trusted.
     """
-    base = reader.base(row, window.record)
+    base = reader.base(row)
     nodes = []
     calls = OpenCalls(())
     for entry, message in entries:
@@ -65,7 +65,7 @@ def page_text(window: Window, reader: Reader, index: int, entry: int | None) -> 
         shown = tuple((Entry(row.index, page.ordinal(node), node.message["role"]), node.message) for node in nodes)
         clipped = tuple(page.ordinal(node) for node in nodes if node.clip)
     else:
-        base = reader.base(row, record)
+        base = reader.base(row)
         shown = tuple(
             (Entry(row.index, stored.seq - base + 1, message["role"]), message)
             for stored, message in reader.entries(row, record.head)

@@ -74,11 +74,16 @@ class Reader:
         last = record.next_page - 1
         if type(index) is not int or not 1 <= index <= last:
             raise PageNotFound(index, (1, last) if last else None)
+        row = self.row(index)
+        if row.state is PageState.UNDONE:
+            raise Undone(f"page #{index}")
+        if row.state is PageState.ERASED:
+            raise Erased(f"page #{index}")
+        return row
+
+    def row(self, index: int) -> PageRow:
+        """Return the row of page *index*, which was opened, in whatever state it is; CorruptRecord if it is gone."""
         for row in self._storage.pages(self._context, first=index, last=index):
-            if row.state is PageState.UNDONE:
-                raise Undone(f"page #{index}")
-            if row.state is PageState.ERASED:
-                raise Erased(f"page #{index}")
             return row
         raise CorruptRecord(self._context, -1, f"page #{index} was opened and is not in the store")
 
@@ -87,20 +92,16 @@ class Reader:
 
         It raises as `page`. O(1); for an entry that was split off O(pages after it).
         """
-        seq = self.base(row, record) + ordinal - 1
+        seq = self.base(row) + ordinal - 1
         if row.cut is not None and row.cut[0] <= seq < row.cut[-1] and not _holds(row, seq, record.head):
             for other in self._storage.pages(self._context, first=row.index + 1):
                 if other.continues == row.index and _holds(other, seq, record.head):
                     return self.page(other.index, record)
         return row
 
-    def base(self, row: PageRow, record: ContextRecord) -> int:
+    def base(self, row: PageRow) -> int:
         """Return the seq of the first message of the interaction that *row* belongs to."""
-        if row.continues is None:
-            return row.first
-        for origin in self._storage.pages(self._context, first=row.continues, last=row.continues):
-            return origin.first
-        raise CorruptRecord(self._context, row.first, f"page #{row.continues} is not in the store (head {record.head})")
+        return row.first if row.continues is None else self.row(row.continues).first
 
     def entries(self, row: PageRow, head: int) -> list[tuple[EntryRow, Message]]:
         """Return the entries of a page with their messages. O(messages of the page)."""

@@ -39,6 +39,7 @@ from ..storage.protocol import Transition
 Row: TypeAlias = ContextRecord | EntryRow | ViewRow | PageRow | CompactionRow | OpRow | CallRow
 TABLES: Final = (CONTEXT, ENTRY, VIEW, PAGE, COMPACTION, OP, CALL)
 """what a stream is made of, in its order; a view follows its entry"""
+TABLE_OF: Final = {table.row: table for table in TABLES}
 _ONE_BY_ONE: Final = 256
 """rows that are read one by one behind one that can't be read: a damaged part of a file holds about so many"""
 

@@ -17,7 +17,6 @@ from ..rows import (
     ENTRY,
     OP,
     PAGE,
-    VIEW,
     CallRow,
     CompactionRow,
     ContextRecord,
@@ -144,8 +143,7 @@ def _tokens_of_tombstone(record: ContextRecord) -> int:
 
 def _sentence(unread: Unread, pages: Sequence[PageRow], head: int) -> str:
     """Return what is lost with the row *unread* of a context that has *pages*."""
-    error = unread.error
-    reason = error.reason if isinstance(error, CorruptRecord) and unread.table in (ENTRY, VIEW, PAGE) else str(error)
+    reason = unread.error.reason if isinstance(unread.error, CorruptRecord) else str(unread.error)
     if unread.table is PAGE:
         return f"page #{unread.number}, where it begins and ends: {reason}"
     if unread.table in _LOST:
@@ -182,22 +180,22 @@ def _tiled(record: ContextRecord, pages: dict[int, PageRow]) -> list[PageRow]:
 
 def _unlisted(rows: Sequence[Row]) -> list[Row]:
     """Return *rows* without a Contents Page: what was listed is unloaded, where the memory still finds it."""
-    kept = [row for row in rows if not isinstance(row, CompactionRow | OpRow | CallRow)]
-    listed = PageState.ARCHIVED
-    return [
-        row._replace(state=PageState.UNLOADED) if isinstance(row, PageRow) and row.state is listed else row
-        for row in kept
-    ]
+    kept: list[Row] = []
+    for row in rows:
+        if isinstance(row, PageRow) and row.state is PageState.ARCHIVED:
+            kept.append(row._replace(state=PageState.UNLOADED))
+        elif not isinstance(row, CompactionRow | OpRow | CallRow):
+            kept.append(row)
+    return kept
 
 
 def _wrong(rows: Sequence[Row]) -> list[str]:
     """Return what would be wrong with the context that *rows* make, [] if it opens and is whole."""
-    scratch = stored_in_ram(transition_of(rows))
-    [record] = scratch.contexts()
-    found = list(problems(scratch, record.id))
-    if not found:
-        try:
-            loaded(scratch, OpenRequest(record.id, read_only=True))
-        except (MemciError, ValueError, KeyError) as error:
-            return [str(error)]
+    try:
+        scratch = stored_in_ram(transition_of(rows))
+        [record] = scratch.contexts()
+        found = list(problems(scratch, record.id))
+        loaded(scratch, OpenRequest(record.id, read_only=True))
+    except (MemciError, ValueError, KeyError) as error:
+        return [str(error)]
     return found

@@ -109,7 +109,7 @@ class StoredContext:
 
     def entries_of(self, row: PageRow) -> list[PageEntry]:
         """Return the messages of the page of *row*, also if it was taken back. O(messages of the page)."""
-        base = self.reader.base(row, self.record)
+        base = self.reader.base(row)
         return [
             PageEntry(entry.seq - base + 1, message, entry.at, entry.codec == ERASED)
             for entry, message in self.reader.entries(row, self.record.head)

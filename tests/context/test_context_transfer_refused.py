@@ -161,7 +161,7 @@ def test_import_when_a_message_was_made_up_with_a_digest_that_fits(fields, told)
         ("context", {"head": HEADER["head"] + 1}, "messages are there, not"),
         ("context", {"next_page": HEADER["next_page"] + 1}, "pages are there, not"),
         ("context", {"open_page": 1}, "is open, or the open page"),
-        ("context", {"revision": 1}, "compactions come newest first"),
+        ("context", {"revision": 1}, "is not in its place"),
         ("context", {"settings": {}}, "line 1: settings: "),
         ("context", {"settings": {"settings": {"window": "large"}, "counter": "c"}}, "would not open"),
         ("context", {"settings": "nothing"}, "line 1: settings: "),
@@ -173,7 +173,7 @@ def test_import_when_a_message_was_made_up_with_a_digest_that_fits(fields, told)
         ("context", {"state": {**HEADER["state"], "tools": 10**400}}, "line 1: "),
         ("context", {"state": {**HEADER["state"], "cache": [0.0, 10**400, 0, 0, 0, 0, False]}}, "line 1: "),
         ("context", {"state": "[" * 100_000}, "line 1: "),
-        ("entry", {"seq": 1}, "message 1 where 0 was expected"),
+        ("entry", {"seq": 1}, "entry 1 is not in its place"),
         ("entry", {"tokens": -1}, "line 2: tokens: "),
         ("entry", {"tokens": 2**32}, "line 2: tokens: "),
         ("entry", {"digest": "00" * 16}, "line 2: the message is not the one that was exported"),
@@ -184,7 +184,7 @@ def test_import_when_a_message_was_made_up_with_a_digest_that_fits(fields, told)
         ("entry", {"codec": 1}, "either message, or codec and body"),
         ("entry", {"message": None, "codec": 2, "body": "?"}, "line 2: body: Value error, it is no base64"),
         ("entry", {"quotes": [0, None]}, "line 2: quotes"),
-        ("page", {"index": 7}, "page #7 where #1 was expected"),
+        ("page", {"index": 7}, "page 7 is not in its place"),
         ("page", {"end": None}, "page #1 is open, or the open page"),
         ("page", {"end": 10**6}, "page #1 does not hold a run"),
         ("page", {"end": 1}, "entries 1 to 1 are on no page"),
@@ -193,7 +193,7 @@ def test_import_when_a_message_was_made_up_with_a_digest_that_fits(fields, told)
         ("page", {"continues": 1}, "page #1 can't continue #1"),
         ("page", {"state": "lost"}, "state: "),
         ("page", {"new": 1}, "new: "),
-        ("compaction", {"head": 10**6}, "compactions come newest first"),
+        ("compaction", {"head": 10**6}, "which are not there"),
         ("compaction", {"text": {}}, "the compaction can't be read"),
         ("compaction", {"text": "no JSON"}, "the compaction can't be read"),
         ("compaction", {"text": []}, "the compaction can't be read"),
@@ -224,7 +224,7 @@ def test_import_when_an_older_compaction_was_made_up():
     state = json.loads(json.loads(LINES[older])["text"]["state"])
     text = json.loads(LINES[older])["text"] | {"state": json.dumps(state | {"nonce": "ffff"})}
     assert "is not 8 hex digits" in refused(forged(older, text=text))
-    assert "compactions come newest first" in refused(forged(older, revision=json.loads(LINES[newest])["revision"]))
+    assert "is not in its place" in refused(forged(older, revision=json.loads(LINES[newest])["revision"]))
 
 
 def changed_compaction(change):

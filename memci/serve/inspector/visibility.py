@@ -80,7 +80,7 @@ def _place(
     verdict = _verdict(context, row, seq, standing, fact, head=head, missing=missing)
     events = tuple(story.events())
     left = next((each for each in events if each.what == "left the window" and each.turn <= turn), None)
-    entry = seq - context.reader.base(row, context.record) + 1
+    entry = seq - context.reader.base(row) + 1
     sentence = _SENTENCES[verdict].format(
         page=row.index, entry=entry, turn=turn, left=left.turn if left else "?", said=row.turn, line=standing.line
     )

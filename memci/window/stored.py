@@ -1,0 +1,143 @@
+"""What the stored texts of a window must hold: its settings, its state, and the snapshots of compactions.
+
+    checked_state(record)                 the state; a ValueError names the first field that is wrong
+    checked_snapshot(row, record)         the snapshot of a compaction, in the same way
+
+An export may have been edited or made up, and a store damaged: what passes these checks crashes no later call.
+"""
+
+import json
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Annotated, Final, Literal
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+
+from ..rows import CompactionRow, ContextRecord
+from ..storage.validation import MAX_HEAD, MAX_PAGE
+from ..text.sanitize import is_confined
+from .cache_use import unpack_marks
+from .snapshot import Snapshot, loads
+from .state import WindowState
+
+
+def _plain(text: str) -> str:
+    if not is_confined(text):
+        raise ValueError("not one line of plain text, as the Contents Page has them")
+    return text
+
+
+Count = Annotated[int, Field(ge=0, le=MAX_HEAD)]
+Small = Annotated[int, Field(ge=0, lt=MAX_PAGE)]
+Index = Annotated[int, Field(ge=1, lt=MAX_PAGE)]
+Runs = Annotated[tuple[Count, ...], Field(strict=False)]
+PlainLine = Annotated[str, AfterValidator(_plain)]
+ShownEntries = list[tuple[Index, Literal["user", "assistant", "tool"], PlainLine]]
+
+
+class StrictJson(BaseModel):
+    """A JSON object. Unknown fields are refused."""
+
+    model_config = ConfigDict(strict=True, extra="forbid")
+
+
+class BlockJson(StrictJson):
+    """One block of the Contents Page, as `Block.to_json` writes it."""
+
+    tokens: Count
+    lines: list[tuple[Index, PlainLine, list[Index], tuple[Small, Small], ShownEntries]]
+    ranges: list[tuple[list[Index], list[tuple[Index, PlainLine]]]]
+    said: list[tuple[Index, PlainLine]] = []
+
+
+class SnapshotJson(StrictJson):
+    """The text of a compaction, as `window.snapshot` writes it."""
+
+    contents: list[BlockJson]
+    was: str | None
+    settings: str
+    state: str
+    next_page: Index
+    open_page: Index | None
+    active: list[tuple[Index, Count, Count | None, Small, Runs | None, Index | None]]
+    marks: str | None = Field(default=None, max_length=4_096)
+
+
+_STATE: Final = TypeAdapter(WindowState)
+_MOST_SEEN: Final = 2**53
+"""tokens and counts are below it: a float holds all integers up to it"""
+
+
+def check_settings(text: str) -> None:
+    """Raise a ValueError unless *text* has the shape of stored settings; opening a context checks their values."""
+    try:
+        fields = json.loads(text)
+    except (ValueError, RecursionError):
+        fields = None
+    kinds = {"system": str | None, "counter": str | None, "settings": dict}
+    if not isinstance(fields, dict) or not all(isinstance(fields.get(name), kinds[name]) for name in kinds):
+        raise ValueError("settings: expected an object with system, counter and settings")
+
+
+def checked_state(record: ContextRecord) -> WindowState:
+    """Return the state of *record*; a ValueError unless it is one of a window with its pages. O(state)."""
+    try:
+        WindowState.loads(record.state)
+        text = json.dumps(json.loads(record.state), ensure_ascii=False)
+    except (ValueError, TypeError, AttributeError, RecursionError):
+        raise ValueError("state: expected an object with the fields of a window's state") from None
+    with first_reason("state"):
+        state = _STATE.validate_json(text.encode(errors="replace"), strict=True)  # ids may hold half of a pair
+    if not re.fullmatch("[0-9a-f]{8}", state.nonce):
+        raise ValueError(f"the nonce {state.nonce!r:.40} is not 8 hex digits")
+    runs = [(index, index) for index in (*state.pins, *state.relist, state.task) if index is not None]
+    for first, last in (*runs, *state.outbox):
+        if not 1 <= first <= last <= max(record.next_page - 1, 1):
+            raise ValueError(f"the pages #{first} to #{last} are not there")
+    if not 0 <= state.since <= record.head:
+        raise ValueError(f"it can't have been forked at {state.since}")
+    if not all(0 <= number < _MOST_SEEN for number in (state.tools, *state.cache)):
+        raise ValueError(f"tokens of tools and numbers of the cache policy are 0 to {_MOST_SEEN:,}")
+    frame = rf"<memci:memory {state.nonce}>\n[^<>]*\n</memci:memory {state.nonce}>[^<>]*"
+    if state.recollection is not None and not re.fullmatch(f"({frame})?", state.recollection[1]):
+        raise ValueError("the memory page is not in its frame")
+    return state
+
+
+def checked_snapshot(row: CompactionRow, record: ContextRecord) -> Snapshot:
+    """Return the snapshot of the compaction *row* of the context of *record*. O(characters).
+
+    ValueError unless memci could have written it.
+    """
+    with first_reason("text"):
+        fields = SnapshotJson.model_validate_json(row.text)
+    blocks = fields.contents
+    if any(block.said and (block.lines or block.ranges or block is not blocks[-1]) for block in blocks):
+        raise ValueError("contents: the user's instructions are not the last block, or not by themselves")
+    if fields.marks is not None:
+        unpack_marks(fields.marks)
+    check_settings(fields.settings)
+    if fields.was is not None:
+        check_settings(fields.was)
+    if row.head > record.head:
+        raise ValueError(f"it is of {row.head:,} messages, which are not there")
+    snapshot = loads(row, record)
+    checked_state(snapshot.record)
+    listed = snapshot.contents.listed
+    if len(set(listed)) < len(listed):
+        raise ValueError("a page is listed twice")
+    if max(listed, default=0) >= snapshot.record.next_page:
+        raise ValueError(f"page #{max(listed)} is listed and was not opened yet")
+    return snapshot
+
+
+@contextmanager
+def first_reason(name: str) -> Iterator[None]:
+    """Turn a ValidationError into a ValueError of one line: the first field that is wrong, else *name*, and why."""
+    try:
+        yield
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_context=False)[0]
+        where = ".".join(str(each) for each in first["loc"]) or name
+        raise ValueError(f"{where}: {first['msg']}") from None

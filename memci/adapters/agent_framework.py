@@ -6,7 +6,7 @@
 
 For each run the provider adds memci's tools and a chat middleware: before each call of the model, also within a loop of
 tools, the list of the run is stored and the window takes its place in the request; the session keeps its own history.
-The conversation is the `session_id`. This module knows nothing of models.
+The conversation is the `session_id`.
 """
 
 import asyncio
@@ -27,7 +27,7 @@ class Memci(ContextProvider):
     """Keeps the window of each session within its budget, and gives the model the tools to look behind it."""
 
     def __init__(self, store: Any, **settings: Any) -> None:
-        """Begin with the *settings* of `Conversations`: `window`, `model`, `owner`, `policy` and others."""
+        """Keep the conversations in *store*, with the *settings* of `Conversations`: `window`, `owner` and others."""
         super().__init__("memci")
         self.conversations = Conversations[Message](store, dump=dump, load=load, **settings)
 
@@ -123,13 +123,13 @@ def load(items: Sequence[Item]) -> Iterator[Message]:
 
 
 def _text(result: Content) -> str | list[Item]:
-    """Return what a tool gave, as the content of a message."""
+    """Return the *result* of a tool as the content of a message."""
     parts = [_part(each) or {"type": "text", "text": f"[{each.type}]"} for each in result.items or ()]
     return parts if any(part["type"] != "text" for part in parts) else str(result.result or "")
 
 
 def _part(content: Content) -> Item | None:
-    """Return *content* as a part of Chat Completions, None if there is no such one."""
+    """Return *content* as a part of Chat Completions, None if there is none."""
     if content.type == "text":
         return {"type": "text", "text": content.text}
     if content.type not in {"data", "uri"} or not content.uri:

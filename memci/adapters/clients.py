@@ -3,8 +3,7 @@
     openai_chat(OpenAI(), model="gpt-4o-mini")          anthropic(Anthropic(), model="…", max_tokens=4_096)
     openai_responses(OpenAI(), model="gpt-4o-mini")     gemini(genai.Client(), model="…")
 
-The other arguments go along with each call. Asynchronous clients are wrapped alike. This module knows nothing of
-contexts.
+Each call gets the other arguments, too. Asynchronous clients are wrapped in the same way.
 """
 
 from collections.abc import Callable
@@ -29,27 +28,27 @@ class Client:
 
 
 def openai_chat(client: Any, **given: Any) -> Client:
-    """Wrap a client of OpenAI for Chat Completions; *given* goes along with each call: `model`, `temperature`, …."""
+    """Wrap a client of OpenAI for Chat Completions; each call gets the arguments *given*: `model`, `temperature`, …."""
     create = partial(client.chat.completions.create, **given)
     return _client("openai_chat", create, partial(create, stream=True, stream_options={"include_usage": True}))
 
 
 def openai_responses(client: Any, **given: Any) -> Client:
-    """Wrap a client of OpenAI for Responses. Nothing is kept by the provider; its encrypted thoughts are kept here."""
+    """Wrap a client of OpenAI for Responses. The provider stores nothing; its encrypted thoughts are stored here."""
     create = partial(client.responses.create, **{"store": False, "include": ["reasoning.encrypted_content"], **given})
     return _client("openai_responses", create, partial(create, stream=True))
 
 
 def anthropic(client: Any, **given: Any) -> Client:
-    """Wrap a client of Anthropic; *given* goes along with each call, and needs `model` and `max_tokens`."""
+    """Wrap a client of Anthropic; each call gets *given*, which must contain `model` and `max_tokens`."""
     create = partial(client.messages.create, **given)
     return _client("anthropic", create, partial(create, stream=True))
 
 
 def gemini(client: Any, **given: Any) -> Client:
-    """Wrap a client of Google, or its `aio`; *given* goes along with each call, and needs `model`."""
+    """Wrap a client of Google, or its `aio`; each call gets *given*, which must contain `model`."""
 
-    def create(**request: Any) -> Any:  # keeps the client: its models stop when it goes
+    def create(**request: Any) -> Any:  # holds the client: without it, its models stop
         return client.models.generate_content(**given, **request)
 
     def stream(**request: Any) -> Any:

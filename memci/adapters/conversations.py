@@ -1,10 +1,10 @@
-"""What all adapters share: a context for each conversation, between a framework's list and its model.
+"""The conversations of an adapter: a context for each of them, between a framework's list and its model.
 
     the framework's messages ──dump──▶ items ──sync──▶ context ──render──▶ items ──load──▶ the framework's messages
 
-Before each call of the model, an adapter gives its list and gets the view; afterwards it gives the reply. The list may
-hold the whole conversation or only what was said since the last run. A message that stands in the view as it came is
-the framework's own object. A list that was edited goes on in a fork. This module knows nothing of any framework.
+Before each call of the model, an adapter passes its list and gets the view; then it passes the reply. The list may
+hold the whole conversation, or only the messages since the last run. A message that the view shows unchanged is the
+framework's own object. An edited list continues in a fork.
 """
 
 import json
@@ -34,14 +34,14 @@ M = TypeVar("M")
 TOOLS: tuple[Item, ...] = (recall_page.RECALL_PAGE, search_memory.SEARCH_MEMORY)
 """the schemas of the tools that the model may call, in the form of Chat Completions"""
 OPEN = 64
-"""conversations that stay open"""
+"""conversations that stay open: as many as are usually active at once, a few megabytes each"""
 
 
 class View(NamedTuple, Generic[M]):
-    """What the model is to see."""
+    """The system prompt and the messages for the model."""
 
     system: str
-    """the framework's system prompt, then memci's notice"""
+    """the framework's system prompt, followed by memci's notice"""
     messages: list[M]
 
 
@@ -58,15 +58,15 @@ class Conversations(Generic[M]):
         owner: str | Callable[[str], str] | None = None,
         **settings: Any,
     ) -> None:
-        """Begin; nothing is opened before the first conversation.
+        """Keep the conversations in *store*. A context is opened when its conversation is first used.
 
         Args:
-            store: A path, or a store; the same one as for `Context.open`.
-            dump: Writes a message of the framework as items of *format*: the same items each time.
+            store: A path or a store, as for `Context.open`.
+            dump: Writes a message of the framework as items of *format*, always the same ones.
             load: Reads items as messages of the framework.
             format: One of `memci.formats.FORMATS`.
-            owner: Whose memory it is, or a function of the conversation's name that says so.
-            settings: Of `Context.open`: `window`, `model`, `reply`, `policy`, `memory`, `chat`, …
+            owner: The owner of the memory, or a function that returns it for the name of a conversation.
+            settings: The settings of `Context.open`: `window`, `model`, `reply`, `policy`, `memory`, `chat`, …
         """
         if "system" in settings:
             raise InvalidSetting("system", "the system prompt is the framework's: give it to the agent")
@@ -76,13 +76,13 @@ class Conversations(Generic[M]):
         self._owner, self._settings = owner, settings
         self._open: OrderedDict[str, Context] = OrderedDict()
         self._locks: WeakValueDictionary[str, Any] = WeakValueDictionary()
-        """those that are held, one for each conversation"""
+        """a lock for each conversation that is held"""
         self._lock = Lock()
-        """of the two above, for a moment"""
+        """held for a moment to change the two above"""
 
     @contextmanager
     def _held(self, name: str) -> Iterator[None]:
-        """Hold the conversation *name*; calls for others go on meanwhile."""
+        """Hold the lock of the conversation *name*; calls for other conversations do not wait."""
         with self._lock:
             lock = self._locks.setdefault(name, RLock())
         with lock:
@@ -91,13 +91,13 @@ class Conversations(Generic[M]):
     def view(
         self, name: str, messages: Iterable[M], *, system: str | None = None, tools: Iterable[Any] = ()
     ) -> View[M]:
-        """Store what is new of *messages*, and return what the model is to see. O(the list, and the window).
+        """Store what is new of *messages*, and return the view for the model. O(the list, and the window).
 
         Args:
-            name: The conversation's.
+            name: The name of the conversation.
             messages: The framework's list, without its system prompt.
-            system: Its system prompt.
-            tools: The schemas of its tools, which count against the budget; memci's own among them or not.
+            system: The framework's system prompt.
+            tools: The schemas of its tools, which count against the budget, with or without memci's own.
         """
         with self._held(name):
             dumped = [(message, list(self._dump(message))) for message in messages]
@@ -106,21 +106,21 @@ class Conversations(Generic[M]):
             first = context.render(tools=tools, format="openai_chat")[:1] if context.system or context.tools else []
             if first and self._format == "openai_chat":
                 shown = shown[1:]
-            return View(text_of(first[0]) if first else "", self._loaded(shown, dumped))
+            return View(text_of(first[0]) if first else "", self._messages_of(shown, dumped))
 
     def add(self, name: str, messages: Iterable[M], usage: object = None) -> None:
-        """Store what is new of *messages*, and what the last call cost. O(the list).
+        """Store what is new of *messages*, and the usage of the last call. O(the list).
 
         Args:
-            name: The conversation's.
-            messages: The list with the reply, or the reply only.
-            usage: What the provider reported, in the form of any format.
+            name: The name of the conversation.
+            messages: The list with the reply, or only the reply.
+            usage: The usage that the provider reported, in any format.
         """
         with self._held(name):
             self._follow(name, [item for message in messages for item in self._dump(message)], usage=usage)
 
     def answer(self, name: str, tool: str, arguments: object) -> str:
-        """Return what the tool *tool* of memci answers in the conversation *name*; a model's mistake is answered, too.
+        """Return the answer of memci's tool *tool* in the conversation *name*; a mistaken call is answered, too.
 
         *arguments* are a dict, or JSON.
         """
@@ -133,15 +133,15 @@ class Conversations(Generic[M]):
             return [*self._load(formats.write(self._format, [*self.context(name).messages()]))]
 
     def context(self, name: str) -> Context:
-        """Return the context of the conversation *name*; after an edit of its past, the fork that goes on."""
+        """Return the context of the conversation *name*; after an edit of its past, the fork that continues it."""
         with self._held(name):
-            return self._open.get(name) or self._opened(name, self._versions(name)[-1])
+            return self._open.get(name) or self._open_version(name, self._versions(name)[-1])
 
     def erase(self, name: str) -> None:
-        """Erase the conversation *name* for good, with all versions of its past, from the store and its memory.
+        """Erase the conversation *name* for good, with its forks, from the store and its memory.
 
         Raises:
-            InvalidSetting: If a fork that was made by hand shares its messages.
+            InvalidSetting: If a fork that the adapter did not make shares its messages.
         """
         with self._held(name):
             if (context := self._open.pop(name, None)) is not None:
@@ -160,10 +160,10 @@ class Conversations(Generic[M]):
             self._store.close()
 
     def _follow(self, name: str, items: list[Item], *, system: str | None = None, usage: object = None) -> Context:
-        """Bring the conversation *name* to what *items* say, in a fork if they are not what is stored; return it."""
+        """Store what is new of *items* in the conversation *name*, or in a fork if they differ; return the context."""
         shared: tuple[int, int | None, str] = -1, None, ""
         for version in self._candidates(name):
-            context = self._opened(name, version, system=system)
+            context = self._open_version(name, version, system=system)
             try:
                 context.sync(items, format=self._format, whole=False, usage=usage)
             except Diverged as error:
@@ -173,13 +173,13 @@ class Conversations(Generic[M]):
         _, turn, version = shared
         after = f"{name}~{len(self._versions(name))}"
         if turn is not None:
-            self._opened(name, version).fork(after, at=turn).close()
-        context = self._opened(name, after, system=system)
+            self._open_version(name, version).fork(after, at=turn).close()
+        context = self._open_version(name, after, system=system)
         context.sync(items, format=self._format, usage=usage)
         return context
 
     def _candidates(self, name: str) -> Iterator[str]:
-        """Yield the ids of the contexts that the conversation *name* may go on in: the open one, then newest first."""
+        """Yield the ids of the contexts that may continue the conversation *name*: the open one, then newest first."""
         context = self._open.get(name)
         last = context.id if context is not None else None
         if last is not None:
@@ -200,8 +200,8 @@ class Conversations(Generic[M]):
     def _owner_of(self, name: str) -> str | None:
         return self._owner(name) if callable(self._owner) else self._owner
 
-    def _opened(self, name: str, version: str, *, system: str | None = None) -> Context:
-        """Return the context *version* of the conversation *name*, opened with *system*."""
+    def _open_version(self, name: str, version: str, *, system: str | None = None) -> Context:
+        """Open the context *version* of the conversation *name* with *system*, and return it."""
         with self._lock:
             context = self._open.pop(name, None)
         if context is not None and (context.id != version or (system is not None and context.system != system)):
@@ -223,8 +223,8 @@ class Conversations(Generic[M]):
                 self._open.pop(spare).close()
         return context
 
-    def _loaded(self, items: Sequence[Item], given: Iterable[tuple[M, list[Item]]]) -> list[M]:
-        """Return *items* as messages: those that are among the *given* ones, as they are."""
+    def _messages_of(self, items: Sequence[Item], given: Iterable[tuple[M, list[Item]]]) -> list[M]:
+        """Return *items* as messages; those that came from a *given* message are that object."""
         own: dict[str, list[tuple[M, list[Item]]]] = {}
         for message, dumped in given:
             if dumped:

@@ -4,9 +4,9 @@
     app = App(name="app", root_agent=agent, plugins=[memci])
 
 Before each call of the model, also within a loop of tools, the contents of the request are stored and the window takes
-their place; the session keeps all its events. Contents are stored as they are, with their thought signatures. A session
+their place; the session keeps all its events. Contents are stored unchanged, with their thought signatures. A session
 of ADK belongs to a user: the conversation is `USER/SESSION`. An agent below the root is shown a list of its own: its
-conversation is `USER/SESSION/AGENT`. This module knows nothing of models.
+conversation is `USER/SESSION/AGENT`.
 """
 
 import asyncio
@@ -31,20 +31,20 @@ class MemciPlugin(BasePlugin):
     """Keeps the window of each session within its budget, and gives the model the tools to look behind it."""
 
     def __init__(self, store: Any, **settings: Any) -> None:
-        """Begin with the *settings* of `Conversations`: `window`, `model`, `owner`, `policy` and others."""
+        """Keep the conversations in *store*, with the *settings* of `Conversations`: `window`, `owner` and others."""
         super().__init__(name="memci")
         self.conversations = Conversations[types.Content](store, dump=dump, load=load, format="gemini", **settings)
         self.tools = [_Tool(self, each["function"]) for each in TOOLS]
         self._below: set[str] = set()
         self._given: dict[str, list[types.Content]] = {}
-        """the list of each run, since calls without an id are known by their place in it"""
+        """the list of each run, since calls without an id are identified by their position in it"""
 
     def conversation(self, session_id: str, *, user_id: str, agent: str | None = None) -> str:
         """Return the name of the conversation of a session; *agent* is one below the root, which has its own."""
         return "/".join(quote(each, safe="@:+ ") for each in (user_id, session_id, agent) if each is not None)
 
     async def before_agent_callback(self, *, agent: BaseAgent, callback_context: CallbackContext) -> None:
-        """Remember which agents are below another one."""
+        """Note that *agent* is below another one."""
         del callback_context
         if agent.parent_agent is not None:
             self._below.add(agent.name)
@@ -70,14 +70,14 @@ class MemciPlugin(BasePlugin):
         config.system_instruction = view.system or None
 
     async def after_model_callback(self, *, callback_context: CallbackContext, llm_response: LlmResponse) -> None:
-        """Store the reply with what it cost; parts of a streamed one come again as a whole."""
+        """Store the reply with its usage. Parts of a streamed reply are skipped: the whole one follows."""
         if not llm_response.partial and llm_response.content is not None:
             name = self.name_of(callback_context)
             self._given[name] = said = [*self._given.get(name, ()), llm_response.content]
             await asyncio.to_thread(self.conversations.add, name, said, llm_response.usage_metadata)
 
     async def close(self) -> None:
-        """Close all contexts; the runner does it when it is closed."""
+        """Close all contexts. The runner calls this when it is closed."""
         await asyncio.to_thread(self.conversations.close)
 
     def name_of(self, context: CallbackContext) -> str:
@@ -104,7 +104,7 @@ class _Tool(BaseTool):
 
 
 def dump(content: types.Content) -> Iterator[Item]:
-    """Write *content* as it goes over the wire; one that ADK does not send again is nothing."""
+    """Write *content* as it is sent; skip one that ADK does not send again."""
     item = content.model_dump(mode="json", by_alias=True, exclude_none=True)
     parts = item.get("parts", ())
     if any(part.keys() - {"thought", "text"} or (part.get("text") and not part.get("thought")) for part in parts):

@@ -6,7 +6,7 @@
 
 Before each call of the model, also within an agent's loop of tools, the messages are stored and the window takes their
 place in the request; the agent's state stays as it is. The messages may be the whole conversation, or the new one only:
-memci has the rest. This module knows nothing of models.
+memci has the rest.
 """
 
 import asyncio
@@ -28,19 +28,19 @@ class MemciChatGenerator:
     """Keeps the window of one conversation within its budget, and has the tools to look behind it."""
 
     def __init__(self, generator: Any, store: Any, conversation: str, **settings: Any) -> None:
-        """Begin.
+        """Keep *conversation* in *store*.
 
         Args:
             generator: The chat generator that calls the model.
             store: A path, or a store.
             conversation: Its name; each generator has one conversation.
-            settings: Of `Conversations`: `window`, `model`, `owner`, `policy`, …
+            settings: The settings of `Conversations`: `window`, `model`, `owner`, `policy`, …
         """
         self._generator = generator
         self._conversation = named(conversation, 'MemciChatGenerator(generator, "agent.db", "alice")')
         self.conversations = Conversations[ChatMessage](store, dump=dump, load=load, **settings)
         self.tools = [self._tool(each["function"]) for each in TOOLS]
-        """for the agent, beside its own"""
+        """tools to give to the agent, besides its own"""
 
     def warm_up(self) -> None:
         """Let the generator load what it needs."""
@@ -116,5 +116,5 @@ def load(items: Sequence[Item]) -> Iterable[ChatMessage]:
 
 
 def _present(given: dict[str, Any]) -> dict[str, Any]:
-    """Return what was *given*: a generator need not know what was not."""
+    """Return the *given* arguments that are not None: a generator may not know the others."""
     return {name: value for name, value in given.items() if value is not None}

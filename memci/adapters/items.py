@@ -1,9 +1,7 @@
-"""What the adapters write as items of Chat Completions: schemas of tools, usage, media, arguments of calls.
+"""Items of Chat Completions that adapters write: schemas of tools, usage, media, arguments of calls.
 
-    tool_schema("lookup", "Looks up.", {…})      {"type": "function", "function": {"name": "lookup", …}}
-    media("data:image/png;base64,…", "image/png")      {"type": "image_url", "image_url": {"url": "data:…"}}
-
-This module knows nothing of conversations, nor of any framework.
+tool_schema("lookup", "Looks up.", {…})      {"type": "function", "function": {"name": "lookup", …}}
+media("data:image/png;base64,…", "image/png")      {"type": "image_url", "image_url": {"url": "data:…"}}
 """
 
 import json
@@ -21,7 +19,7 @@ def named(name: object, example: str) -> str:
     """Return the *name* of a conversation.
 
     Raises:
-        InvalidSetting: If there is none; *example* says how to give one.
+        InvalidSetting: If it is empty; *example* shows how to give one.
     """
     if not name:
         raise InvalidSetting("conversation", f"say which conversation it is: {example}")
@@ -35,7 +33,7 @@ def tool_schema(name: str, description: str | None, parameters: Any) -> Item:
 
 
 def reported(read: int | None, written: int | None, cached: int | None) -> Item | None:
-    """Return what a call cost, in the form of Chat Completions; None if the framework does not know."""
+    """Return the usage of a call in the form of Chat Completions; None if the framework does not know it."""
     if not read:
         return None
     details = {"cached_tokens": cached or 0}
@@ -48,14 +46,14 @@ def data_url(kind: str, data: bytes) -> str:
 
 
 def media(url: str, kind: str, name: str | None = None) -> Item:
-    """Return what stands at *url* as a part: an image if its media type *kind* says so, else a file."""
+    """Return the media at *url* as a part: an image if its media type *kind* is one, else a file."""
     if kind.startswith("image/"):
         return {"type": "image_url", "image_url": {"url": url}}
     return {"type": "file", "file": {"file_data": url, **({"filename": name} if name else {})}}
 
 
 def assistant_item(content: Any, calls: list[Item], thoughts: list[Item]) -> Item:
-    """Return a message of the assistant; its calls and its thoughts stand there if it has any."""
+    """Return a message of the assistant, with its calls and thoughts if it has any."""
     item: Item = {"role": "assistant", "content": content or (None if calls else "")}
     if calls:
         item["tool_calls"] = calls
@@ -63,7 +61,7 @@ def assistant_item(content: Any, calls: list[Item], thoughts: list[Item]) -> Ite
 
 
 def arguments_as_given(text: str) -> Any:
-    """Return the arguments of a call as an object, or *text* itself if the object would be written otherwise."""
+    """Return the arguments of a call as an object, or *text* itself if the object would be written differently."""
     try:
         value = json.loads(text)
     except ValueError:

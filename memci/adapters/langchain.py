@@ -3,9 +3,9 @@
     agent = create_agent(model, tools, middleware=[MemciMiddleware("agent.db", window=32_000)])
     agent.invoke({"messages": [("user", "Hi")]}, {"configurable": {"thread_id": "alice"}})
 
-Before each call of the model, also within a loop of tools, the list of the agent's state is stored and the window takes
-its place in the request; the state itself stays as it is. With a checkpointer the state holds the conversation; without
-one it may hold the newest message only. The conversation is the `thread_id`. This module knows nothing of models.
+Before each call of the model, also within a loop of tools, the messages of the agent's state are stored, and the
+window replaces them in the request; the state itself does not change. With a checkpointer the state holds the
+conversation; without one it may hold only the newest message. The conversation is the `thread_id`.
 """
 
 import asyncio
@@ -31,12 +31,12 @@ class MemciMiddleware(AgentMiddleware):
     """Keeps the window of each thread within its budget, and gives the model the tools to look behind it."""
 
     def __init__(self, store: Any, *, conversation: str | None = None, **settings: Any) -> None:
-        """Begin.
+        """Keep the conversations in *store*.
 
         Args:
             store: A path, or a store.
             conversation: The name of the only conversation; default: the `thread_id` of the call's configuration.
-            settings: Of `Conversations`: `window`, `model`, `owner`, `policy`, …
+            settings: The settings of `Conversations`: `window`, `model`, `owner`, `policy`, …
         """
         super().__init__()
         self.conversations = Conversations[AnyMessage](store, dump=dump, load=load, **settings)
@@ -46,7 +46,7 @@ class MemciMiddleware(AgentMiddleware):
     def wrap_model_call(self, request: ModelRequest, handler: Callable[[ModelRequest], Any]) -> Any:
         """Call the model with the window, and store its reply."""
         name = self._name(get_config())
-        response = handler(self._seen(request, self._view(name, request)))
+        response = handler(self._rewrite(request, self._view(name, request)))
         self._add(name, request, response)
         return response
 
@@ -54,7 +54,7 @@ class MemciMiddleware(AgentMiddleware):
         """Do the same without blocking the loop."""
         name = self._name(get_config())
         view = await asyncio.to_thread(self._view, name, request)
-        response = await handler(self._seen(request, view))
+        response = await handler(self._rewrite(request, view))
         await asyncio.to_thread(self._add, name, request, response)
         return response
 
@@ -63,7 +63,7 @@ class MemciMiddleware(AgentMiddleware):
         tools = [convert_to_openai_tool(tool) for tool in request.tools]
         return self.conversations.view(name, request.messages, system=system, tools=tools)
 
-    def _seen(self, request: ModelRequest, view: View[AnyMessage]) -> ModelRequest:
+    def _rewrite(self, request: ModelRequest, view: View[AnyMessage]) -> ModelRequest:
         return request.override(messages=view.messages, system_message=SystemMessage(view.system))
 
     def _add(self, name: str, request: ModelRequest, response: Any) -> None:
@@ -124,7 +124,7 @@ def load(items: Sequence[Item]) -> Iterable[AnyMessage]:
 
 
 def _usage(said: Sequence[Any]) -> Item | None:
-    """Return what the call cost, in the form of Chat Completions."""
+    """Return the usage of the call, in the form of Chat Completions."""
     used = next((found for each in said if (found := getattr(each, "usage_metadata", None))), None)
     if used is None:
         return None

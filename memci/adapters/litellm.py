@@ -4,8 +4,8 @@
     agent = Agent(litellm(model="anthropic/claude-sonnet-4-5"), context, tools=[weather])
     agent.run("What is the weather in Oslo?")
 
-The loop is `memci.adapters.loop`. Of an answer its message is kept, with thoughts and their signatures, without what
-LiteLLM adds for its own use. This module knows nothing of contexts.
+The loop is `memci.adapters.loop`. The message of an answer is stored with its thoughts and their signatures, without
+the fields that LiteLLM adds for its own use.
 """
 
 from functools import partial
@@ -20,7 +20,7 @@ _ADDED = ("provider_specific_fields", "index")
 
 
 def litellm(router: Any = library, *, asynchronous: bool = False, **given: Any) -> Client:
-    """Wrap LiteLLM; *given* goes along with each call, and needs `model`.
+    """Wrap LiteLLM; each call gets the arguments *given*, which must contain `model`.
 
     Args:
         router: A `litellm.Router`, which chooses among deployments; default: each call goes to the model's provider.
@@ -60,7 +60,7 @@ class StreamedCompletion:
 
 
 def _kept(reply: Any) -> ChatCompletion:
-    """Return *reply* as an answer of Chat Completions, without what is not the provider's."""
+    """Return *reply* as an answer of Chat Completions, without the fields that LiteLLM adds."""
     found = reply.model_dump(exclude_none=True)
     message = {key: value for key, value in found["choices"][0]["message"].items() if key not in _ADDED}
     for call in message.get("tool_calls", ()):

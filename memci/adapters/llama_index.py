@@ -6,7 +6,7 @@
 
 A FunctionAgent keeps the calls and results of a run in a scratchpad until the run ends. This one gives them to the
 memory at once, and asks it for the window before each call of the model. In other agents and in chat engines the memory
-alone bounds what was said before the run. This module knows nothing of models.
+alone bounds what was said before the run.
 """
 
 import asyncio
@@ -30,7 +30,7 @@ class Memci:
     """The conversations of one store; safe for threads."""
 
     def __init__(self, store: Any, **settings: Any) -> None:
-        """Begin with the *settings* of `Conversations`: `window`, `model`, `owner`, `policy` and others."""
+        """Keep the conversations in *store*, with the *settings* of `Conversations`: `window`, `owner` and others."""
         self.conversations = Conversations[ChatMessage](store, dump=dump, load=load, **settings)
 
     def memory(self, conversation: str) -> "MemciMemory":
@@ -67,16 +67,16 @@ class MemciMemory(BaseMemory):
         self.put_messages([message])
 
     def put_messages(self, messages: list[ChatMessage], usage: object = None) -> None:
-        """Store *messages*, and what the last call of the model cost."""
+        """Store *messages*, and the usage of the last call of the model."""
         items = [item for message in messages for item in dump(message)]
         self.conversations.context(self.conversation).append_turn(*items, usage=usage)
 
     def set(self, messages: list[ChatMessage]) -> None:
-        """Store what is new of *messages*; if they are not what is stored, the conversation goes on in a fork."""
+        """Store what is new of *messages*; if they differ from the stored ones, a fork continues."""
         self.conversations.add(self.conversation, messages)
 
     def reset(self) -> None:
-        """Erase the conversation for good, and begin again."""
+        """Erase the conversation for good; the next message begins a new one."""
         self.conversations.erase(self.conversation)
 
 
@@ -108,7 +108,7 @@ class MemciAgent(FunctionAgent):
         await self._settle(ctx, _memory(memory))
 
     async def _settle(self, ctx: Any, memory: MemciMemory, usage: object = None) -> None:
-        """Give what stands in the scratchpad to the memory."""
+        """Move the messages of the scratchpad to the memory."""
         messages = await ctx.store.get(self.scratchpad_key, default=[])
         await asyncio.to_thread(memory.put_messages, messages, usage)
         await ctx.store.set(self.scratchpad_key, [])

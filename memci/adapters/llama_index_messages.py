@@ -2,7 +2,7 @@
 
     ChatMessage([ThinkingBlock, TextBlock, ToolCallBlock])  ⇄  {"thinking_blocks": […], "content": …, "tool_calls": […]}
 
-Blocks that Chat Completions has no form for stand under the key `blocks`. This module knows nothing of agents.
+Blocks without a form in Chat Completions are kept under the key `blocks`.
 """
 
 from collections.abc import Iterator, Sequence
@@ -52,7 +52,7 @@ def load(items: Sequence[Item]) -> Iterator[ChatMessage]:
 
 
 def _part(block: Any) -> Item | None:
-    """Return *block* as a part of Chat Completions, None if there is no such one."""
+    """Return *block* as a part of Chat Completions, None if there is none."""
     if isinstance(block, types.TextBlock):
         return {"type": "text", "text": block.text}
     if isinstance(block, types.ImageBlock):

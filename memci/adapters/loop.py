@@ -6,8 +6,7 @@
     for piece in agent.stream("And tomorrow?"):
         print(piece, end="")
 
-With an asynchronous client, `arun` and `astream` do the same. The steps are those of `memci.context.loop`. This module
-does not know how a provider is called.
+With an asynchronous client, `arun` and `astream` do the same. The steps are those of `memci.context.loop`.
 """
 
 import inspect
@@ -52,8 +51,8 @@ class Agent:
     def run(self, text: str, *, op_id: str | None = None) -> str:
         """Return what the model answers to the user's *text*, after all its calls of tools.
 
-        *op_id* names this message for a repetition: *text* is then stored once, and its answer goes on from what was
-        stored, or is the one that was stored.
+        *op_id* makes the call repeatable: the message is stored once, and a repetition continues from the stored steps,
+        or returns the stored answer.
         """
         question = self._question(text, op_id)
         for _ in answer(question, self._ask, self._toolbox, most=question.most):
@@ -105,7 +104,7 @@ class Agent:
 
 
 class Question:
-    """One message of the user on its way to its answer, stored step by step: an `Exchange`."""
+    """The `Exchange` of one message of the user, stored step by step."""
 
     def __init__(
         self,
@@ -124,7 +123,7 @@ class Question:
         waiting = unanswered(last)
         results = [tool_message(call, STOPPED_CALL) for call in waiting]
         self._pending: list[Any] = formats.write_answers(form, waiting, results)
-        """what is not stored before the next reply is"""
+        """messages that are stored together with the next reply"""
         if op_id is None or not context.known(op_id):
             self._pending.append({"role": "user", "content": text})
         elif not last or text_of(last[0]) != text:
@@ -158,7 +157,7 @@ def _whole(reply: Any) -> Any:
 
 
 def _usage(reply: Any) -> Any:
-    """Return what *reply* says that it cost, None if it does not say."""
+    """Return the usage in *reply*, None if it has none."""
     names = ("usage", "usage_metadata", "usageMetadata")
     found = (reply.get(name) if isinstance(reply, dict) else getattr(reply, name, None) for name in names)
     return next((each for each in found if each is not None), None)

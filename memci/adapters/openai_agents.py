@@ -6,8 +6,7 @@
     await Runner.run(agent, "Hi", session=session, run_config=session.run_config, hooks=session.hooks)
 
 The runner reads no history from the session: before each call of the model, also within a loop of tools, the filter of
-the run stores what is new and puts the window in its place. Items are stored as they are. This module knows nothing of
-models.
+the run stores what is new and puts the window in its place. Items are stored unchanged.
 """
 
 import asyncio
@@ -30,7 +29,7 @@ class Memci:
     """The sessions of one store; safe for threads."""
 
     def __init__(self, store: Any, **settings: Any) -> None:
-        """Begin with the *settings* of `Conversations`: `window`, `model`, `owner`, `policy` and others."""
+        """Keep the conversations in *store*, with the *settings* of `Conversations`: `window`, `owner` and others."""
         self.conversations = Conversations[Item](
             store, dump=lambda item: [item], load=lambda items: items, format=_FORM, **settings
         )
@@ -60,7 +59,7 @@ class MemciSession(SessionABC):
         return RunConfig(call_model_input_filter=self.filter)
 
     async def filter(self, data: CallModelData[Any]) -> ModelInputData:
-        """Return the window in place of the list that the runner has."""
+        """Return the window, which replaces the runner's list."""
         given = data.model_data
         tools = [
             tool_schema(each.name, each.description, each.params_json_schema)
@@ -84,11 +83,11 @@ class MemciSession(SessionABC):
         await asyncio.to_thread(self.conversations.add, self.session_id, items)
 
     async def pop_item(self) -> Any:
-        """Take the newest item back, and return it; None if there is none."""
+        """Remove the newest item and return it; None if there is none."""
         return await asyncio.to_thread(self._pop)
 
     async def clear_session(self) -> None:
-        """Erase the conversation for good, and begin again."""
+        """Erase the conversation for good; the next item begins a new one."""
         await asyncio.to_thread(self.conversations.erase, self.session_id)
 
     def _pop(self) -> Item | None:
@@ -96,7 +95,7 @@ class MemciSession(SessionABC):
         if next(context.messages(), None) is None:
             return None
         *rest, last = formats.write(_FORM, [context.pop()])
-        if rest:  # of a message with several items, the others stay
+        if rest:  # the other items of the same message stay
             context.append_turn(*rest, opens_page=False)
         return last
 
@@ -108,7 +107,7 @@ class MemciSession(SessionABC):
 
 
 class _Usage(RunHooks[Any]):
-    """Stores each reply of the model with what it cost."""
+    """Stores each reply of the model with its usage."""
 
     def __init__(self, session: MemciSession) -> None:
         self._session = session

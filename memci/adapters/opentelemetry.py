@@ -8,8 +8,7 @@
     └ memci.compaction               an event: memci.pages=[4, 5, 6], memci.tokens=3870
     search_memory                    gen_ai.operation.name=search_memory, gen_ai.memory.record.count=5
 
-Until then nothing is called. No text of a message or a query is emitted unless *content* is on. This module knows
-nothing of what a context does inside.
+Until then nothing is called. No text of a message or a query is emitted unless *content* is on.
 """
 
 import os
@@ -55,10 +54,10 @@ _COUNTED = {"recall_page": "recall", "search_memory": "search", "erase": "erase"
 
 
 class Telemetry:
-    """Emits what contexts do; one for the process."""
+    """Emits spans and metrics of all contexts; one for the process."""
 
     def __init__(self, *, tracer_provider: Any = None, meter_provider: Any = None, content: bool | None = None) -> None:
-        """Begin; nothing is emitted before `instrument`.
+        """Prepare the spans and metrics; `instrument` starts them.
 
         Args:
             tracer_provider: Default: the one that is set.
@@ -77,18 +76,18 @@ class Telemetry:
         """tokens of each context's last rendering"""
 
     def instrument(self) -> None:
-        """Emit from now on. Doing it twice is fine."""
+        """Start emitting. A second call does nothing."""
         for name in () if self._methods else SPANS:
             self._methods[name] = vars(Context)[name]
             setattr(Context, name, self._traced(name, self._methods[name]))
 
     def uninstrument(self) -> None:
-        """Emit nothing any more."""
+        """Stop emitting."""
         while self._methods:
             setattr(Context, *self._methods.popitem())
 
     def on_call(self, call: Call) -> None:
-        """Emit a call of a model, as `memci.llm.Chat` tells of it."""
+        """Emit a span for *call*, which `memci.llm.Chat` reports."""
         usage = {"input": call.usage.prompt, "output": call.usage.completion}
         about = {"gen_ai.operation.name": "chat", "gen_ai.request.model": call.model, "memci.step": call.step}
         counts = {f"gen_ai.usage.{kind}_tokens": number for kind, number in usage.items()}
@@ -141,7 +140,7 @@ class Telemetry:
         return classmethod(traced) if opens else traced
 
     def _facts(self, name: str, context: Context, arguments: Any, named: Any, result: Any) -> dict[str, Any]:
-        """Return what a span says of a call that ended well; O(messages in the window) after a rendering."""
+        """Return the attributes for the span of a successful call; O(messages in the window) after a rendering."""
         self._watch(context)
         facts: dict[str, Any] = {"gen_ai.conversation.id": context.id}
         if name in _COUNTED:
@@ -169,9 +168,9 @@ class Telemetry:
         return facts
 
     def _watch(self, context: Context) -> None:
-        """Hear the events of *context*, before who heard them so far."""
-        if not isinstance(context.on_event, _Heard):
-            context.on_event = _Heard(self, context.on_event)
+        """Listen to the events of *context*, before its own listener."""
+        if not isinstance(context.on_event, _Listener):
+            context.on_event = _Listener(self, context.on_event)
 
     def _happened(self, kind: str, facts: Mapping[str, Any] | None = None) -> None:
         if self._methods:
@@ -179,7 +178,7 @@ class Telemetry:
             self._events.add(1, {"memci.event": kind})
 
 
-class _Heard:
+class _Listener:
     def __init__(self, telemetry: Telemetry, given: Callable[[Event], None] | None) -> None:
         self._telemetry, self._given = telemetry, given
 

@@ -6,7 +6,7 @@
 
 Before each request, also within a loop of tools, the run's messages are stored and the window takes their place in the
 request; the run's own history stays as it is. `message_history` may hold the whole conversation, or is left out: memci
-has it. The conversation is the `conversation_id`. This module knows nothing of models.
+has it. The conversation is the `conversation_id`.
 """
 
 import asyncio
@@ -33,7 +33,7 @@ class Memci(AbstractCapability[Any]):
     """Keeps the window of each conversation within its budget, and gives the model the tools to look behind it."""
 
     def __init__(self, store: Any, **settings: Any) -> None:
-        """Begin with the *settings* of `Conversations`: `window`, `model`, `owner`, `policy` and others."""
+        """Keep the conversations in *store*, with the *settings* of `Conversations`: `window`, `owner` and others."""
         self.conversations = Conversations[ModelMessage](store, dump=dump, load=load, **settings)
 
     def get_toolset(self) -> FunctionToolset[Any]:
@@ -129,7 +129,7 @@ def _name(ctx: RunContext[Any]) -> str:
 
 
 def _without_prompts(message: ModelMessage, prompts: list[str]) -> ModelMessage:
-    """Return *message* without system prompts, which are put among the *prompts*."""
+    """Return *message* without its system prompts, and add those to *prompts*."""
     found = [each for each in message.parts if isinstance(each, parts.SystemPromptPart)]
     if not found or not isinstance(message, ModelRequest):
         return message
@@ -138,7 +138,7 @@ def _without_prompts(message: ModelMessage, prompts: list[str]) -> ModelMessage:
 
 
 def _content(value: Any) -> Item:
-    """Return what a user's message holds as a part of Chat Completions."""
+    """Return *value*, a piece of a user's message, as a part of Chat Completions."""
     if isinstance(value, str):
         return {"type": "text", "text": value}
     if isinstance(value, ImageUrl):

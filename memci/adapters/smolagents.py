@@ -1,4 +1,4 @@
-"""smolagents: what shows the model of an agent a bounded window of the conversation.
+"""smolagents: an agent whose model sees a bounded window of the conversation.
 
     memci = Memci("agent.db", window=32_000)
     agent = memci.attach(ToolCallingAgent(tools=tools, model=model), "alice")
@@ -7,7 +7,7 @@
 smolagents writes its steps as prose: calls as a list of dicts, their results as one observation. memci reads the two as
 calls and results, and writes them as the same prose again. Before each step the list of the agent is stored and the
 window takes its place in the request; after it, the step is stored. `agent.run` begins with an empty list unless it is
-given `reset=False`; memci goes on where the conversation was. This module knows nothing of models.
+given `reset=False`; memci continues the stored conversation.
 """
 
 from functools import partial
@@ -25,7 +25,7 @@ class Memci:
     """The conversations of one store; safe for threads."""
 
     def __init__(self, store: Any, **settings: Any) -> None:
-        """Begin with the *settings* of `Conversations`: `window`, `model`, `owner`, `policy` and others."""
+        """Keep the conversations in *store*, with the *settings* of `Conversations`: `window`, `owner` and others."""
         self.conversations = Conversations[Group](store, dump=dump, load=load, **settings)
 
     def attach(self, agent: Any, conversation: str) -> Any:
@@ -43,7 +43,7 @@ class Memci:
         self.conversations.close()
 
     def _store(self, conversation: str, step: Any, agent: Any) -> None:
-        """Store *step* with what it cost."""
+        """Store *step* with its usage."""
         messages = [*agent.write_memory_to_messages()[1:], *step.to_messages()]
         used = step.token_usage
         usage = reported(used.input_tokens, used.output_tokens, None) if used is not None else None
@@ -51,7 +51,7 @@ class Memci:
 
 
 class _Model:
-    """The agent's model, which is called with the window."""
+    """The model of an agent, called with the window."""
 
     def __init__(self, agent: Any, conversations: Conversations[Group], name: str) -> None:
         self._agent, self._model, self._conversations, self._name = agent, agent.model, conversations, name
@@ -63,7 +63,7 @@ class _Model:
     def _called(self, call: Any, messages: list[ChatMessage], **arguments: Any) -> Any:
         known = self._agent.write_memory_to_messages()[1:]
         end = 1 + len(known)
-        if messages[1:end] == known:  # what stands behind is a prompt of smolagents' own
+        if messages[1:end] == known:  # the messages behind them are prompts of smolagents
             tools = [get_tool_json_schema(tool) for tool in arguments.get("tools_to_call_from") or ()]
             system = text_within(messages[0].content)
             view = self._conversations.view(self._name, grouped(known), system=system, tools=tools)

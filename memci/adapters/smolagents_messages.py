@@ -1,8 +1,6 @@
-r"""smolagents' prose as messages of Chat Completions, and back: a step's calls with what came back are one group.
+r"""smolagents' prose as messages of Chat Completions, and back: a step's calls and their results are one group.
 
-    "Calling tools:\n[{'id': 'c1', …}]", "Observation:\nfound"  ⇄  {"tool_calls": […]}, {"role": "tool", …}
-
-This module knows nothing of agents.
+"Calling tools:\n[{'id': 'c1', …}]", "Observation:\nfound"  ⇄  {"tool_calls": […]}, {"role": "tool", …}
 """
 
 import ast
@@ -16,11 +14,11 @@ from .items import Item, arguments_as_given, text_within
 
 _CALLS, _RESULTS, _ERROR = "Calling tools:\n", "Observation:\n", "Error:\n"
 Group = tuple[ChatMessage, ...]
-"""one message, or the calls of a step with what came back"""
+"""one message, or the calls of a step with their results"""
 
 
 def grouped(messages: Iterable[ChatMessage]) -> list[Group]:
-    """Return *messages*, the calls of a step together with what came back; an error may belong to no call."""
+    """Group *messages*: the calls of a step together with their results. An error may belong to no call."""
     groups: list[Group] = []
     for message in messages:
         came_back = message.role == MessageRole.TOOL_RESPONSE and not text_within(message.content).startswith(_ERROR)

@@ -5,7 +5,6 @@
 
 Before each call of the model, also within a loop of tools, the agent's messages are stored and the window takes their
 place in the request; `agent.messages` stays as it is. It may hold the whole conversation, or begin empty: memci has it.
-This module knows nothing of models.
 """
 
 import asyncio
@@ -35,25 +34,25 @@ class Memci(Plugin):
     name = "memci"
 
     def __init__(self, store: Any, conversation: str, **settings: Any) -> None:
-        """Begin.
+        """Keep *conversation* in *store*.
 
         Args:
             store: A path, or a store.
             conversation: Its name; each agent has one conversation.
-            settings: Of `Conversations`: `window`, `model`, `owner`, `policy`, …
+            settings: The settings of `Conversations`: `window`, `model`, `owner`, `policy`, …
         """
         super().__init__()
         self.conversations = Conversations[Item](store, dump=dump, load=load, **settings)
         self._conversation = named(conversation, 'Memci("agent.db", "alice")')
 
     def init_agent(self, agent: Agent) -> None:
-        """Stand between *agent* and its model. The agent's own conversation manager has nothing to do any more."""
+        """Rewrite the requests of *agent* to its model, and switch off its conversation manager."""
         agent.conversation_manager = NullConversationManager()
         agent.add_middleware(InvokeModelStage, self._call)
         agent.tool_registry.process_tools([self._tool(each["function"]) for each in TOOLS])
 
     async def _call(self, context: InvokeModelContext, call: Callable[..., AsyncIterator[Any]]) -> AsyncIterator[Any]:
-        """Call the model with the window, and store its answer before the agent goes on."""
+        """Call the model with the window, and store its answer before the agent continues."""
         given = context.system_prompt
         system = given if isinstance(given, str) else "\n\n".join(each.get("text", "") for each in given or ())
         tools = [tool_schema(each["name"], each["description"], each["inputSchema"]) for each in context.tool_specs]
@@ -93,7 +92,7 @@ def dump(message: Item) -> Iterator[Item]:
 
 
 def load(items: Sequence[Item]) -> Iterator[Item]:
-    """Read messages of Chat Completions; the results of one message's calls stand in one message."""
+    """Read messages of Chat Completions; the results of one message's calls share one message."""
     for role, group in groupby(items, itemgetter("role")):
         results = []
         for item in group:
@@ -114,7 +113,7 @@ def load(items: Sequence[Item]) -> Iterator[Item]:
 
 
 def _alternating(messages: Sequence[Item]) -> list[Item]:
-    """Return *messages* so that user and assistant take turns, as some providers want it."""
+    """Return *messages* with those of the same role joined, since some providers require alternating roles."""
     groups = [[*group] for _, group in groupby(messages, itemgetter("role"))]
     return [
         each[0] if len(each) == 1 else {**each[0], "content": [block for one in each for block in one["content"]]}
@@ -123,7 +122,7 @@ def _alternating(messages: Sequence[Item]) -> list[Item]:
 
 
 def _content(blocks: Sequence[Item]) -> str | list[Item]:
-    """Return *blocks* as the content of a message of Chat Completions: a text if they are no more than that."""
+    """Return *blocks* as the content of a message of Chat Completions: a str if they are one text."""
     parts = []
     for block in blocks:
         image = block.get("image", {})

@@ -3,7 +3,7 @@
     relay      status, headers and bytes as they came
     rounds     provider ──▶ a call of memci's tools ──▶ answered, asked again … ──▶ the end of one answer
 
-This module knows nothing of how a window is kept.
+The rounds carry out the steps of `memci.context.loop`.
 """
 
 import json

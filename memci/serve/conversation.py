@@ -6,7 +6,7 @@
     u1 a1 u4                                 key-1f9a…:digest(…, u4): a fork that shares u1 a1
 
 Where lists part, the way is found again from their messages alone, so that every worker finds it, and after a restart.
-What one credential sends is never found by another. This module knows nothing of HTTP.
+What one credential sends is never found by another.
 """
 
 from collections import Counter

@@ -4,7 +4,7 @@
     x-memci-token     where a token was set
     the credential    of the provider; only a keyed digest of it is kept, which names its conversations
 
-This module knows nothing of what is asked for.
+All workers decide alike: they share the key beside the store.
 """
 
 import hmac

@@ -7,7 +7,7 @@
     GET  /healthz, /metrics                                    the gateway's own
     everything else                                            passed on, both ways, as it comes
 
-Any number of workers may share one store. This module knows nothing of the formats, nor of how a window is kept.
+Any number of workers may share one store.
 """
 
 import json

@@ -2,7 +2,7 @@
 
     memci_gateway_requests_total{format="anthropic",view="rewritten"} 41
 
-No text of a conversation, no name and no key is among them. This module knows nothing of HTTP.
+No text of a conversation, no name and no key is among them.
 """
 
 from collections import Counter

@@ -1,7 +1,4 @@
-"""What every adapter must do, as tests to inherit, against a real framework and a scripted model's server.
-
-They know nothing of how an adapter is made.
-"""
+"""What every adapter must do, as tests to inherit, against a real framework and a scripted model's server."""
 
 from .conformance import AdapterConformance
 from .driver import Driver, lookup, played

@@ -4,7 +4,7 @@
         driver = LangChainDriver
 
 Each test runs the real framework against a model's server on this machine. What a framework can't do, its driver says
-in `lacks`; that check is skipped with the reason. This module knows nothing of any framework.
+in `lacks`; that check is skipped with the reason.
 """
 
 import asyncio

@@ -6,7 +6,7 @@
     "search zebra"        calls search_memory("zebra")
     anything else         is answered at once
 
-This module knows nothing of what is tested.
+The drivers of all frameworks play the same texts.
 """
 
 import re

@@ -1,7 +1,9 @@
 """Items of Chat Completions that adapters write: schemas of tools, usage, media, arguments of calls.
 
-tool_schema("lookup", "Looks up.", {…})      {"type": "function", "function": {"name": "lookup", …}}
-media("data:image/png;base64,…", "image/png")      {"type": "image_url", "image_url": {"url": "data:…"}}
+    tool_schema("lookup", "Looks up.", {…})      {"type": "function", "function": {"name": "lookup", …}}
+    media("data:image/png;base64,…", "image/png")      {"type": "image_url", "image_url": {"url": "data:…"}}
+
+Adapters of all frameworks use them.
 """
 
 import json

@@ -1,6 +1,8 @@
 r"""smolagents' prose as messages of Chat Completions, and back: a step's calls and their results are one group.
 
-"Calling tools:\n[{'id': 'c1', …}]", "Observation:\nfound"  ⇄  {"tool_calls": […]}, {"role": "tool", …}
+    "Calling tools:\n[{'id': 'c1', …}]", "Observation:\nfound"  ⇄  {"tool_calls": […]}, {"role": "tool", …}
+
+The prose that is written back is the same, byte for byte.
 """
 
 import ast

@@ -1,4 +1,4 @@
-"""The answer to one client: what the provider sends, as it comes, and the rounds that the client does not see.
+"""The answer to one client: it relays the provider's answer, and hides the rounds in which memci's tools are called.
 
     relay      status, headers and bytes as they came
     rounds     provider ──▶ a call of memci's tools ──▶ answered, asked again … ──▶ the end of one answer
@@ -28,18 +28,18 @@ from .streams import ReplyStream, UsageTap, stream_of
 from .wire import error_body
 
 MOST_ROUNDS: Final = 8
-"""times that the model is asked for one answer; in the last one it may call no tool"""
+"""requests to the model for one answer: seven recalls find what is to be found; in the last one it may call no tool"""
 HOP: Final = frozenset(
     {b"connection", b"keep-alive", b"proxy-authenticate", b"proxy-authorization", b"proxy-connection", b"te"}
     | {b"trailer", b"transfer-encoding", b"upgrade"}
 )
-"""headers of one connection: they are not sent on"""
+"""headers that concern one connection only: they are not forwarded"""
 _SIZED: Final = frozenset({b"content-length", b"content-encoding"})
 _LOG = logging.getLogger(__name__)
 
 
 class ClientAnswer:
-    """Sends one answer to a client of *format* (None: as OpenAI's expect errors)."""
+    """Sends one answer to a client of *format*; None: errors have the form of OpenAI's."""
 
     def __init__(self, send: Send, format: str | None, metrics: Metrics) -> None:  # noqa: A002
         self._send = send
@@ -48,7 +48,7 @@ class ClientAnswer:
         self._begun = False
 
     async def refuse(self, status: int, message: str) -> None:
-        """Send an error of the gateway's own; within a stream, as an event."""
+        """Send an error of the gateway itself; within a stream, as an event."""
         self._metrics.count("refused", status=status)
         body = error_body(self._format, status, message)
         if not self._begun:
@@ -68,7 +68,7 @@ class ClientAnswer:
         view: str | None = None,
         conversation: Conversation | None = None,
     ) -> None:
-        """Send the provider's answer to *request* as it comes, and store in *conversation* what it cost."""
+        """Forward the provider's answer to *request* as it comes, and store its usage in *conversation*."""
         tap = UsageTap()
         async with self._response(client, request) as response:
             if response is None:
@@ -84,7 +84,7 @@ class ClientAnswer:
     ) -> None:
         """Send the provider's answer to *conversation*; calls of memci's tools are answered inside.
 
-        *made* makes a request of its body.
+        *made* returns the request with a body.
 
         Raises:
             MemciError: If a call can't be answered or stored.
@@ -112,14 +112,14 @@ class ClientAnswer:
     ) -> Ask | Run | None:
         """Send one round of a stream, and return the step that follows it."""
         if not self._begun:
-            await self._start(200, _kept(response, HOP | _SIZED), view="rewritten")
+            await self._start(200, _without(response, HOP | _SIZED), view="rewritten")
         events, step, kept = Events(), None, False
         try:
             async for chunk in response.aiter_bytes():
                 for event in events.feed(chunk):
                     shown = stream.shown(event)
                     if stream.ended and not kept:
-                        kept = True  # before the client sees the end, and comes back
+                        kept = True  # before the client sees the end and sends its next request
                         step = await in_thread(partial(following, steps, stream))
                     if shown:
                         await self._part(shown)
@@ -137,19 +137,19 @@ class ClientAnswer:
         try:
             stream.take(json.loads(raw))
         except (AttributeError, IndexError, KeyError, TypeError, ValueError):
-            _LOG.warning("an answer was passed on as it came, memci can't read it")
+            _LOG.warning("an answer that memci can't read was forwarded unchanged")
         else:
             step = await in_thread(partial(following, steps, stream))
             await self._cost(conversation, stream.reply.get("usage"))
             if step is not None:
                 return step
             raw = stream.whole(raw)
-        await self._start(200, _kept(response, HOP | _SIZED), view="rewritten")
+        await self._start(200, _without(response, HOP | _SIZED), view="rewritten")
         await self._part(raw, more=False)
         return None
 
     async def _cost(self, conversation: Conversation, usage: object) -> None:
-        """Count and store what a round cost, also if the client has gone: it may, behind the last event."""
+        """Count and store the *usage* of a round, even if the client has gone: it may go after the last event."""
 
         def store() -> None:
             cost = reported(usage)
@@ -163,12 +163,12 @@ class ClientAnswer:
                 if usage:
                     await in_thread(store)
             except InvalidSetting:
-                _LOG.warning("what a call cost can't be read")
+                _LOG.warning("the usage of a call can't be read")
             except StorageError as error:
-                _LOG.warning("what a call cost is not stored: %s", error)
+                _LOG.warning("the usage of a call is not stored: %s", error)
 
     async def _fail(self, response: httpx2.Response) -> None:
-        """Send an error of the provider's as it came; within a stream, as an event."""
+        """Forward an error of the provider; within a stream, send it as an event."""
         if self._begun:
             await response.aread()
             await self.refuse(response.status_code, f"the provider answered {response.status_code} to a further step")
@@ -176,10 +176,10 @@ class ClientAnswer:
             await self._forward(response, "rewritten", UsageTap())
 
     async def _forward(self, response: httpx2.Response, view: str | None, tap: UsageTap) -> None:
-        """Send *response* as it comes."""
-        await self._start(response.status_code, _kept(response, HOP), view=view)
+        """Forward *response* as it comes."""
+        await self._start(response.status_code, _without(response, HOP), view=view)
         async for chunk in response.aiter_raw():
-            tap.feed(chunk)  # before the client has it, and goes
+            tap.feed(chunk)  # before the client has the chunk and may go
             await self._part(chunk)
         await self._part(b"", more=False)
 
@@ -187,7 +187,7 @@ class ClientAnswer:
     async def _response(
         self, client: httpx2.AsyncClient, request: httpx2.Request
     ) -> AsyncIterator[httpx2.Response | None]:
-        """Hold the beginning of the provider's answer; None if there is none, which the client is told.
+        """Yield the beginning of the provider's answer; None if there is none, and then the client gets an error.
 
         An answer that ends early ends the block: the connection is cut for the client, too.
         """
@@ -216,5 +216,5 @@ class ClientAnswer:
         await self._send({"type": "http.response.body", "body": part, "more_body": more})
 
 
-def _kept(response: httpx2.Response, dropped: Iterable[bytes]) -> list[tuple[bytes, bytes]]:
+def _without(response: httpx2.Response, dropped: Iterable[bytes]) -> list[tuple[bytes, bytes]]:
     return [(name.lower(), value) for name, value in response.headers.raw if name.lower() not in dropped]

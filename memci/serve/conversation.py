@@ -1,12 +1,12 @@
-"""The conversation of one request: found by its list, brought up to date, and shown to the provider.
+"""The conversation of one request: its context, found by the list of messages, and the request to the provider.
 
     the client's list                        the context that has it
     u1 a1 u2                                 key-1f9a…:digest(u1)
     u1 a1 u2 a2 u3                           the same: it grows
     u1 a1 u4                                 key-1f9a…:digest(…, u4): a fork that shares u1 a1
 
-Where lists part, the way is found again from their messages alone, so that every worker finds it, and after a restart.
-What one credential sends is never found by another.
+The name of a fork follows from the messages alone, so that every worker finds it, also after a restart. Conversations
+of one credential are never found with another.
 """
 
 from collections import Counter
@@ -30,50 +30,50 @@ from .streams import ReplyStream
 from .wire import ClientRequest
 
 _ATTEMPTS = 256
-"""contexts that are tried for a list: it may part from others as often, and other requests may change one meanwhile"""
+"""contexts that are tried for one list: far more forks than a client makes, and still a bound"""
 _COST_ATTEMPTS = 8
 """attempts to store a cost while the same client sends its next requests; more than a few conflicts were never seen"""
 
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Whose conversation it is."""
+    """The client of a request, and the owner of its conversations."""
 
     key: str
-    """what its names begin with: a digest of the credential that no other one has"""
+    """the beginning of all names of its conversations: a digest of its credential"""
     owner: str
     name: str | None = None
-    """the client's own name of the conversation; None: it is found by its first message"""
+    """the client's name for the conversation; None: the first message identifies it"""
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """How windows are kept."""
+    """Settings of all conversations."""
 
     window: int | None = None
-    """tokens; None: what is known of the model"""
+    """the window in tokens; None: that of the model, if it is known"""
     model: str | None = None
-    """whose rules tokens are counted by; None: the first model that a conversation is sent to"""
+    """the model whose rules count tokens; None: the first model that a conversation is sent to"""
     policy: Policy | None = None
 
 
 class Conversation:
-    """The context of one request while it is answered. Its calls read and write the store: use it in a thread."""
+    """The context of one request: an `Exchange`. Its methods read and write the store: call them in a thread."""
 
     def __init__(self, storage: Storage, scope: Caller, options: Options, request: ClientRequest) -> None:
-        """Find the context of *request*, or make it, and store what is new of the list. O(the list).
+        """Find or make the context of *request*, and store what is new of the list. O(the list).
 
         Raises:
             BudgetExceeded: If the window can't hold the system prompt and a quarter for the open page.
-            InvalidMessage: If a message of the list is none of its format.
+            InvalidMessage: If a message of the list does not have its format.
             InvalidSetting: If no window is known for the model.
             StorageError: If the store can't be read or written.
         """
         self.client = request
         self.forks = 0
-        """times that the list parted from another one, and a fork was made"""
+        """the number of forks that were made, since the list differs from a stored one"""
         self.called: Counter[str] = Counter()
-        """calls of memci's tools that were answered, by the tool"""
+        """the number of answered calls of each of memci's tools"""
         self._storage, self._scope = storage, scope
         self._opening = self._arguments(options)
         self._counted_by = options.model
@@ -81,11 +81,11 @@ class Conversation:
         self.own: frozenset[str] = frozenset()
         """the names of memci's tools that the model may call: none until something is archived, and none if the client
         has tools of these names itself"""
-        self._find()
+        self._locate()
 
     @property
     def rewritten(self) -> bool:
-        """Whether the provider gets another body than the client sent."""
+        """Whether the provider gets a different body than the client sent."""
         return self.sent is not self.client.raw
 
     def _first_body(self) -> bytes:
@@ -99,7 +99,7 @@ class Conversation:
         return self.request(last=False)
 
     def request(self, *, last: bool) -> bytes:
-        """Return the body with what memci shows of the list, its notice and its tools. O(the window).
+        """Return the body with memci's view of the list, its notice and its tools. O(the window).
 
         Args:
             last: Whether the model must answer without a tool.
@@ -137,17 +137,17 @@ class Conversation:
         """Do nothing: the client runs its own tools, and sends their results with its list."""
 
     def cost(self, usage: object) -> None:
-        """Store what the provider reported for the last request, unless other requests are faster again and again."""
+        """Store the *usage* of the last request, unless other requests of the client conflict again and again."""
         for _ in range(_COST_ATTEMPTS):
             try:
                 self.context.append_turn(usage=usage)
-            except WriteConflict:  # the client was faster with its next request
+            except WriteConflict:  # the client's next request was faster
                 self.context.refresh()
             else:
                 return
 
     def close(self) -> None:
-        """Close the context; its pages are handed over to the memory."""
+        """Close the context, which hands its pages to the memory."""
         self.context.close()
 
     def _arguments(self, options: Options) -> dict[str, Any]:
@@ -162,38 +162,38 @@ class Conversation:
         fields = {"system": request.system, "model": model, "window": window, "reply": reply, "policy": options.policy}
         return {**fields, "owner": self._scope.owner, "format": request.format}
 
-    def _find(self) -> None:
-        """Set `context` and `sent`: the context that has the list, or a fork or a new one that takes it."""
+    def _locate(self) -> None:
+        """Set `context` and `sent`: open the context of the list, or make it, as a fork if the list differs from it."""
         first = self._scope.name or _digest("", self._messages[:1])
         name = f"{self._scope.key}:{first}"
         for _ in range(_ATTEMPTS):
             opening = self._opening
-            if self._storage.revision(name):  # it stays with its first model: clients ask a second one in between
+            if self._storage.revision(name):  # a context keeps its first model: clients ask a second one in between
                 opening = {**opening, "model": self._counted_by}
             with ExitStack() as opened:
                 self.context = opened.enter_context(Context.open(self._storage, name, **opening))
                 try:
                     self._sync()
                     self.sent = self._first_body()
-                    """the body for the provider: the client's own until something is archived"""
+                    """the body for the provider: the client's body until something is archived"""
                 except WriteConflict:
                     pass
                 except Diverged as parted:
                     name = f"{self._scope.key}:{_digest(name, self._shared(parted.position))}"
                     if parted.turn is not None:
-                        with suppress(InvalidSetting):  # it is there already
+                        with suppress(InvalidSetting):  # the fork exists
                             self.context.fork(name, at=parted.turn).close()
                             self.forks += 1
                 else:
                     opened.pop_all()
                     return
-        raise StorageBusy(f"the list has parted from others, or met changes of them, {_ATTEMPTS} times: try again")
+        raise StorageBusy(f"the list differed from {_ATTEMPTS} stored ones, or other requests changed them: try again")
 
     def _sync(self) -> None:
         """Store what is new of the list.
 
         Raises:
-            Diverged: If the list is not the one that is stored, also with the hidden messages in it.
+            Diverged: If the list differs from the stored one, even with the hidden messages inserted.
         """
         context, form = self.context, self.client.format
         self._list = self._messages
@@ -205,7 +205,7 @@ class Conversation:
             context.sync(self._list, format=form)
 
     def _shared(self, position: int) -> list[Message]:
-        """Return the messages of the list up to that of the item *position*, which differs."""
+        """Return the messages of the list up to the one with the item *position*, which differs."""
         items = 0
         for count, message in enumerate(self._list, 1):
             items += len(message.native.items) - message.native.joins if isinstance(message, Enveloped) else 1
@@ -215,6 +215,6 @@ class Conversation:
 
 
 def _digest(before: str, messages: list[Message]) -> str:
-    """Return a name for what *messages* are, behind *before*."""
+    """Return a name that *messages* determine, behind the name *before*."""
     whole = b"".join(digest(*encode(message)[:2]) for message in messages)
     return blake2b(before.encode() + b"\0" + whole, digest_size=12).hexdigest()

@@ -1,8 +1,8 @@
-"""The door of the gateway: who may come in, and whose conversations a request is about.
+"""The door of the gateway: it admits requests, and finds the owner of their conversations.
 
-    Host, Origin      names of this machine, or those that were allowed: no web page can reach the gateway by a name
-    x-memci-token     where a token was set
-    the credential    of the provider; only a keyed digest of it is kept, which names its conversations
+    Host, Origin      must name this machine or an allowed host, so that no web page can reach the gateway by a name
+    x-memci-token     must be the token, if one is set
+    the credential    of the provider: a keyed digest of it, never the credential, names its conversations
 
 All workers decide alike: they share the key beside the store.
 """
@@ -31,20 +31,20 @@ TOKEN, CONVERSATION, OWNER = "x-memci-token", "x-memci-conversation", "x-memci-o
 
 @dataclass(frozen=True)
 class Door:
-    """Decides who may come in."""
+    """Admits or refuses requests."""
 
     key: bytes
-    """of the digests of credentials; secret, the same for all workers"""
+    """the secret key of the digests of credentials, the same for all workers"""
     token: str | None
-    """what clients send as `x-memci-token`; None: nothing"""
+    """the value that clients must send as `x-memci-token`; None: none"""
     hosts: Collection[str]
     """names by which the gateway may be called, besides those of this machine"""
 
     def refusal(self, headers: Mapping[str, str], *, needs_token: bool = True) -> tuple[int, str] | None:
-        """Return the status and the reason why a request with *headers* may not come in, None if it may."""
+        """Return the status and the reason of a refusal of a request with *headers*; None if it is admitted."""
         allowed = LOOPBACK | {host.lower() for host in self.hosts}
         if _name(f"//{headers.get('host', '')}") not in allowed:
-            return 403, "the Host of this request is none of this gateway: start memci serve with --allow-host"
+            return 403, "the Host of this request is not a name of this gateway: start memci serve with --allow-host"
         origin = headers.get("origin")
         if origin is not None and _name(origin) not in allowed:
             return 403, "a web page of another origin may not use this gateway"
@@ -54,7 +54,7 @@ class Door:
         return None
 
     def scope(self, headers: Mapping[str, str]) -> Caller:
-        """Return whose conversations a request with *headers* is about."""
+        """Return the client of a request with *headers*, and the owner of its conversations."""
         credential = [headers.get(name, "") for name in _CREDENTIALS]
         owner = headers.get(OWNER)
         whose = "key-" + self._digest("\0".join(credential))
@@ -66,9 +66,9 @@ class Door:
 
 
 def key_beside(store: str | os.PathLike[str]) -> bytes:
-    """Return the secret of the store at this path; it is made if there is none, in a file beside it.
+    """Return the secret of *store* from a file beside it; make the file if there is none.
 
-    A database has no file beside it: the variable MEMCI_GATEWAY_KEY holds the secret, the same one on all machines.
+    A database has no such file: the variable MEMCI_GATEWAY_KEY holds the secret, the same one on all machines.
 
     Raises:
         InvalidSetting: If the file can't be made or read, or holds no key; or the variable is needed and is not set.
@@ -76,7 +76,9 @@ def key_beside(store: str | os.PathLike[str]) -> bytes:
     if is_url(store):
         digits = os.environ.get(KEY, "")
         if not re.fullmatch("[0-9a-f]{64}", digits):
-            raise InvalidSetting("store", f"the gateway's key for a database stands in {KEY}: set it to 64 hex digits")
+            raise InvalidSetting(
+                "store", f"the gateway's key for a database is read from {KEY}: set it to 64 hex digits"
+            )
         return bytes.fromhex(digits)
     path = Path(f"{str(store).rstrip('/')}.gateway-key")
     made = path.with_name(f"{path.name}.{secrets.token_hex(8)}")

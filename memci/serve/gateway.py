@@ -1,11 +1,11 @@
-"""The gateway: a server between a client and its provider, which keeps the client's window.
+"""The gateway: a server between a client and its provider, which manages the client's window.
 
     from memci.serve.gateway import app
     application = app("agents.db", upstream="https://api.anthropic.com", window=100_000)   # uvicorn module:application
 
-    POST /v1/chat/completions, /v1/responses, /v1/messages     read; sent as they came until something is archived
-    GET  /healthz, /metrics                                    the gateway's own
-    everything else                                            passed on, both ways, as it comes
+    POST /v1/chat/completions, /v1/responses, /v1/messages     read; forwarded unchanged until something is archived
+    GET  /healthz, /metrics                                    answered by the gateway
+    everything else                                            forwarded unchanged, both ways
 
 Any number of workers may share one store.
 """
@@ -41,11 +41,11 @@ from .metrics import Metrics
 from .wire import PATHS, ClientRequest, error_body
 
 ENVIRONMENT: Final = "MEMCI_GATEWAY"
-"""the variable from which workers that were started by name take the arguments of `app`, as JSON"""
+"""the environment variable with the arguments of `app` as JSON, for workers that are started by name"""
 MAX_BODY: Final = 64 * 2**20
-"""bytes that a request may have which memci reads"""
+"""bytes of a request that memci reads, at most: twice what providers take"""
 _SILENCE_SECONDS: Final = 600.0
-"""how long the provider may send nothing"""
+"""seconds of silence of the provider before its answer counts as lost, as in the clients of OpenAI and Anthropic"""
 _LOG = logging.getLogger(__name__)
 
 
@@ -67,15 +67,15 @@ def app(
         store: A path: a SQLite file for all conversations, or a folder.
         upstream: The provider's base URL, as the client had it.
         window: The context length in tokens; default: that of the model, which must be a known one then.
-        model: Whose vocabulary and rules count tokens; default: the first model that a conversation is sent to.
-        token: What clients must send in the header `x-memci-token`; default: nothing.
+        model: The model whose rules count tokens; default: the first model that a conversation is sent to.
+        token: The value that clients must send in the header `x-memci-token`; default: none.
         hosts: Names by which clients may call the gateway, besides those of this machine.
-        formats: Which endpoints are read; the others are passed on.
-        policy: How windows are used, for new and known conversations.
-        max_body: Bytes that a request may have which memci reads.
+        formats: The formats of the endpoints that are read; requests to others are forwarded.
+        policy: The use of windows, for new and known conversations.
+        max_body: Bytes of a request that memci reads, at most.
 
     Raises:
-        InvalidSetting: If an argument makes no sense, or the key beside the store can't be made.
+        InvalidSetting: If an argument is invalid, or the key beside the store can't be made.
     """
     url = httpx2.URL(upstream)
     if url.scheme not in {"http", "https"} or not url.host:
@@ -89,7 +89,7 @@ def app(
     @asynccontextmanager
     async def lifespan(_app: Starlette) -> AsyncIterator[dict[str, Any]]:
         load_numpy(None, read_only=False)
-        await in_thread(partial(counter_for(model), "memci"))  # the vocabulary: not in the first request
+        await in_thread(partial(counter_for(model), "memci"))  # load the vocabulary before the first request
         timeout = httpx2.Timeout(_SILENCE_SECONDS, connect=10.0, pool=None)
         limits = httpx2.Limits(max_connections=None, max_keepalive_connections=64)
         storage = open_store(store)
@@ -115,7 +115,7 @@ def app(
 
 
 def from_environment() -> Starlette:
-    """Return the application whose arguments the variable MEMCI_GATEWAY holds: for workers, which are new processes."""
+    """Return the application with the arguments in the variable MEMCI_GATEWAY: for workers, which are new processes."""
     arguments = json.loads(os.environ[ENVIRONMENT])
     preset = arguments.pop("preset", None)
     return app(policy=Policy(preset=preset) if preset else None, **arguments)
@@ -123,7 +123,7 @@ def from_environment() -> Starlette:
 
 @dataclass(frozen=True)
 class Gateway:
-    """Answers requests with what the provider answers."""
+    """Forwards requests to the provider, and its answers to the clients."""
 
     upstream: httpx2.URL
     door: Door
@@ -134,7 +134,7 @@ class Gateway:
     max_body: int
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request, as long as its client is there."""
+        """Answer one request, as long as its client is connected."""
         if scope["type"] != "http":
             await send({"type": "websocket.close", "code": 1003, "reason": "memci reads requests over HTTP"})
             return
@@ -162,10 +162,10 @@ class Gateway:
                         await answer.refuse(503 if isinstance(error, StorageError) else 400, str(error))
 
     async def _manage(self, form: str, asked: Request, raw: bytes, answer: ClientAnswer) -> None:
-        """Answer a request whose list memci reads.
+        """Answer a request whose list of messages memci reads.
 
         Raises:
-            MemciError: If its window can't be kept: the client is told.
+            MemciError: If its window can't be managed.
         """
         storage, client = asked.scope["state"]["storage"], asked.scope["state"]["client"]
         began = perf_counter()
@@ -174,7 +174,7 @@ class Gateway:
             making = partial(Conversation, storage, self.door.scope(asked.headers), self.options, request)
             conversation = await in_thread(making, Conversation.close)
         except (InvalidMessage, LimitExceeded) as error:
-            _LOG.warning("a request was passed on as it came, memci can't read it: %s", type(error).__name__)
+            _LOG.warning("a request that memci can't read was forwarded unchanged: %s", type(error).__name__)
             self.metrics.count("requests", format=form, view="passed")
             await answer.relay(client, self._upstream_request(asked, raw), view="passed")
             return
@@ -196,7 +196,7 @@ class Gateway:
     def _upstream_request(
         self, request: Request, body: bytes | AsyncIterator[bytes] | None, *, plain: bool = False
     ) -> httpx2.Request:
-        """Return the request to the provider; *plain*: its answer is to be read, so it comes uncompressed."""
+        """Return the request to the provider; *plain*: ask for an uncompressed answer, so that memci can read it."""
         scope, dropped = request.scope, HOP | {b"host", b"expect"}
         dropped |= {b"accept-encoding"} if plain else set()
         dropped |= {b"content-length"} if isinstance(body, bytes) else set()
@@ -204,7 +204,7 @@ class Gateway:
         kept = [each for each in headers if each[0] not in dropped and not each[0].startswith(b"x-memci-")]
         if plain:
             kept.append((b"accept-encoding", b"identity"))
-        prefix = self.upstream.raw_path.rstrip(b"/").removesuffix(b"/v1")  # the paths of the clients have it
+        prefix = self.upstream.raw_path.rstrip(b"/").removesuffix(b"/v1")  # the paths of clients contain it
         query = scope["query_string"]
         path = prefix + (scope.get("raw_path") or scope["path"].encode()) + (b"?" + query if query else b"")
         return httpx2.Request(request.method, self.upstream.copy_with(raw_path=path), headers=kept, content=body)

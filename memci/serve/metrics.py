@@ -1,8 +1,8 @@
-"""What the gateway did, as Prometheus reads it: counters of one process since it began.
+"""Metrics of the gateway for Prometheus: counters of one process since it started.
 
     memci_gateway_requests_total{format="anthropic",view="rewritten"} 41
 
-No text of a conversation, no name and no key is among them.
+They contain no text of a conversation, no name and no key.
 """
 
 from collections import Counter
@@ -13,11 +13,11 @@ _HELP: Final = {
     "upstream": "Answers of the provider, by status.",
     "refused": "Requests that were not sent on, by status.",
     "tool_calls": "Calls of memci's tools that were answered inside.",
-    "forks": "Lists that parted from one that is stored, and got a context of their own.",
+    "forks": "Lists that differed from a stored one, and got a context of their own.",
     "tokens": "Tokens that the provider reported, by kind.",
 }
 BUCKETS: Final = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
-"""seconds"""
+"""seconds; the ends of the buckets, from a small window to a large one on a slow disk"""
 
 
 class Metrics:
@@ -34,7 +34,7 @@ class Metrics:
         self._counts[name, ",".join(f'{key}="{value}"' for key, value in labels.items())] += by
 
     def add_wait(self, seconds: float) -> None:
-        """Note that a request waited *seconds* for memci before it was sent."""
+        """Count a request that waited *seconds* for memci before it was sent."""
         self._seconds += seconds
         self._requests += 1
         for bound in BUCKETS:

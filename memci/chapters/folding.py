@@ -119,9 +119,9 @@ def revise(
     target = ceiling.target
     while True:
         room = target - 2 * frame
-        lines, folded = _ranged(lines, room - ceiling.range_tokens)
-        ranges, gone = _bounded(
-            [*ranges[:-1], *_joined(ranges[-1:], folded)], min(ceiling.range_tokens, room), order, count
+        lines, folded = _split_lines(lines, room - ceiling.range_tokens)
+        ranges, gone = _fit_ranges(
+            [*ranges[:-1], *_join(ranges[-1:], folded)], min(ceiling.range_tokens, room), order, count
         )
         unloaded += gone
         older, newest = [x for x in lines if x.index not in fresh], [x for x in lines if x.index in fresh]
@@ -135,7 +135,7 @@ def revise(
         target -= page.tokens - ceiling.tokens
 
 
-def _ranged(lines: Sequence[ListedPage], room: int) -> tuple[list[ListedPage], list[ListedPage]]:
+def _split_lines(lines: Sequence[ListedPage], room: int) -> tuple[list[ListedPage], list[ListedPage]]:
     """Return the lines that stay, and the oldest lines, which fold since all together cost more than *room*."""
     cost = sum(line.tokens for line in lines)
     for position, line in enumerate(lines):
@@ -145,7 +145,7 @@ def _ranged(lines: Sequence[ListedPage], room: int) -> tuple[list[ListedPage], l
     return [], list(lines)
 
 
-def _joined(last: Sequence[ListedRange], lines: Sequence[ListedPage]) -> list[ListedRange]:
+def _join(last: Sequence[ListedRange], lines: Sequence[ListedPage]) -> list[ListedRange]:
     """Return ranges of *last* (the newest range, if there is one) and *lines*, of bounded size."""
     pages = [index for each in last for index in each.pages] + [index for line in lines for index in line.pages]
     said = {index: term for each in last for index, term in each.terms}
@@ -166,7 +166,7 @@ def _joined(last: Sequence[ListedRange], lines: Sequence[ListedPage]) -> list[Li
     return ranges
 
 
-def _bounded(
+def _fit_ranges(
     ranges: Sequence[ListedRange],
     room: int,
     order: Callable[[Sequence[int]], Sequence[int]],

@@ -86,7 +86,7 @@ class ToolGroup:
     def view(self) -> Iterator[Message]:
         """Yield the messages of the group; in a settled group, a replacement for each missing result."""
         ids = rename_repeated(self._ids)
-        yield self.head.view if ids is self._ids else _with_ids(self.head.view, ids)
+        yield self.head.view if ids is self._ids else _replace_ids(self.head.view, ids)
         for call_id, answer in zip(ids, self._answers, strict=True):
             if answer is not None:
                 shown = answer.view
@@ -127,6 +127,6 @@ def rename_repeated(ids: list[str]) -> list[str]:
     return renamed
 
 
-def _with_ids(message: Message, ids: list[str]) -> Message:
+def _replace_ids(message: Message, ids: list[str]) -> Message:
     calls = zip(tool_calls(message), ids, strict=True)
     return {**message, "tool_calls": [{**call, "id": call_id} for call, call_id in calls]}

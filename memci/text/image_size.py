@@ -26,14 +26,14 @@ def size_of(source: str, *, whole: bool = True) -> tuple[int, int] | None:
         return None
     # A data URL has its comma near the start; base64 has none.
     start = source.find(",", 0, 200) + 1
-    head = _decoded(source, start, _FIRST_CHARACTERS)
+    head = _decode(source, start, _FIRST_CHARACTERS)
     size = _png(head) or _gif(head) or _webp(head)
     if size is None and whole and head.startswith(b"\xff\xd8"):
-        size = _jpeg(_decoded(source, start, _JPEG_CHARACTERS))
+        size = _jpeg(_decode(source, start, _JPEG_CHARACTERS))
     return size if size is not None and min(size) > 0 else None
 
 
-def _decoded(source: str, start: int, characters: int) -> bytes:
+def _decode(source: str, start: int, characters: int) -> bytes:
     text = source[start : start + characters]
     try:
         return base64.b64decode(text[: len(text) // 4 * 4])

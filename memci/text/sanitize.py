@@ -118,20 +118,20 @@ def one_line(text: str, columns: int) -> str:
         # if this much fills the line, the rest does not matter
         line = " ".join(harmless(head).split())
         if len(line) > columns and line[0] != "#":
-            return _fitted(line, columns, more=True)
+            return _fit(line, columns, more=True)
     line = " ".join(harmless(text[:SCANNED]).split())
     if not is_narrow(line):
-        line = _clusters_bounded(line)
+        line = _bound_marks(line)
     if line.startswith("#"):
         line = _NUMBERED.sub("no. ", line, count=1) if _NUMBERED.match(line) else line
     if not line:
         return EMPTY if columns >= len(EMPTY) and len(text) <= SCANNED else ELLIPSIS
-    return _fitted(line, columns, more=len(text) > SCANNED)
+    return _fit(line, columns, more=len(text) > SCANNED)
 
 
 def plain(text: str) -> bool:
     """Return whether *text* already is one harmless, narrow line. O(characters)."""
-    bare = text.isprintable() and not _acts(text) and "  " not in text
+    bare = text.isprintable() and not _is_active(text) and "  " not in text
     return bare and text[:1] not in ("", " ", "#") and text[-1] != " " and is_narrow(text)
 
 
@@ -143,7 +143,7 @@ def harmless(text: str) -> str:
         text = _INVISIBLE.sub("", text)
     elif not (text.isprintable() or text.replace("\n", " ").isprintable()):
         text = _CONTROLS.sub("", text)
-    if _acts(text):
+    if _is_active(text):
         text = _FENCE.sub("`", text) if "```" in text else text
         for active, neutral in _NEUTRAL:
             text = text.replace(active, neutral)
@@ -160,7 +160,7 @@ def is_narrow(text: str) -> bool:
     return text.isascii() or _NARROW.fullmatch(text) is not None
 
 
-def _acts(text: str) -> bool:
+def _is_active(text: str) -> bool:
     return "<" in text or ">" in text or "```" in text or "![" in text or "](" in text or "://" in text
 
 
@@ -173,7 +173,7 @@ def _cell(char: str) -> tuple[int, bool]:
     return (2 if unicodedata.east_asian_width(char) in "WF" else 1), joined
 
 
-def _clusters_bounded(line: str) -> str:
+def _bound_marks(line: str) -> str:
     # Marks take no column: without a bound, one line could have megabytes of them. A line begins with none.
     start = 0
     while start < len(line) and (line[start] == " " or _cell(line[start])[1]):
@@ -187,11 +187,11 @@ def _clusters_bounded(line: str) -> str:
     return "".join(kept)
 
 
-def _fitted(line: str, columns: int, *, more: bool) -> str:
+def _fit(line: str, columns: int, *, more: bool) -> str:
     narrow = is_narrow(line)
-    if not more and (len(line) <= columns if narrow else _boundary(line, columns) == len(line)):
+    if not more and (len(line) <= columns if narrow else _last_boundary(line, columns) == len(line)):
         return line
-    end = min(len(line), columns - 1) if narrow else _boundary(line, columns - 1)
+    end = min(len(line), columns - 1) if narrow else _last_boundary(line, columns - 1)
     kept = line[:end]
     if end < len(line) and line[end] != " ":
         space = kept.rfind(" ", end * 2 // 3)
@@ -202,7 +202,7 @@ def _fitted(line: str, columns: int, *, more: bool) -> str:
     return kept.rstrip(" ,;:·(-") + ELLIPSIS
 
 
-def _boundary(line: str, columns: int) -> int:
+def _last_boundary(line: str, columns: int) -> int:
     # the last index at which a whole character ends within the columns
     total = 0
     whole = 0

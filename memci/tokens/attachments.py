@@ -36,7 +36,7 @@ _PAGE = re.compile(rb"/Type\s*/Page(?![A-Za-z])")
 
 def audio_tokens(part: Mapping[str, object], model: str | None = None) -> int:
     """Return the tokens of the audio in *part* (`input_audio`) for *model*. O(bytes)."""
-    sound = _decoded(_first_text(part.get("input_audio"), "data"))
+    sound = _decode(_first_text(part.get("input_audio"), "data"))
     if sound is None:
         return _UNKNOWN
     per_second = _BYTES_PER_SECOND
@@ -52,7 +52,7 @@ def file_tokens(part: Mapping[str, object], count: Callable[[str], int], model: 
     of a text file.
     """
     holder = part.get("file", part.get("source", part))
-    content = _decoded(_first_text(holder, "file_data", "data"))
+    content = _decode(_first_text(holder, "file_data", "data"))
     if content is None:
         return _UNKNOWN
     if content.startswith(b"%PDF"):
@@ -90,7 +90,7 @@ def _first_text(holder: object, *keys: str) -> str | None:
     return None
 
 
-def _decoded(source: str | None) -> bytes | None:
+def _decode(source: str | None) -> bytes | None:
     if source is None:
         return None
     start = source.find(",", 0, 200) + 1

@@ -38,11 +38,11 @@ def sized_tokens(size: tuple[int, int] | None, detail: object, model: str | None
         case TiledImages(base, per_tile):
             return base if detail == "low" else base + per_tile * _tiles(size)
         case PatchedImages(percent, most):
-            return _patched(size, percent, _ORIGINAL_PATCHES if detail == "original" else most)
+            return _patch_tokens(size, percent, _ORIGINAL_PATCHES if detail == "original" else most)
         case ScaledImages(longest, most):
-            return _scaled(size, longest, most)
+            return _scaled_tokens(size, longest, most)
         case GoogleImages(fixed):
-            return _google(size) if fixed is None else fixed
+            return _google_tokens(size) if fixed is None else fixed
 
 
 def _source(part: Mapping[str, object]) -> tuple[str | None, object]:
@@ -64,16 +64,16 @@ def _tiles(size: tuple[int, int] | None) -> int:
     return math.prod(math.ceil(max(1, round(side * shrink)) / 512) for side in size)
 
 
-def _patched(size: tuple[int, int] | None, percent: int, most: int) -> int:
+def _patch_tokens(size: tuple[int, int] | None, percent: int, most: int) -> int:
     patches = most
     if size is not None:
         patches = math.prod(-(-side // 32) for side in size)
         if patches > most:
-            patches = _shrunk_to(size, most)
+            patches = _fit_patches(size, most)
     return -(-patches * percent // 100)
 
 
-def _shrunk_to(size: tuple[int, int], most: int) -> int:
+def _fit_patches(size: tuple[int, int], most: int) -> int:
     width, height = size
     shrink = math.sqrt(32 * 32 * most / (width * height))
     columns, rows = width * shrink / 32, height * shrink / 32
@@ -85,7 +85,7 @@ def _shrunk_to(size: tuple[int, int], most: int) -> int:
     return min(most, fitted)
 
 
-def _scaled(size: tuple[int, int] | None, longest: int, most: int) -> int:
+def _scaled_tokens(size: tuple[int, int] | None, longest: int, most: int) -> int:
     if size is None:
         return most
     shrink = min(1.0, longest / max(size))
@@ -93,7 +93,7 @@ def _scaled(size: tuple[int, int] | None, longest: int, most: int) -> int:
     return min(most, max(math.ceil(width * height / 750), math.ceil(width / 28) * math.ceil(height / 28)))
 
 
-def _google(size: tuple[int, int] | None) -> int:
+def _google_tokens(size: tuple[int, int] | None) -> int:
     if size is None:
         return 258 * 24
     if max(size) <= 384:

@@ -50,10 +50,10 @@ def asked_dates(text: str) -> list[str]:
         start = match.start("month")
         if month in {"may", "mar"} and not (day or year or _LEADS_TO_MONTH.search(lower, max(0, start - 8), start)):
             continue
-        found += _named(year, _MONTHS.index(month) + 1, day)
+        found += _terms_of(year, _MONTHS.index(month) + 1, day)
     for form in (_ISO, _TIED):
         for match in form.finditer(lower):
-            found += _named(match["year"], int(match["month"]), match["day"])
+            found += _terms_of(match["year"], int(match["month"]), match["day"])
     return list(dict.fromkeys(found))
 
 
@@ -67,7 +67,7 @@ def asks_time(text: str) -> bool:
     return _WHEN.search(text) is not None
 
 
-def _named(year: str | None, month: int, day: str | None) -> list[str]:
+def _terms_of(year: str | None, month: int, day: str | None) -> list[str]:
     if not 1 <= month <= 12:
         return []
     name = _MONTHS[month - 1]

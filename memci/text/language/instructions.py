@@ -37,38 +37,38 @@ _Says = Mapping[str, re.Pattern[str]]
 def instructions(text: str) -> list[str]:
     """Return the instructions in a user's *text*: verbatim clauses, in order, each once. O(characters)."""
     text = text[:SCANNED]
-    unquoted = _QUOTED.sub(_blank, text)
+    unquoted = _QUOTED.sub(_mask, text)
     written = languages(unquoted)
     found: dict[str, None] = {}
     place = 0
     for sentence in sentences(unquoted):
         place = unquoted.index(sentence, place)
         for own in languages(sentence, written):
-            for start, end in _standing(_plain(sentence, own), _patterns(own)):
+            for start, end in _find_spans(_prepare(sentence, own), _patterns(own)):
                 if end - start <= LONGEST:
                     found[text[place + start : place + end]] = None
         place += len(sentence)
     return list(found)
 
 
-def _blank(quoted: re.Match[str]) -> str:
+def _mask(quoted: re.Match[str]) -> str:
     return re.sub(r"[^\n]", "_", quoted[0][1:-1]).join((quoted[0][0], quoted[0][-1]))
 
 
-def _plain(sentence: str, written: Writing) -> str:
+def _prepare(sentence: str, written: Writing) -> str:
     """Return *sentence* as the patterns expect it, with every character at its place."""
     text = sentence.replace("’", "'").replace("\t", " ")
     return simplify(text) if written == "han" else lower_case(text)
 
 
-def _standing(sentence: str, says: _Says) -> Iterator[tuple[int, int]]:
+def _find_spans(sentence: str, says: _Says) -> Iterator[tuple[int, int]]:
     """Yield where the instructions of *sentence* begin and end; neighbouring ones are joined."""
     begun = ended = 0
     asked = False
     for start, end in _clauses(sentence, says):
         clause = sentence[start : min(end, start + LONGEST)]
         asks = says["question"].search(clause) is not None or (not asked and _ASKED.search(clause) is not None)
-        stands = end - start <= LONGEST and _stands(clause, says, asks=asks)
+        stands = end - start <= LONGEST and _is_instruction(clause, says, asks=asks)
         if ended and (asks or not stands):
             yield begun, ended
             ended = 0
@@ -94,7 +94,7 @@ def _clauses(sentence: str, says: _Says) -> Iterator[tuple[int, int]]:
     yield start, len(sentence)
 
 
-def _stands(clause: str, says: _Says, *, asks: bool) -> bool:
+def _is_instruction(clause: str, says: _Says, *, asks: bool) -> bool:
     """Return whether *clause* is a lasting request, preference or constraint."""
 
     def has(key: str) -> bool:

@@ -50,7 +50,7 @@ def keywords(texts: Iterable[str], limit: int = 10) -> tuple[str, ...]:
     """Return the *limit* most important words and names of *texts*, case-folded. O(characters)."""
     tallies: dict[str, _Tally] = {}
     scanned = [unicodedata.normalize("NFKC", text[:SCANNED]) for text in texts]
-    grams = _grams(scanned)
+    grams = _count_runs(scanned)
     for text in scanned:
         yield_to_calls()
         for surface, count, weight in _candidates(text, grams):
@@ -76,14 +76,14 @@ def jaccard(some: Iterable[str], others: Iterable[str]) -> float:
 
 def stems_of(word: str) -> str:
     """Return the stems of *word*, by which keywords are compared; "" for function words. O(length)."""
-    return _folded_often(word) if len(word) <= _CACHED else _folded(word)
+    return _join_stems_often(word) if len(word) <= _CACHED else _join_stems(word)
 
 
-def _folded(word: str) -> str:
+def _join_stems(word: str) -> str:
     return " ".join(term for term in terms(word) if not is_single(term))
 
 
-_folded_often = lru_cache(maxsize=16_384)(_folded)
+_join_stems_often = lru_cache(maxsize=16_384)(_join_stems)
 
 
 def _candidates(text: str, grams: Counter[str]) -> Iterator[tuple[str, float, float]]:
@@ -95,7 +95,7 @@ def _candidates(text: str, grams: Counter[str]) -> Iterator[tuple[str, float, fl
         said = text[start:stop]
         if WIDE.match(said):
             if share <= WORD_SHARE:
-                pieces = _words_of(said, grams) if len(said) > 2 and not kanji and _HAN.match(said) else [key]
+                pieces = _cut_words(said, grams) if len(said) > 2 and not kanji and _HAN.match(said) else [key]
                 yield from ((piece, 1.0, _PLAIN) for piece in pieces)
             continue
         bare = said.removesuffix("'s").removesuffix("’s")
@@ -104,7 +104,7 @@ def _candidates(text: str, grams: Counter[str]) -> Iterator[tuple[str, float, fl
         begins = not start or _SENTENCE_END.search(text, max(0, start - 4), start)
         capital = said[0].isupper() and not said.isupper()
         if name and not (capital and follows and len(name) < _PHRASE):
-            yield from _named(name)
+            yield from _name_words(name)
             name = []
         if capital and (follows or not begins):
             name.append((bare, weight))
@@ -113,10 +113,10 @@ def _candidates(text: str, grams: Counter[str]) -> Iterator[tuple[str, float, fl
             if capital and text[stop : stop + 1] == " " and text[stop + 1 : stop + 3].istitle():
                 name = [(bare, weight)]  # a sentence may begin with a name
         end = stop
-    yield from _named(name)
+    yield from _name_words(name)
 
 
-def _named(name: Sequence[tuple[str, float]]) -> Iterator[tuple[str, float, float]]:
+def _name_words(name: Sequence[tuple[str, float]]) -> Iterator[tuple[str, float, float]]:
     if len(name) > 1:
         yield " ".join(word for word, _ in name), 1.0, _NAME
     yield from (
@@ -128,7 +128,7 @@ def _is_word(word: str) -> bool:
     return 2 <= len(word) <= _LONGEST and any(letter.isalpha() for letter in word)
 
 
-def _grams(texts: Sequence[str]) -> Counter[str]:
+def _count_runs(texts: Sequence[str]) -> Counter[str]:
     """Count the runs of 2 to 8 Han characters: one that is repeated is taken as a word."""
     found: Counter[str] = Counter()
     for text in texts:
@@ -142,7 +142,7 @@ def _grams(texts: Sequence[str]) -> Counter[str]:
     return found
 
 
-def _words_of(piece: str, grams: Counter[str]) -> list[str]:
+def _cut_words(piece: str, grams: Counter[str]) -> list[str]:
     """Cut *piece* into the most frequent words; among equals, into words of two and three characters. O(length)."""
     best: list[tuple[float, int]] = [(0.0, 0)]
     for end in range(1, len(piece) + 1):

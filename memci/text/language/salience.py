@@ -170,7 +170,7 @@ def _words(text: str) -> list[Piece]:
             starts = index == 0 or words[index - 1][-1] in _SENTENCE_ENDS
             if starts and not (follows and kinds[-1] == NAME):
                 kind = NAME + 1
-        if follows and _joins(runs[-1][-1], kinds[-1], word, kind):
+        if follows and _continues(runs[-1][-1], kinds[-1], word, kind):
             runs[-1].append(word)
             kinds[-1] = min(kind, kinds[-1])
         else:
@@ -184,7 +184,7 @@ def _words(text: str) -> list[Piece]:
                 kinds[-1] = NAME + 1
         elif unit_may_follow and index + 1 < len(words) and len(runs[-1]) == 1:
             unit = words[index + 1].rstrip(_EDGES)
-            if unit in _HALVES or (unit.islower() and unit.isalpha() and unit not in _NOT_UNITS and _counts(word)):
+            if unit in _HALVES or (unit.islower() and unit.isalpha() and unit not in _NOT_UNITS and _is_count(word)):
                 runs[-1].append(unit)
                 kinds[-1] = min(kinds[-1], NUMBER)
     return [
@@ -211,11 +211,11 @@ def _token(raw: str) -> _Token | None:
     kind = _kind(word) if word and not (word.isalpha() and word.islower()) else None
     if kind is None:
         return None
-    ends = raw[-1] in _SENTENCE_ENDS + ")," and not _dated(word)
+    ends = raw[-1] in _SENTENCE_ENDS + ")," and not _is_date(word)
     return word, kind, raw[-1] if ends else "", word[0].isdigit()
 
 
-def _counts(word: str) -> bool:
+def _is_count(word: str) -> bool:
     return _QUANTITY.fullmatch(word) is not None and not (len(word) == 4 and word[:2] in ("19", "20"))
 
 
@@ -228,16 +228,16 @@ def _kind(word: str) -> int | None:
     return NAME if rank is None and word[0].isupper() and word not in _NOT_NAMES else rank
 
 
-def _dated(word: str) -> bool:
+def _is_date(word: str) -> bool:
     return word in _MONTHS or word in _DAYS or word.isdigit()
 
 
-def _joins(before: str, kind: int, word: str, other: int) -> bool:
+def _continues(before: str, kind: int, word: str, other: int) -> bool:
     if kind >= NAME and other >= NAME:
         return True
     if before in _MONTHS and word[:1].isdigit():
         return True
-    return _dated(before) and _dated(word) and not (before.isdigit() and word.isdigit() and len(word) != 4)
+    return _is_date(before) and _is_date(word) and not (before.isdigit() and word.isdigit() and len(word) != 4)
 
 
 def _wide(text: str) -> list[Piece]:

@@ -138,7 +138,7 @@ def point(text: str) -> tuple[int, int]:
     first = None
     for sentence, end in spans:
         first = first or (sentence, end)
-        start = _after_small_talk(lowered, sentence, end)
+        start = _skip_small_talk(lowered, sentence, end)
         if end - start >= 2 and _WORD.search(text, start, end):
             # a wide character says about twice as much
             short = _SHORT // 2 if not ascii_only and WIDE.search(text, start, end) else _SHORT
@@ -157,7 +157,7 @@ def request(text: str) -> str:
     return bare[0].upper() + bare[1:] if polite else bare
 
 
-def _after_small_talk(text: str, start: int, end: int) -> int:
+def _skip_small_talk(text: str, start: int, end: int) -> int:
     while start < end:
         lead = _LEAD.match(text, start, end)
         start = lead.end() if lead else start
@@ -172,7 +172,7 @@ def _spans(text: str, ends: re.Pattern[str]) -> Iterator[tuple[int, int]]:
     start = 0
     found = 0
     for mark in ends.finditer(text):
-        if mark.group() == "." and _abbreviated(text[max(start, mark.start() - 8) : mark.start()]):
+        if mark.group() == "." and _is_abbreviation(text[max(start, mark.start() - 8) : mark.start()]):
             continue
         if text[start : mark.start()].strip():
             yield start, mark.end()
@@ -184,7 +184,7 @@ def _spans(text: str, ends: re.Pattern[str]) -> Iterator[tuple[int, int]]:
         yield start, len(text)
 
 
-def _abbreviated(before: str) -> bool:
+def _is_abbreviation(before: str) -> bool:
     words = before.split()
     last = words[-1].lower() if words else ""
     return last in _ABBREVIATIONS or (len(last) == 1 and last.isalnum())

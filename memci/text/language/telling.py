@@ -68,7 +68,7 @@ def telling_words(text: str) -> list[Word]:
             pieces = [(start, end, key, share, 1.0)]
         elif kind == "han":
             start = match.start()
-            pieces = [(start + a, start + b, *_of_han(run[a:b])) for a, b in _cut(run, kanji=kanji)]
+            pieces = [(start + a, start + b, *_read_han(run[a:b])) for a, b in _cut(run, kanji=kanji)]
         else:
             bare = run if kind == "kata" else PARTICLE.sub("", run)
             verb = bare == run and kind == "hangul" and PREDICATE.search(run)
@@ -89,7 +89,7 @@ def _cut(run: str, *, kanji: bool) -> list[tuple[int, int]]:
     return [(start, end) for start, end in zip(starts, ends, strict=True) if start < end]
 
 
-def _of_han(piece: str) -> tuple[str, float, float]:
+def _read_han(piece: str) -> tuple[str, float, float]:
     return (piece, WORD_SHARE, min(len(piece), _LONGEST) / 2) if len(piece) > 1 else (piece, EVERYDAY_SHARE, 1.0)
 
 

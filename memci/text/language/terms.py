@@ -55,7 +55,7 @@ def terms(text: str) -> list[str]:
     found: list[str] = []
     folded = text.lower() if text.isascii() else unicodedata.normalize("NFKC", text).casefold().replace("’", "'")
     for chunk in _CHUNK.findall(folded):
-        found += _analysed_often(chunk) if len(chunk) <= LONGEST else _analysed(chunk)
+        found += _analyse_often(chunk) if len(chunk) <= LONGEST else _analyse(chunk)
     return found
 
 
@@ -81,30 +81,30 @@ def is_single(term: str) -> bool:
     return len(term) == 1 and _TIED.fullmatch(term) is not None
 
 
-def _analysed(chunk: str) -> list[str]:
+def _analyse(chunk: str) -> list[str]:
     if not chunk.isascii() and _TIED.search(chunk):
-        return _of_tied(chunk)
+        return _tied_terms(chunk)
     if chunk.isalpha():
-        return _of_word(chunk)
+        return _word_terms(chunk)
     if chunk.isdigit():
         return [chunk[:LONGEST]]
     if _THOUSANDS.fullmatch(chunk):
         return [chunk.replace(",", "")]
-    bare = _without_clitics(chunk) if "'" in chunk else chunk
-    return _of_compound(chunk) if bare == chunk else _analysed(bare) if bare else []
+    bare = _strip_clitics(chunk) if "'" in chunk else chunk
+    return _compound_terms(chunk) if bare == chunk else _analyse(bare) if bare else []
 
 
-_analysed_often = lru_cache(maxsize=65_536)(_analysed)
+_analyse_often = lru_cache(maxsize=65_536)(_analyse)
 
 
-def _without_clitics(chunk: str) -> str:
+def _strip_clitics(chunk: str) -> str:
     end = len(chunk)
     while clitic := next((each for each in _CLITICS if chunk.endswith(each, 0, end)), ""):
         end -= len(clitic)
     return chunk[:end]
 
 
-def _of_compound(chunk: str) -> list[str]:
+def _compound_terms(chunk: str) -> list[str]:
     """Return the parts of an identifier, and all of it if it has a digit or a joining sign."""
     found = []
     for piece in re.split(r"[',&+]+|[.:/]+(?!\d)|(?<!\d)[.:/]+", chunk):
@@ -118,22 +118,22 @@ def _of_compound(chunk: str) -> list[str]:
                 found.append(word[:LONGEST])
             if len(parts) <= 4:  # a hash has more parts, without a meaning
                 for part in parts:
-                    found += [part[:LONGEST]] if part.isdigit() else _of_word(part)
+                    found += [part[:LONGEST]] if part.isdigit() else _word_terms(part)
     return found
 
 
-def _of_word(word: str) -> list[str]:
+def _word_terms(word: str) -> list[str]:
     if word in STOP_WORDS:
         return []
-    return [_stem(word)] if word.isascii() and len(word) <= LONGEST else [_unaccented(word)[:LONGEST]]
+    return [_stem(word)] if word.isascii() and len(word) <= LONGEST else [_strip_accents(word)[:LONGEST]]
 
 
-def _of_tied(chunk: str) -> list[str]:
+def _tied_terms(chunk: str) -> list[str]:
     found = []
     last = 0
     for match in _TIED.finditer(chunk):
         for between in _CHUNK.findall(chunk[last : match.start()]):
-            found += _analysed(between)
+            found += _analyse(between)
         last = match.end()
         run = match[0]
         pairs = (run[place : place + 2] for place in range(len(run) - 1))
@@ -142,11 +142,11 @@ def _of_tied(chunk: str) -> list[str]:
         alone = len(run) == 1
         found += [letter for letter in run if letter not in _PARTICLES and (alone or _SINGLE.match(letter))]
     for between in _CHUNK.findall(chunk[last:]):
-        found += _analysed(between)
+        found += _analyse(between)
     return found
 
 
-def _unaccented(word: str) -> str:
+def _strip_accents(word: str) -> str:
     """Return *word* without accents, and stemmed if it is ASCII then: "cafe" finds "café"."""
     bare = "".join(letter for letter in unicodedata.normalize("NFD", word) if not unicodedata.combining(letter))
     return _stem(bare) if bare.isascii() and len(bare) <= LONGEST else unicodedata.normalize("NFC", bare)

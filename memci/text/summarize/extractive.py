@@ -112,7 +112,7 @@ def lines(
     messages: Sequence[Mapping[str, object]], quotes: Sequence[tuple[int, int | None] | None] = ()
 ) -> tuple[str, ...]:
     """Return the lines of one page, without its title. O(characters)."""
-    names = _answered(messages)[1]
+    names = _pair_results(messages)[1]
     made: list[str] = []
     seen = ""
     for index, message in enumerate(messages):
@@ -182,14 +182,14 @@ def read_page(
 ) -> Told:
     """Return the parts of the title of a page; messages that quote another page are left out. O(characters)."""
     own = [each for at, each in enumerate(messages) if at >= len(quotes) or quotes[at] is None]
-    act, asked, answered, thought = _acts(own, min(_ACTS_COLUMNS, columns)), _spoken(own, "user"), None, ""
+    act, asked, answered, thought = _show_acts(own, min(_ACTS_COLUMNS, columns)), _speech(own, "user"), None, ""
     printed = any(map(_observes, own))
     if printed and not act:
-        text = _scanned("\n".join(_content(each)[0] for each in own if each.get("role") == "assistant"))
+        text = _shorten("\n".join(_content(each)[0] for each in own if each.get("role") == "assistant"))
         if act := command(text, min(_COMMAND_COLUMNS, columns // 2)):
-            answered, thought = "", _prose(without_commands(text)).strip()
+            answered, thought = "", _clean(without_commands(text)).strip()
     if answered is None:
-        answered = _spoken(own, "assistant")
+        answered = _speech(own, "assistant")
     first = asked or answered or (_line(messages[0], _calls(messages[0]), "", "") if messages else "")
     room = columns // 4 if thought else max(columns // 3, columns - width(act))
     read = read_text(asked, printed=printed), read_text(answered)
@@ -205,13 +205,13 @@ def _observes(message: Mapping[str, object]) -> bool:
     return message.get("role") == "user" and observes(_content(message)[0])
 
 
-def _spoken(messages: Sequence[Mapping[str, object]], role: str) -> str:
+def _speech(messages: Sequence[Mapping[str, object]], role: str) -> str:
     """Return the words of *role* in *messages*, without programs: the beginning and the end.
 
     Of a long answer only the beginning (see `_ANSWERED`).
     """
     texts = [
-        drop_wordless(_prose(_content(message)[0]))
+        drop_wordless(_clean(_content(message)[0]))
         if _observes(message)
         else _FENCED.sub(_command, _content(message)[0])
         for message in messages
@@ -225,23 +225,23 @@ def _spoken(messages: Sequence[Mapping[str, object]], role: str) -> str:
     said = "\n".join(text for text in texts if text.strip())
     if len(said) > 2 * _SPOKEN:
         said = f"{said[:_SPOKEN]}\n{said[-_SPOKEN:]}"
-    return _prose(said)
+    return _clean(said)
 
 
 def _command(fenced: re.Match[str]) -> str:
     return fenced[0] if fenced[0].count("\n") <= _COMMAND else "\n"
 
 
-def _acts(messages: Sequence[Mapping[str, object]], room: int) -> str:
+def _show_acts(messages: Sequence[Mapping[str, object]], room: int) -> str:
     """Return the last calls that changed something, else the last calls, as many as fit *room*.
 
     Results follow them if there is room left, the newest first; the result of a single call always does.
     """
-    done = [(name, given, results) for _, name, given, results in _answered(messages)[0]]
+    done = [(name, given, results) for _, name, given, results in _pair_results(messages)[0]]
     changes = [each for each in done if not reads(each[0])]
     acts: dict[str, tuple[object, list[Mapping[str, object]]]] = {}
     for name, given, results in reversed(changes or [each for each in done if not _THINKS.match(each[0])] or done):
-        act = f"{one_line(name, _NAME_COLUMNS)}{_given(given)}"
+        act = f"{one_line(name, _NAME_COLUMNS)}{_show_given(given)}"
         if acts and (width(act) > room or len(acts) == _ACTS):
             break
         if act not in acts:
@@ -250,28 +250,28 @@ def _acts(messages: Sequence[Mapping[str, object]], room: int) -> str:
     told = []
     for act, (given, results) in acts.items():
         left = max(room - 1, _LEAST_ANSWER if len(acts) == 1 else 0)
-        answer = _came_back(results[0], left, given) if results and left >= _SMALLEST else ""
+        answer = _show_answer(results[0], left, given) if results and left >= _SMALLEST else ""
         told.append(f"{act} → {answer}" if answer else act)
         room -= width(answer) + 3 if answer else 0
     return "; ".join(told[::-1])
 
 
-def _given(given: object) -> str:
+def _show_given(given: object) -> str:
     named = _named_arguments(given) or {}
     said = values(named, _GIVEN_COLUMNS) or next((each for each in named.values() if isinstance(each, str)), "")
     return f" {one_line(said, _COMMAND_COLUMNS)}" if said.strip() else ""
 
 
-def _came_back(message: Mapping[str, object], columns: int, given: object) -> str:
+def _show_answer(message: Mapping[str, object], columns: int, given: object) -> str:
     text, others = _content(message)
-    body = _scanned(text).strip()
+    body = _shorten(text).strip()
     value = parse_json(body)
     if value is None and _BROKEN_JSON.match(body):
         value = pairs(body)
     if value:
         return one_line(values(value, columns, seen=str(given)) or "ok", columns)
     errors = error_lines(body)
-    said = errors[-1] if errors else _digest(_prose(body), columns, lines=body.count("\n") + 1)
+    said = errors[-1] if errors else _digest(_clean(body), columns, lines=body.count("\n") + 1)
     said = said or " ".join(others)
     return one_line(said, columns) if said else ""
 
@@ -287,36 +287,36 @@ def _line(message: Mapping[str, object], calls: Sequence[_Call], name: str, seen
     if isinstance(refusal, str) and refusal:
         others.append(f"refused: {refusal[:SCANNED]}")
     if message.get("role") == "tool":
-        line = _result(text, others, name, seen)
+        line = _show_result(text, others, name, seen)
     elif _observes(message):
-        line = _result(drop_wordless(_prose(text)), others, name, seen)
+        line = _show_result(drop_wordless(_clean(text)), others, name, seen)
     elif calls or others:
-        line = _mixed("" if text.isspace() else text, others, calls, seen)
+        line = _show_mixed("" if text.isspace() else text, others, calls, seen)
     elif len(text) <= LINE_COLUMNS and "**" not in text and plain(text):
         return text
     else:
-        line = _said(text, LINE_COLUMNS, seen)
+        line = _show_text(text, LINE_COLUMNS, seen)
     return one_line(line, LINE_COLUMNS)
 
 
-def _mixed(text: str, others: Sequence[str], calls: Sequence[_Call], seen: str) -> str:
+def _show_mixed(text: str, others: Sequence[str], calls: Sequence[_Call], seen: str) -> str:
     aside = " ".join(others)
     room = LINE_COLUMNS - (width(one_line(aside, _HEAD_COLUMNS)) + 1 if aside else 0)
     if not calls:
-        return f"{_said(text, max(_LEAST_HEAD, room), seen)} {aside}"
+        return f"{_show_text(text, max(_LEAST_HEAD, room), seen)} {aside}"
     if not text:
-        return _JOINT.join(each for each in (aside, _called(calls, room, seen)) if each)
-    called = _called(calls, max(_CALL_COLUMNS, room - len(text) - len(_JOINT)), seen)
-    said = _said(text, max(_LEAST_HEAD, min(_CALL_COLUMNS, room - width(called) - len(_JOINT))), seen, called)
+        return _JOINT.join(each for each in (aside, _show_calls(calls, room, seen)) if each)
+    called = _show_calls(calls, max(_CALL_COLUMNS, room - len(text) - len(_JOINT)), seen)
+    said = _show_text(text, max(_LEAST_HEAD, min(_CALL_COLUMNS, room - width(called) - len(_JOINT))), seen, called)
     return _JOINT.join(each for each in (said, aside, called) if each)
 
 
-def _said(text: str, columns: int, seen: str, shown: str = "") -> str:
+def _show_text(text: str, columns: int, seen: str, shown: str = "") -> str:
     if len(text) <= columns:
         flat = " ".join(harmless(text).replace("**", "").split())
         if width(flat) <= columns:
             return flat
-    text = _prose(text)
+    text = _clean(text)
     start, end = point(text)
     # only runs of blanks become shorter in a line
     if len(text) - start <= columns + 2 * (text.count("\n") + text.count("  ")):
@@ -327,7 +327,7 @@ def _said(text: str, columns: int, seen: str, shown: str = "") -> str:
     wanted = width("".join([f"{piece}   " for rank, piece in pieces[:_WANTED] if rank <= FACT]))
     most, least = min(_HEAD_COLUMNS, columns * 2 // 3), min(_LEAST_HEAD, columns // 2)
     head = one_line(text[start:end], max(least, min(most, columns - wanted)))
-    line = _packed(head, pieces, columns, text=text, seen=seen, shown=shown)
+    line = _pack(head, pieces, columns, text=text, seen=seen, shown=shown)
     room = columns - width(line)
     if room < 24:
         return line
@@ -337,11 +337,11 @@ def _said(text: str, columns: int, seen: str, shown: str = "") -> str:
     return _JOINT.join([longer, *items])
 
 
-def _result(text: str, others: Sequence[str], name: str, seen: str) -> str:
+def _show_result(text: str, others: Sequence[str], name: str, seen: str) -> str:
     lead = f"{one_line(name, _NAME_COLUMNS)} → " if name else ""
     aside = " ".join(others)
     room = LINE_COLUMNS - width(lead)
-    scanned = _scanned(text)
+    scanned = _shorten(text)
     body = scanned.strip()
     if not body or body in ("{}", "[]", "null", '""'):
         return lead + (aside or "empty result")
@@ -352,7 +352,7 @@ def _result(text: str, others: Sequence[str], name: str, seen: str) -> str:
     if value is not None:
         made = shape(value, room, seen=seen)
     else:
-        made = _digest(_prose(body), room, lines=text.strip().count("\n") + 1, seen=seen)
+        made = _digest(_clean(body), room, lines=text.strip().count("\n") + 1, seen=seen)
     return f"{lead}{made}{' ' if aside else ''}{aside}"
 
 
@@ -374,10 +374,10 @@ def _digest(text: str, columns: int, *, lines: int, seen: str = "") -> str:
     # in output of tools, single capitalised words are mostly headings
     least = NUMBER if text.isascii() else NAME
     pieces = [piece for piece in find_salient(text, errors=False) if piece[0] <= least]
-    return _packed(count + _JOINT.join(kept), pieces, columns, text=text, seen=seen)
+    return _pack(count + _JOINT.join(kept), pieces, columns, text=text, seen=seen)
 
 
-def _packed(line: str, pieces: Sequence[Piece], columns: int, *, text: str, seen: str = "", shown: str = "") -> str:
+def _pack(line: str, pieces: Sequence[Piece], columns: int, *, text: str, seen: str = "", shown: str = "") -> str:
     """Return *line* and as many of *pieces* as fit, in the order of *text*, without repetitions. O(pieces).
 
     Pieces that *seen* has come last; those that *shown* has are left out.
@@ -408,7 +408,7 @@ def _packed(line: str, pieces: Sequence[Piece], columns: int, *, text: str, seen
     return _JOINT.join([line, *sorted(chosen, key=text.find)]) if chosen else line
 
 
-def _called(calls: Sequence[_Call], columns: int, seen: str) -> str:
+def _show_calls(calls: Sequence[_Call], columns: int, seen: str) -> str:
     shown = calls[:_CALLS]
     made: list[str] = []
     room = columns
@@ -432,7 +432,7 @@ def _named_arguments(given: object) -> Mapping[str, object] | None:
     """Return the arguments of a call by name, also of broken JSON; None if there are none."""
     raw = given if isinstance(given, str) else ""
     value = parse_json(raw.strip()) if raw and len(raw) <= SCANNED + _TAIL else given
-    return value if isinstance(value, Mapping) else pairs(_scanned(raw)) or None
+    return value if isinstance(value, Mapping) else pairs(_shorten(raw)) or None
 
 
 def _calls(message: Mapping[str, object]) -> list[_Call]:
@@ -448,7 +448,7 @@ def _calls(message: Mapping[str, object]) -> list[_Call]:
     return found
 
 
-def _answered(messages: Sequence[Mapping[str, object]]) -> tuple[list[_Answered], dict[int, str]]:
+def _pair_results(messages: Sequence[Mapping[str, object]]) -> tuple[list[_Answered], dict[int, str]]:
     """Return the calls of *messages* with their results, and the name of the call of each result, by its place.
 
     Ids may repeat within a page: a result takes the oldest open call with its id.
@@ -477,8 +477,8 @@ def _id(given: object) -> str:
     return given if isinstance(given, str) else ""
 
 
-def _prose(text: str) -> str:
-    text = _scanned(text)
+def _clean(text: str) -> str:
+    text = _shorten(text)
     if "</" in text or "<!" in text:
         text = _TAG.sub(_link, text)
     return harmless(text).replace("**", "")
@@ -489,5 +489,5 @@ def _link(tag: re.Match[str]) -> str:
     return f" {link[1]} " if link else " "
 
 
-def _scanned(text: str) -> str:
+def _shorten(text: str) -> str:
     return text if len(text) <= SCANNED + _TAIL else f"{text[:SCANNED]}\n…\n{text[-_TAIL:]}"

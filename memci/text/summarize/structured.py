@@ -68,7 +68,7 @@ def pairs(text: str) -> dict[str, object]:
 
 def shape(value: object, columns: int, *, seen: str = "") -> str:
     """Return the shape of *value* in about *columns* columns; values that *seen* has come last. O(values read)."""
-    if isinstance(value, dict) and (short := _whole(value, columns - 2, ": ")):
+    if isinstance(value, dict) and (short := _show_all(value, columns - 2, ": ")):
         return f"{{{short}}}"
     sheet = _Sheet(value, seen)
     size = f", {len(value)} keys" if isinstance(value, dict) and len(value) > 3 else ""
@@ -81,7 +81,7 @@ def shape(value: object, columns: int, *, seen: str = "") -> str:
 
 def arguments(value: Mapping[str, object], columns: int, *, seen: str = "") -> str:
     """Return the arguments of a call, `key=value, …`, in about *columns* columns."""
-    if short := _whole(value, columns, "="):
+    if short := _show_all(value, columns, "="):
         return short
     sheet = _Sheet(value, seen)
     body = sheet.text(columns, "=")
@@ -111,7 +111,7 @@ def values(value: object, columns: int, *, seen: str = "") -> str:
     return ", ".join(sorted(chosen, key=lambda text: found[text][1]))
 
 
-def _whole(row: Mapping[str, object], columns: int, sign: str) -> str:
+def _show_all(row: Mapping[str, object], columns: int, sign: str) -> str:
     # most calls have a few short arguments
     texts: list[str] = []
     for key, each in row.items():
@@ -227,7 +227,7 @@ class _Sheet:
             for key, each in row.items():
                 name = _as_text(key)
                 self._leaf(name, below.get("") or column.open(""))
-                self._walk(_without(each, name), column, depth)
+                self._walk(_drop_value(each, name), column, depth)
             return
         for key, each in (_with_full_name(row) if "first_name" in row else row).items():
             under = below.get(key) or column.open(key)
@@ -249,7 +249,7 @@ class _Sheet:
         _extend(order, _choose(order, columns, len(sign)))
         chosen = [column for column in self.columns if column.shown]
         self.whole = self.whole and len(chosen) == len(self.columns)
-        return _grouped(chosen, sign)
+        return _group(chosen, sign)
 
 
 def _choose(order: Sequence[_Column], room: int, sign: int) -> int:
@@ -290,7 +290,7 @@ def _extend(order: Sequence[_Column], room: int) -> None:
                 column.clip = longer
 
 
-def _grouped(chosen: Sequence[_Column], sign: str) -> str:
+def _group(chosen: Sequence[_Column], sign: str) -> str:
     parts: list[tuple[str, list[str]]] = []
     open_groups: dict[_Column, list[str]] = {}
     for column in chosen:
@@ -313,7 +313,7 @@ def _names_rows(row: Mapping[object, object]) -> bool:
     )
 
 
-def _without(row: object, name: str) -> dict[object, object]:
+def _drop_value(row: object, name: str) -> dict[object, object]:
     return {key: each for key, each in row.items() if each != name} if isinstance(row, Mapping) else {}
 
 

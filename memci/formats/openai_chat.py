@@ -53,7 +53,7 @@ def tools(schemas: Iterable[Message]) -> list[Item]:
 def request(items: list[Item], system: Message | None, _tools: list[Item], ends: Sequence[int]) -> dict[str, Any]:
     """Return the arguments of `client.chat.completions.create`, with breakpoints of the cache at the positions *ends*.
 
-    The system prompt stands in front of the *items*.
+    The system prompt comes before the *items*.
     """
     front = [system] if system is not None else []
     return {"messages": CHAT.mark([*front, *items], [end + len(front) for end in ends])}

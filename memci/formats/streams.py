@@ -133,7 +133,7 @@ class ChatAnswer(StreamedAnswer):
                         body[name] = f"{body.get(name, '')}{part}"
                     elif part:
                         body[name] = part
-            elif key not in {"index", "function", "custom"} and value:  # what is null or empty came before
+            elif key not in {"index", "function", "custom"} and value:  # a null or empty value repeats an earlier one
                 call[key] = value
         return index
 

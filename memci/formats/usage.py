@@ -1,7 +1,7 @@
 """The cost of a request, as a provider reports it in one of the four formats.
 
 {"prompt_tokens": 900, "completion_tokens": 20, "prompt_tokens_details": {"cached_tokens": 640}}
-{"input_tokens": 260, "cache_read_input_tokens": 640, "output_tokens": 20}     Anthropic: what was cached is beside
+{"input_tokens": 260, "cache_read_input_tokens": 640, "output_tokens": 20}     Anthropic counts cached tokens apart
 {"promptTokenCount": 900, "cachedContentTokenCount": 640, "candidatesTokenCount": 20}
     ──▶  CallsCost(calls=1, input=900, cached_read=640, cached_written=0, output=20)
 """

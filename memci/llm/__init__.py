@@ -27,7 +27,7 @@ _LATER = {"Chat": ".chat", "Embeddings": ".embeddings", "EndpointOptions": ".end
 
 
 def __getattr__(name: str) -> object:
-    """Load on first use what a context without a model does not need."""
+    """Load names on first use: a context without a model does not need them."""
     if name not in _LATER:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(_LATER[name], __name__), name)

@@ -112,7 +112,7 @@ class _Rows(Reply):
     @classmethod
     def of(cls, count: int, body: bytes) -> "_Rows":
         """Return the rows for *count* texts in *body*, in the order of the texts."""
-        answer = parse(body)  # NaN may be among the numbers: the caller refuses what is no vector
+        answer = parse(body)  # NaN may be among the numbers: the caller checks each vector
         given = answer.get("data")
         if not isinstance(given, list) or not all(isinstance(each, dict) for each in given):
             raise Unusable("the answer has no embeddings")

@@ -38,8 +38,8 @@ class EndpointOptions(TypedDict, total=False):
     api_key: str | None
     """None: OPENAI_API_KEY. A server that is named by its address may need no key."""
     timeout: float
-    """Seconds until the server begins its answer, and again until the answer is whole. In a stream, they are the seconds
-    between two pieces. Default: 30. A slow server gets up to 20 times as many (`memci.llm.timeout`)."""
+    """Seconds until the server begins its answer, and again until the answer is whole; in a stream, the seconds between
+    two pieces. Default: 30. A slow server gets up to 20 times as many (`memci.llm.timeout`)."""
     tries: int
     """How often a request is sent, at most. Default: 3. Between two tries the openai client waits 0.5 to 8 seconds, or
     as long as the server asks (`Retry-After`, two minutes at most)."""

@@ -124,7 +124,7 @@ class IncomingStream(IncomingAnswer[Reply]):
         try:
             return self._answer.add(event)
         except InvalidMessage as error:
-            raise Unusable("the stream is none of a completion") from error
+            raise Unusable("the stream is no stream of a completion") from error
 
     def _events(self) -> Iterator[bytes]:
         """Yield the data of the events up to `[DONE]`."""
@@ -156,5 +156,5 @@ def _accepted(message: Message) -> Message:
         check(complete)
         json.dumps(complete, allow_nan=False, ensure_ascii=False).encode()
     except (InvalidMessage, ValueError, RecursionError) as error:
-        raise Unusable("the message of the answer is none that a context accepts") from error
+        raise Unusable("no context accepts the message of the answer") from error
     return complete

@@ -1,4 +1,4 @@
-"""Requests, in words that the server knows.
+"""Requests, written in words that the server accepts.
 
     max_tokens            ──▶  max_completion_tokens      where the first is refused (OpenAI's reasoning models)
     json_schema           ──▶  json_object  ──▶  nothing  where a response_format is refused
@@ -132,9 +132,9 @@ class EmbeddingRequest(Request):
 def response_format(answer: "type[BaseModel]") -> dict[str, Any]:
     """Return the `response_format` that asks for an *answer*.
 
-    It is strict where the schema allows that. Strict mode knows a part of JSON Schema only: a bound that it does not
-    know is left out, since `ask` validates the answer anyway; a schema that it can't express (a dict with any keys, a
-    tuple) is sent as it is, and not strictly.
+    It is strict if the schema allows that. Strict mode supports only a part of JSON Schema. Other bounds are left out,
+    since `ask` validates the answer anyway. A schema that strict mode can't express (a dict with any keys, a tuple) is
+    sent unchanged, and not as strict.
     """
     schema = answer.model_json_schema()
     try:
@@ -151,7 +151,7 @@ _TYPED: Final = frozenset({"type", "anyOf", "enum", "const"})
 
 
 class _Inexpressible(Exception):
-    """The schema has something that strict mode does not know."""
+    """Strict mode does not know a part of the schema."""
 
 
 def _strict(schema: Any, *, named: bool = False) -> Any:

@@ -29,7 +29,7 @@ class Spent:
     failed: int = 0
     """calls without an answer"""
     rejected: int = 0
-    """answers that were rejected; nothing of them is kept"""
+    """answers that were rejected"""
     cached: int = 0
     """tokens of the prompt that came from the provider's cache"""
 

@@ -40,7 +40,7 @@ def problems(request: Mapping[str, Any]) -> Iterator[str]:
     for at, message in enumerate(messages):
         path, role = f"messages[{at}]", message.get("role")
         if role not in {"user", "assistant", "system"}:
-            yield f"{path}.role: {role!r} is none"
+            yield f"{path}.role: {role!r} is no role"
             continue
         content = message.get("content")
         if isinstance(content, str):
@@ -74,17 +74,17 @@ def problems(request: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _answers(blocks: Sequence[Mapping[str, Any]], asked: Sequence[str], path: str) -> Iterator[str]:
-    """Yield what is wrong with the results in *blocks* (calling): all in the next message, and in front of it."""
+    """Yield violations in the results among *blocks* (calling): all are in the next message, before other blocks."""
     kinds = [block.get("type") for block in blocks]
     given = [str(block.get("tool_use_id")) for block in blocks if block.get("type") == "tool_result"]
     if sorted(given) != sorted(asked):
         yield f"{path}: results of {given}, where the message before has the calls {list(asked)}"
     if "tool_result" in kinds[len(given) :]:
-        yield f"{path}: a block stands in front of a tool_result"
+        yield f"{path}: a block comes before a tool_result"
 
 
 def _order(blocks: Sequence[Mapping[str, Any]], path: str) -> Iterator[str]:
-    """Yield what is wrong with the order of an assistant's *blocks*."""
+    """Yield violations in the order of an assistant's *blocks*."""
     kinds = [str(block.get("type")) for block in blocks]
     if any(map(_SERVERS.fullmatch, kinds)):
         return  # thoughts, texts and calls may alternate between the steps of the provider's own tools
@@ -92,14 +92,14 @@ def _order(blocks: Sequence[Mapping[str, Any]], path: str) -> Iterator[str]:
         yield f"{path}.content[0]: thoughts come first"  # thinking: a message with thoughts begins with them
     uses = kinds.count("tool_use")
     if "tool_use" in kinds[: len(kinds) - uses]:
-        yield f"{path}: a block stands behind a tool_use"  # calling: calls are the end of a message
+        yield f"{path}: a block comes after a tool_use"  # calling: calls are the end of a message
 
 
 def _block(block: Mapping[str, Any], role: str, path: str) -> Iterator[str]:
     kind = block.get("type")
     allowed = {"user": kind in _USERS, "system": kind == "text"}.get(role, True)
     if not isinstance(kind, str) or not allowed or (role == "assistant" and kind in _USERS - {"text"}):
-        yield f"{path}.type: {kind!r} may not stand in a message of the {role}"
+        yield f"{path}.type: {kind!r} may not be in a message of the {role}"
     if "cache_control" in block and kind in _THINKING:
         yield f"{path}.cache_control: thoughts can't be marked"  # caching: what can't be cached
     if kind == "text" and not str(block.get("text") or "").strip():
@@ -121,12 +121,12 @@ def _block(block: Mapping[str, Any], role: str, path: str) -> Iterator[str]:
             yield f"{path}.content: expected a str or a list of blocks"
         for number, each in enumerate(content if isinstance(content, list) else ()):
             if each.get("type") not in _RESULTS:
-                yield f"{path}.content[{number}].type: {each.get('type')!r} may not stand in a result"
+                yield f"{path}.content[{number}].type: {each.get('type')!r} may not be in a result"
             yield from _block(each, "user", f"{path}.content[{number}]")
 
 
 def _source(block: Mapping[str, Any], path: str) -> Iterator[str]:
-    """Yield what is wrong with the source of an image or a document (images; reference: document)."""
+    """Yield violations in the source of an image or a document (images; reference: document)."""
     source = block.get("source")
     kind = source.get("type") if isinstance(source, dict) else None
     media = source.get("media_type") if isinstance(source, dict) else None
@@ -134,11 +134,11 @@ def _source(block: Mapping[str, Any], path: str) -> Iterator[str]:
     if kind == "content" and block["type"] == "document":
         return
     if kind not in texts or (kind == "text" and block["type"] == "image"):
-        yield f"{path}.source.type: {kind!r} is none"
+        yield f"{path}.source.type: {kind!r} is no type of a source"
     elif not isinstance(source, dict) or not isinstance(source.get(texts[kind]), str) or not source[texts[kind]]:
         yield f"{path}.source.{texts[kind]}: is missing"
     elif kind == "base64" and media not in (_IMAGES if block["type"] == "image" else {"application/pdf"}):
-        yield f"{path}.source.media_type: {media!r} is none of {block['type']}s"
+        yield f"{path}.source.media_type: {media!r} is no media type of {block['type']}s"
     elif kind == "url" and not source["url"].startswith(("https://", "http://")):
         yield f"{path}.source.url: is no URL"
 
@@ -160,7 +160,7 @@ def _tools(tools: Any) -> Iterator[str]:
 
 
 def _marks(value: Any) -> int:
-    """Return how many breakpoints stand in *value*, at any depth."""
+    """Return the number of breakpoints in *value*, at any depth."""
     if isinstance(value, dict):
         return ("cache_control" in value) + sum(_marks(value[key]) for key in ("content",) if key in value)
     return sum(map(_marks, value)) if isinstance(value, list) else 0

@@ -22,7 +22,7 @@ _DATA: Final = (
     "toolCall",
     "toolResponse",
 )
-"""what a part may be: one of these (reference: Part)"""
+"""the kinds of parts (reference: Part)"""
 _TOOL: Final = re.compile(r"[a-zA-Z_][a-zA-Z0-9_.:-]{0,127}")
 """names of functions (reference: FunctionDeclaration)"""
 
@@ -73,7 +73,7 @@ def _current_turn(contents: Sequence[Mapping[str, Any]]) -> int:
 
 
 def _answers(parts: Sequence[Mapping[str, Any]], asked: Sequence[Mapping[str, Any]], path: str) -> Iterator[str]:
-    """Yield what is wrong with the results in *parts* (calling): one for each call, of the same name and id."""
+    """Yield violations in the results among *parts* (calling): one for each call, of the same name and id."""
     given = [answer for part in parts if (answer := _value(part, "functionResponse")) is not None]
     if [each.get("name") for each in given] != [each.get("name") for each in asked]:
         wanted = [each.get("name") for each in asked]
@@ -81,7 +81,7 @@ def _answers(parts: Sequence[Mapping[str, Any]], asked: Sequence[Mapping[str, An
         return
     for answer, call in zip(given, asked, strict=True):
         if answer.get("id", call.get("id")) != call.get("id"):
-            yield f"{path}: the result {answer['id']!r} stands where that of {call.get('id')!r} belongs"
+            yield f"{path}: the result {answer['id']!r} is in the place of the result of {call.get('id')!r}"
 
 
 def _part(part: Mapping[str, Any], role: str, path: str) -> Iterator[str]:
@@ -93,7 +93,7 @@ def _part(part: Mapping[str, Any], role: str, path: str) -> Iterator[str]:
     if kinds == ["text"] and not part["text"] and not signed:
         yield f"{path}.text: is empty"  # signatures: a part that only carries a signature may have an empty text
     if ("functionCall" in kinds and role != "model") or ("functionResponse" in kinds and role != "user"):
-        yield f"{path}: a {kinds[0]} may not stand in a turn of the {role}"
+        yield f"{path}: a {kinds[0]} may not be in a turn of the {role}"
     for kind in kinds:
         body = _value(part, kind)
         if kind in {"functionCall", "functionResponse"}:

@@ -17,7 +17,7 @@ _PARTS: Final = {
 }
 """types of parts that the content of each role may have (reference: messages)"""
 _FIELDS: Final = {"text": str, "refusal": str, "image_url": dict, "input_audio": dict, "file": dict}
-"""what stands under the key of a part's type"""
+"""the type of the value under the key of a part's type"""
 _NAME: Final = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 """names of functions (reference: tools)"""
 
@@ -32,7 +32,7 @@ def problems(request: Mapping[str, Any]) -> Iterator[str]:
     for at, message in enumerate(messages):
         path, role = f"messages[{at}]", message.get("role")
         if role not in _PARTS:
-            yield f"{path}.role: {role!r} is none"
+            yield f"{path}.role: {role!r} is no role"
             continue
         # calling: every call is answered by a tool message, directly behind the message that has the calls
         if role == "tool":

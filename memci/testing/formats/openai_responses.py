@@ -63,7 +63,7 @@ def problems(request: Mapping[str, Any]) -> Iterator[str]:
     for at, item in enumerate(items):
         path, kind = f"input[{at}]", item.get("type", "message")
         if kind not in _KNOWN:
-            yield f"{path}.type: {kind!r} is none"
+            yield f"{path}.type: {kind!r} is no type of an item"
         elif kind == "message":
             yield from _message(item, path)
         elif kind in _CALLS:
@@ -93,7 +93,7 @@ def problems(request: Mapping[str, Any]) -> Iterator[str]:
 def _message(item: Mapping[str, Any], path: str) -> Iterator[str]:
     role, content = item.get("role"), item.get("content")
     if role not in _PARTS:
-        yield f"{path}.role: {role!r} is none"
+        yield f"{path}.role: {role!r} is no role"
         return
     if isinstance(content, str):
         return
@@ -132,7 +132,7 @@ def _part(part: Mapping[str, Any], path: str) -> Iterator[str]:
 
 def _tools(tools: Any) -> Iterator[str]:
     for at, tool in enumerate(tools):
-        # reference: the name stands beside the type, not under `function` as in Chat Completions
+        # reference: the name is beside the type, not under `function` as in Chat Completions
         if not isinstance(tool.get("type"), str) or isinstance(tool.get("function"), dict):
             yield f"tools[{at}]: it is no tool of Responses"
         elif tool["type"] == "function" and not (isinstance(tool.get("name"), str) and tool["name"]):

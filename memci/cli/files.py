@@ -74,16 +74,16 @@ class Source:
 
 def read_conversation(source: Source) -> "PlainChat":
     """Return the conversations in *source*, joined: those of an export, or of chats. O(characters), all in memory."""
-    from ..history.export import exported
-    from ..history.import_ import committed, transitions
+    from ..history.export import export_lines
+    from ..history.import_ import commit_import, read_transitions
     from ..history.plain_chat import read_chat
     from ..storage import EphemeralStorage
 
     if not source.is_export():
         return read_chat(source.lines(), source.name)
     scratch = EphemeralStorage()
-    ids = [committed(scratch, each) for each in transitions(source.lines())]
-    return read_chat((line for each in ids for line in exported(scratch, each, chat=True)), source.name)
+    ids = [commit_import(scratch, each) for each in read_transitions(source.lines())]
+    return read_chat((line for each in ids for line in export_lines(scratch, each, chat=True)), source.name)
 
 
 def read_key(file: str | None) -> bytes | None:

@@ -76,7 +76,7 @@ def _verified(facts: Mapping[str, Any], *, damaged: bool) -> Iterator[Part]:
 
 def run_salvage(store: Store, target: NewStore) -> Result:
     """Save what can be read of a damaged store into a new one. What is lost is named; the old store is only read."""
-    from ..history.salvage import salvaged
+    from ..history.salvage import salvage_contexts
 
     if not is_url(target) and Path(target).exists():
         raise InvalidSetting(target, "is there already, and was left as it is: name a new store")
@@ -85,7 +85,7 @@ def run_salvage(store: Store, target: NewStore) -> Result:
             raise InvalidSetting("target", "holds contexts already: name an empty database or schema")
         found = [
             each._replace(lost=tuple(reason.replace(place, store) for reason in each.lost))
-            for each in salvaged(source, into)
+            for each in salvage_contexts(source, into)
         ]
     lost = [refused] if refused else []
     well = not lost and not any(each.lost for each in found)

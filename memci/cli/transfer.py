@@ -81,7 +81,7 @@ def run_import(
     key: Annotated[Str, Option(metavar="FILE", help="It must be signed with the secret bytes in this file.")] = None,
 ) -> Result:
     """Read an export back, or the chat of another program. A context is stored whole, or not at all."""
-    from ..history.import_ import committed, transitions
+    from ..history.import_ import commit_import, read_transitions
 
     source, secret = Source(file), read_key(key)
     lines = source.lines
@@ -89,7 +89,7 @@ def run_import(
         lines = _chat_as_export(source, id, window, model).__iter__
     elif window is not None or model is not None:
         raise InvalidSetting("--window", "an export of memci has its settings: --window and --model are for chats")
-    found = [each.record for each in transitions(lines(), key=secret)]
+    found = [each.record for each in read_transitions(lines(), key=secret)]
     if id is not None and len(found) > 1:
         raise InvalidSetting("--id", f"{source.name} has {len(found):,} contexts: leave --id out")
     names = [each.id if id is None else id for each in found]
@@ -98,7 +98,7 @@ def run_import(
     with open_store(store, write=True, make=True) as storage:
         for name, record in zip(names, found, strict=True):
             new(storage, name, record.owner)
-        names = [committed(storage, each, id=id) for each in transitions(lines(), key=secret)]
+        names = [commit_import(storage, each, id=id) for each in read_transitions(lines(), key=secret)]
     contexts = [{"id": name, "messages": each.head} for name, each in zip(names, found, strict=True)]
     view = [f"{name}: {many(each.head, 'message')} imported" for name, each in zip(names, found, strict=True)]
     return Result({"store": store, "contexts": contexts}, view)
@@ -112,7 +112,7 @@ def run_copy(
     printer: Printer,
 ) -> Result:
     """Copy all contexts of a store to another one, exactly. After an interruption, run it again."""
-    from ..history.copying import copied
+    from ..history.copying import copy_contexts
 
     if source == target:
         raise InvalidSetting("target", "name another store than the one that is copied")
@@ -121,7 +121,7 @@ def run_copy(
     with open_store(source) as storage, open_store(target, write=True, make=True, plain=decrypt) as into:
         sizes = {record.id: record.head for record in storage.contexts()}
         with printer.progress("messages", sizes) as done:
-            for each in copied(storage, into):
+            for each in copy_contexts(storage, into):
                 made, there = made + each.new, there + (not each.new)
                 messages += each.messages if each.new else 0
                 renamed |= {each.id: each.stored} if each.stored != each.id else {}
@@ -136,12 +136,12 @@ def run_copy(
 
 
 def _write(stream: BinaryIO, storage: Storage, ids: Iterable[str], *, chat: bool, key: bytes | None) -> int:
-    from ..history.export import exported
+    from ..history.export import export_lines
 
     lines = 0
     for each in ids:
         audit(storage, "export", context=each)
-        for line in exported(storage, each, chat=chat, key=key):
+        for line in export_lines(storage, each, chat=chat, key=key):
             stream.write(line.encode() + b"\n")
             lines += 1
     return lines
@@ -150,7 +150,7 @@ def _write(stream: BinaryIO, storage: Storage, ids: Iterable[str], *, chat: bool
 def _chat_as_export(source: Source, id: str | None, window: int | None, model: str | None) -> list[str]:  # noqa: A002
     """Return the chat in *source* as the lines of an export."""
     from ..context.context import Context
-    from ..history.plain_chat import exported_chat, read_chat
+    from ..history.plain_chat import export_chat, read_chat
 
     read = read_chat(source.lines(), source.name)
     if id is None:
@@ -161,4 +161,4 @@ def _chat_as_export(source: Source, id: str | None, window: int | None, model: s
     def open_context(storage: Storage, chat: "PlainChat") -> Context:
         return Context.open(storage, id, system=chat.system, window=window, model=model, clock=None)
 
-    return list(exported_chat(read, id, open_context))
+    return list(export_chat(read, id, open_context))

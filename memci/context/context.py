@@ -32,11 +32,11 @@ from .. import formats
 from ..chapters.chapter import Entry
 from ..errors import HandlePoisoned, InvalidSetting, StorageError, brief
 from ..history.as_of import AsOf
-from ..history.erase import ErasureReceipt, erased, memory_scrubbed
+from ..history.erase import ErasureReceipt, erase_messages, scrub_memories
 from ..history.events import Event
-from ..history.fork import forked
-from ..history.listing import ContextInfo, listed
-from ..history.loader import OpenRequest, loaded, located
+from ..history.fork import store_fork
+from ..history.listing import ContextInfo, list_contexts
+from ..history.loader import OpenRequest, load_context, locate_context
 from ..history.page_reader import page_text
 from ..history.reader import PageInfo, Reader
 from ..history.verify import problems
@@ -218,7 +218,7 @@ class Context:
         *owner*: only the contexts of this owner. *after*: only ids after this one, the last of the previous page.
         """
         with _opened(store, read_only=True) as storage:
-            return listed(storage, owner=owner, after=after, limit=limit)
+            return list_contexts(storage, owner=owner, after=after, limit=limit)
 
     @classmethod
     def import_(
@@ -256,8 +256,8 @@ class Context:
             BudgetExceeded: If system, tools and a quarter for the open page do not fit the window; nothing is stored.
         """
         from ..history.export_format import is_native
-        from ..history.import_ import imported
-        from ..history.plain_chat import PlainChat, exported_chat, read_chat
+        from ..history.import_ import import_lines
+        from ..history.plain_chat import PlainChat, export_chat, read_chat
 
         def opening(scratch: Storage, chat: PlainChat) -> Context:
             chosen = chat.system if system is None else system
@@ -271,8 +271,8 @@ class Context:
             if memory is None:
                 check_memory(storage)  # for the default memory: without it, what was stored could not be opened
             if key is None and not (text and is_native(text[0])):
-                text = builtins.list(exported_chat(read_chat(text), id or "", opening))
-            name = imported(storage, text, id=id, request=request, key=key)
+                text = builtins.list(export_chat(read_chat(text), id or "", opening))
+            name = import_lines(storage, text, id=id, request=request, key=key)
         return cls(store, request._replace(id=name), None, memory=memory, clock=system_clock)
 
     def __init__(
@@ -312,9 +312,9 @@ class Context:
             if memory is None:
                 check_memory(self._storage)
             if wait and not request.read_only:  # a reader needs no lock
-                self._held = hold(self._storage, located(self._storage, request)[0], wait)
+                self._held = hold(self._storage, locate_context(self._storage, request)[0], wait)
             if at is not None:
-                self._request = request._replace(id=located(self._storage, request)[0], exact=True)
+                self._request = request._replace(id=locate_context(self._storage, request)[0], exact=True)
                 self._storage = AsOf(self._storage, self._request.id, at)
             self._read()
             self._request = self._request._replace(id=self.id, exact=True)
@@ -326,12 +326,12 @@ class Context:
 
     def _read(self, meter: CacheMeter | None = None) -> None:
         """Reload everything from the store. Keep the counts of *meter*, if given."""
-        window, reader, unwritten = loaded(self._storage, self._request)
+        window, reader, unwritten = load_context(self._storage, self._request)
         # Another holder has taken over, or another owner has taken the name that was free: wait again.
         while self._held is not None and not (self._held.context == window.record.id and self._held.is_kept()):
             self._held.release()
             self._held = hold(self._storage, window.record.id, self._wait)
-            window, reader, unwritten = loaded(self._storage, self._request)
+            window, reader, unwritten = load_context(self._storage, self._request)
         client, read_only = self._client, self._request.read_only
         writer = Writer(self._storage, window, reader, self._notify, unwritten=unwritten, read_only=read_only)
         compactor = Compactor(
@@ -819,10 +819,10 @@ class Context:
                 writable = writable.storage
             if at is not None or isinstance(self._storage, AsOf):
                 seen = self._storage if at is None else AsOf(writable, self.id, at)
-                name = forked(seen, writable, loaded(seen, then).window, id, owner)
+                name = store_fork(seen, writable, load_context(seen, then).window, id, owner)
             else:
                 self._parts.writer.check_revision()
-                name = forked(self._storage, writable, self._parts.window, id, owner)
+                name = store_fork(self._storage, writable, self._parts.window, id, owner)
             store = self._store if self._owns_store else writable
             memory = self._given_memory if owner is None else None
             request = then._replace(id=name, owner=owner, nonce=None, read_only=False, recount=False)
@@ -842,7 +842,7 @@ class Context:
             self._parts.writer.check_revision()
             try:
                 self._parts.writer.store_opened()
-                receipt = erased(
+                receipt = erase_messages(
                     self._storage, self._parts.window, self._parts.reader, page, entry, counter=self._request.counter
                 )
             except StorageError:  # it may be erased, although not everything was done
@@ -850,7 +850,7 @@ class Context:
                 raise
             self._unread = True
             self._read()
-            if not (self._client.send_state_changes() and memory_scrubbed(self._storage)):
+            if not (self._client.send_state_changes() and scrub_memories(self._storage)):
                 receipt = replace(receipt, memory="pending")
             return receipt
 
@@ -860,10 +860,10 @@ class Context:
         They hold every byte of every message, and all facts about pages, compactions and ops (docs/storage.md
         describes the lines). With a secret *key* (from 16 bytes) the last line is signed (HMAC-SHA256).
         """
-        from ..history.export import exported
+        from ..history.export import export_lines
 
         with self._usable():
-            lines = exported(self._storage, self.id, key=key)
+            lines = export_lines(self._storage, self.id, key=key)
             if not self._request.read_only:
                 audit(self._storage, "export", context=self.id, owner=self.owner)
             return lines

@@ -1,6 +1,6 @@
 """Copying contexts from store to store: each whole and exact, in one commit; what is there already is passed over.
 
-    for context in copied(SQLiteStorage("agent.db"), PostgresStorage("postgresql://…")):
+    for context in copy_contexts(SQLiteStorage("agent.db"), PostgresStorage("postgresql://…")):
         …                                        parents come before their forks; repeat it after an interruption
 
 A memory is not copied: it is made again from the pages.
@@ -30,7 +30,7 @@ class CopiedContext(NamedTuple):
     """its id in the target: "id∷owner" where another owner has this id"""
 
 
-def copied(source: Storage, target: Storage) -> Iterator[CopiedContext]:
+def copy_contexts(source: Storage, target: Storage) -> Iterator[CopiedContext]:
     """Copy every context of *source* to *target*, and yield each when it is there. O(rows), one context in memory.
 
     InvalidSetting if the target has another context of an id and owner. What was copied before an error stays.

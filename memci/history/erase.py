@@ -28,7 +28,7 @@ from ..window import snapshot as snapshots
 from ..window.compaction import entries_of, list_pages
 from ..window.draft import StoredPage
 from ..window.window import Window
-from .loader import OpenRequest, loaded
+from .loader import OpenRequest, load_context
 from .page_reader import as_nodes
 from .quotations import Shown, Spread, kin
 from .reader import Reader
@@ -87,10 +87,10 @@ def erase(store: Storage, *, context: str | None = None, owner: str | None = Non
         rows = (row for each in records if each.id in gone for row in readable_entries(store, each))
         messages = [decode(row.codec, row.body) for row in rows if isinstance(row, EntryRow) and row.codec != ERASED]
         erasure, pages = _emptied(store, Spread(store, left).of_quotations(messages, owners), {}, None)
-        forgotten(store, dict.fromkeys(gone))  # first: if the store fails then, the memory gets again what is there
+        forget_pages(store, dict.fromkeys(gone))  # first: if the store fails then, the memory gets again what is there
     receipt = _receipt(store, erasure._replace(contexts=tuple(gone)))
-    forgotten(store, pages)
-    return receipt if memory_scrubbed(store) else replace(receipt, memory="pending")
+    forget_pages(store, pages)
+    return receipt if scrub_memories(store) else replace(receipt, memory="pending")
 
 
 def finish_erasures(store: Storage) -> ErasureReceipt:
@@ -99,10 +99,10 @@ def finish_erasures(store: Storage) -> ErasureReceipt:
     A file is written again as a whole: some 5 s for each GB, while nobody else can write.
     """
     receipt = _receipt(store, Erasure())
-    return receipt if memory_scrubbed(store, whole=True) else replace(receipt, memory="pending")
+    return receipt if scrub_memories(store, whole=True) else replace(receipt, memory="pending")
 
 
-def erased(
+def erase_messages(
     storage: Storage,
     window: Window,
     reader: Reader,
@@ -134,7 +134,7 @@ def erased(
     shown = Spread(storage, [*others, record]).of_messages(record, seqs)
     erasure, pages = _emptied(storage, shown, {record.id: window}, counter)
     receipt = _receipt(storage, erasure)
-    forgotten(storage, pages)  # the outboxes hold these pages: the memory gets what is left of them
+    forget_pages(storage, pages)  # the outboxes hold these pages: the memory gets what is left of them
     return receipt
 
 
@@ -144,7 +144,7 @@ def _kin_of(storage: Storage, context: str) -> list[ContextRecord]:
     return [] if found is None else kin(storage, [found[0], *storage.contexts(owner=found[0].owner)])
 
 
-def forgotten(storage: Storage, gone: Mapping[str, Collection[int] | None]) -> None:
+def forget_pages(storage: Storage, gone: Mapping[str, Collection[int] | None]) -> None:
     """Let the memories in *storage* forget the pages *gone*, by context; None stands for the whole context."""
     if has_memory(storage):
         from ..memory.forgetting import forget_everywhere
@@ -152,7 +152,7 @@ def forgotten(storage: Storage, gone: Mapping[str, Collection[int] | None]) -> N
         forget_everywhere(storage, gone)
 
 
-def memory_scrubbed(storage: Storage, *, whole: bool = False) -> bool:
+def scrub_memories(storage: Storage, *, whole: bool = False) -> bool:
     """Remove the bytes of what the memories in *storage* forgot, and return whether none can be left."""
     if not has_memory(storage):
         return True
@@ -173,7 +173,8 @@ def _emptied(
     pages: dict[str, tuple[int, ...]] = {}
     for record, gone in shown.values():
         window = (
-            windows.get(record.id) or loaded(storage, OpenRequest(record.id, counter=counter, read_only=True)).window
+            windows.get(record.id)
+            or load_context(storage, OpenRequest(record.id, counter=counter, read_only=True)).window
         )
         transition, pages[record.id] = _without(storage, window, record, gone)
         transitions.append(transition)

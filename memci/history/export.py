@@ -15,7 +15,7 @@ from .reader import Reader
 from .row_stream import Row, detached, rows_of
 
 
-def exported(storage: Storage, context_id: str, *, chat: bool = False, key: bytes | None = None) -> Iterator[str]:
+def export_lines(storage: Storage, context_id: str, *, chat: bool = False, key: bytes | None = None) -> Iterator[str]:
     """Yield *context_id* as lines without their newlines (see `Context.export`).
 
     O(rows of the context), in bounded memory. As a *chat* only the messages, each as the JSON object that other

@@ -60,7 +60,7 @@ _STYLES: Mapping[Styled, Mapping[str, Any]] = {
 """how memci writes the JSON texts of each kind"""
 
 
-def embedded(style: Styled, text: str) -> object:
+def embed_json(style: Styled, text: str) -> object:
     """Return the value of the JSON *text*, or *text* itself where `stored_text` would not give it back exactly."""
     try:
         value = fields_of(text)
@@ -71,7 +71,7 @@ def embedded(style: Styled, text: str) -> object:
 
 
 def stored_text(style: Styled, value: object) -> str:
-    """Return the text that `embedded` made *value* from."""
+    """Return the text that `embed_json` made *value* from."""
     return value if isinstance(value, str) else json.dumps(value, **_STYLES[style])
 
 
@@ -109,7 +109,7 @@ _TYPES: Final[Mapping[str | type, Any]] = {
 _WRITERS: Final[Mapping[str | type, Callable[[Any], object]]] = {
     "digest": bytes.hex,
     PageState: lambda state: state.name.lower(),
-    **{style: partial(embedded, style) for style in _STYLES},
+    **{style: partial(embed_json, style) for style in _STYLES},
 }
 """how they are written, where that is not as they are"""
 

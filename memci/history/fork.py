@@ -17,7 +17,7 @@ from ..window import snapshot as snapshots
 from ..window.window import Window
 
 
-def forked(source: Storage, target: Storage, window: Window, id: str, owner: str | None) -> str:  # noqa: A002
+def store_fork(source: Storage, target: Storage, window: Window, id: str, owner: str | None) -> str:  # noqa: A002
     """Store the context *id* in *target*, which continues from *window*, and return what it is stored as.
 
     See `Context.fork`. O(pages), and O(messages) for another owner.

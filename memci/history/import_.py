@@ -34,14 +34,14 @@ from .export_format import (
     stored_text,
     strip_line,
 )
-from .loader import OpenRequest, loaded
+from .loader import OpenRequest, load_context
 from .row_checks import RowChecks
 from .row_stream import Row, stored_in_ram, transition_of
 
 _AGAIN: Final = "export the context again, or take another copy of the file"
 
 
-def imported(
+def import_lines(
     storage: Storage,
     lines: Iterable[str],
     *,
@@ -61,14 +61,14 @@ def imported(
         SchemaTooNew: If a later memci wrote them.
         StorageError: If it could not be stored.
     """
-    found = list(transitions(lines, request=request, key=key))
+    found = list(read_transitions(lines, request=request, key=key))
     if len(found) != 1:
         raise InvalidSetting("file", f"expected one context, it has {len(found):,}: import each by itself")
-    return committed(storage, found[0], id=id)
+    return commit_import(storage, found[0], id=id)
 
 
-def committed(storage: Storage, transition: Transition, *, id: str | None = None) -> str:  # noqa: A002
-    """Store a transition that `transitions` yielded under the name *id*, and return the name. O(rows)."""
+def commit_import(storage: Storage, transition: Transition, *, id: str | None = None) -> str:  # noqa: A002
+    """Store a transition that `read_transitions` yielded under the name *id*, and return the name. O(rows)."""
     record = transition.record
     record = record._replace(id=new(storage, record.id if id is None else id, record.owner))
     audit(storage, "import", context=record.id, owner=record.owner, messages=record.head)
@@ -79,12 +79,12 @@ def committed(storage: Storage, transition: Transition, *, id: str | None = None
     return record.id
 
 
-def transitions(
+def read_transitions(
     lines: Iterable[str], *, request: OpenRequest | None = None, key: bytes | None = None
 ) -> Iterator[Transition]:
     """Yield the transition that creates each context in *lines*, checked; they follow one another. O(lines).
 
-    What is wrong is raised as by `imported`, when the line is reached.
+    What is wrong is raised as by `import_lines`, when the line is reached.
     """
     texts = ((number, strip_line(number, line)) for number, line in enumerate(lines, 1))
     numbered = ((number, text) for number, text in texts if text.strip())
@@ -156,7 +156,7 @@ def _transition(rows: list[Row], request: OpenRequest | None) -> Transition:
     record, scratch = transition.record, stored_in_ram(transition)
     counter = None if request is None else request.counter
     try:
-        window = loaded(scratch, OpenRequest(record.id, counter=counter, read_only=True, recount=True)).window
+        window = load_context(scratch, OpenRequest(record.id, counter=counter, read_only=True, recount=True)).window
     except BudgetExceeded:  # it was counted by a counter of its own, and is counted otherwise here
         recounted = transition
     except MemciError as error:
@@ -164,7 +164,7 @@ def _transition(rows: list[Row], request: OpenRequest | None) -> Transition:
     else:
         recounted = _recounted(transition, window)
     if request is not None:
-        loaded(scratch, request._replace(id=record.id, recount=True))
+        load_context(scratch, request._replace(id=record.id, recount=True))
     return recounted
 
 

@@ -1,6 +1,6 @@
 """Listing: the contexts that a store holds, without opening them.
 
-    listed(store, owner="alice", limit=2)        [ContextInfo(id="a1", …), ContextInfo(id="a2", …)]
+    list_contexts(store, owner="alice", limit=2)        [ContextInfo(id="a1", …), ContextInfo(id="a2", …)]
 
 This module knows nothing of windows or messages.
 """
@@ -27,7 +27,7 @@ class ContextInfo:
     """the context that it was forked from"""
 
 
-def listed(storage: Storage, *, owner: str | None, after: str | None, limit: int) -> list[ContextInfo]:
+def list_contexts(storage: Storage, *, owner: str | None, after: str | None, limit: int) -> list[ContextInfo]:
     """Return the contexts of *storage* by id (see `Context.list`). O(those, and what is passed over)."""
     for name, value in (("owner", owner), ("after", after)):
         if value is not None and not isinstance(value, str):

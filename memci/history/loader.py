@@ -93,7 +93,7 @@ class LoadedContext(NamedTuple):
     unwritten: Unwritten | None = None
 
 
-def loaded(storage: Storage, request: OpenRequest) -> LoadedContext:
+def load_context(storage: Storage, request: OpenRequest) -> LoadedContext:
     """Return the context of *request*; a new one is stored first. O(messages in the window + listed pages).
 
     Raises:
@@ -113,10 +113,10 @@ def loaded(storage: Storage, request: OpenRequest) -> LoadedContext:
     raise StorageBusy(f"context {request.id!r:.60} changes faster than it can be loaded")
 
 
-def located(storage: Storage, request: OpenRequest) -> tuple[str, Stored | None]:
+def locate_context(storage: Storage, request: OpenRequest) -> tuple[str, Stored | None]:
     """Return what the context of *request* is stored as, and the context; with None, it would be a new one. O(1).
 
-    It raises as `loaded`: another owner has a context of this id, or several have.
+    It raises as `load_context`: another owner has a context of this id, or several have.
     """
     check_name("id", request.id)
     if request.owner is not None:
@@ -152,7 +152,7 @@ def settings_of(record: ContextRecord) -> Settings:
 
 
 def _loaded(storage: Storage, request: OpenRequest) -> LoadedContext:
-    name, found = located(storage, request)
+    name, found = locate_context(storage, request)
     if found is None and request.read_only:
         raise InvalidSetting("id", f"there is no context {request.id!r:.60} in this store, and reading creates none")
     settings, system, count, text = _chosen(request, found[0].read_settings() if found else {})

@@ -16,7 +16,7 @@ from typing import Any, Protocol
 from ..errors import InvalidMessage, InvalidSetting
 from ..messages import Message, MessageLike, check, text_of
 from ..storage import EphemeralStorage, Storage
-from .export import exported
+from .export import export_lines
 from .export_format import fields_of, strip_line
 
 _LISTS = ("messages", "traj")
@@ -91,7 +91,7 @@ def read_chat(lines: Iterable[str], name: str = "file") -> PlainChat:
     return PlainChat(name, messages, places, system, tools, tuple(left_out))
 
 
-def exported_chat(
+def export_chat(
     chat: PlainChat,
     id: str,  # noqa: A002
     open_context: Callable[[Storage, PlainChat], Appending],
@@ -108,7 +108,7 @@ def exported_chat(
     context = open_context(scratch, chat)
     for position in range(len(chat.messages)):
         chat.append(context, position)
-    return exported(scratch, id)
+    return export_lines(scratch, id)
 
 
 def _values(text: str, name: str) -> list[Placed]:

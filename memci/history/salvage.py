@@ -1,6 +1,6 @@
 """Salvaging: what can be read of a damaged store goes to a new one, and what is lost is named.
 
-    for each in salvaged(damaged, SQLiteStorage("new.db")):
+    for each in salvage_contexts(damaged, SQLiteStorage("new.db")):
         each.lost                       "message 23 (page #12): its bytes are not those that were written"
 
 A context without a problem is copied exactly. Of another one, each readable message is copied exactly, under the same
@@ -27,7 +27,7 @@ from ..rows import (
 from ..storage import Storage
 from ..storage.codec import ERASED, decode
 from ..tokens import counter_for, message_tokens
-from .loader import OpenRequest, loaded, settings_of
+from .loader import OpenRequest, load_context, settings_of
 from .page_runs import gaps
 from .row_stream import (
     Row,
@@ -61,7 +61,7 @@ class SalvagedContext(NamedTuple):
     """whether the target has it"""
 
 
-def salvaged(source: Storage, target: Storage) -> Iterator[SalvagedContext]:
+def salvage_contexts(source: Storage, target: Storage) -> Iterator[SalvagedContext]:
     """Copy what is readable of each context of *source* to the empty *target*, and yield what became of it. O(rows)."""
     after: str | None = None
     while True:
@@ -195,7 +195,7 @@ def _wrong(rows: Sequence[Row]) -> list[str]:
         scratch = stored_in_ram(transition_of(rows))
         [record] = scratch.contexts()
         found = list(problems(scratch, record.id))
-        loaded(scratch, OpenRequest(record.id, read_only=True))
+        load_context(scratch, OpenRequest(record.id, read_only=True))
     except (MemciError, ValueError, KeyError) as error:
         return [str(error)]
     return found

@@ -25,7 +25,7 @@ from ..window.window import Window
 from .reader import GONE, Reader
 
 
-def undone(
+def plan_undo(
     storage: Storage, window: Window, reader: Reader
 ) -> tuple[Transition, frozenset[int], ContentsPage, list[Message]]:
     """Return what changes when the newest interaction of *window* is taken back; PageNotFound if there is none.
@@ -47,7 +47,7 @@ def undone(
     return Transition(record.head, after, pages=marked), pages, contents, messages
 
 
-def popped(storage: Storage, window: Window) -> tuple[Transition, Message]:
+def plan_pop(storage: Storage, window: Window) -> tuple[Transition, Message]:
     """Return what changes when the newest message of *window* is taken back, and the message. O(pages behind it).
 
     Its page is open then. If nothing is left of the page, the one before is open again, if it is in the window.

@@ -37,7 +37,7 @@ from .events import Event
 from .loader import Unwritten, check_room
 from .page_reader import read_back
 from .reader import Reader
-from .undo import popped, undone
+from .undo import plan_pop, plan_undo
 
 _LOG = logging.getLogger(__name__)
 
@@ -160,16 +160,16 @@ class Writer:
             self.store_state(replace(state, pins=tuple(each for each in state.pins if each != index)))
 
     def undo(self) -> list[Message]:
-        """Take back the newest interaction and return its messages (see `undone`)."""
+        """Take back the newest interaction and return its messages (see `plan_undo`)."""
         window = self._window
-        transition, pages, contents, messages = undone(self._storage, window, self._reader)
+        transition, pages, contents, messages = plan_undo(self._storage, window, self._reader)
         self._commit(transition, contents if contents != window.contents else None)
         window.forget(pages, contents, transition.record)
         return messages
 
     def pop(self) -> Message:
-        """Take back the newest message and return it (see `popped`). The window is to be read again then."""
-        transition, message = popped(self._storage, self._window)
+        """Take back the newest message and return it (see `plan_pop`). The window is to be read again then."""
+        transition, message = plan_pop(self._storage, self._window)
         self._commit(transition)
         return message
 

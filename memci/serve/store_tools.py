@@ -22,7 +22,7 @@ from pydantic import Field
 from ..context.context import Context
 from ..context.memory_client import load_numpy
 from ..errors import CommitUnknown, HandlePoisoned, InvalidSetting, WriteConflict
-from ..history.listing import listed
+from ..history.listing import list_contexts
 from ..memory.backend import FoundPage
 from ..rows import ContextRecord
 from ..storage import Storage
@@ -203,7 +203,7 @@ class StoreTools:
     ) -> ContextLines:
         """Return at most *limit* contexts, those with names after *after*. O(contexts in the store)."""
         with self._usable() as storage:
-            found = listed(storage, owner=self._owner, after=after, limit=2**31 if self._context else limit + 1)
+            found = list_contexts(storage, owner=self._owner, after=after, limit=2**31 if self._context else limit + 1)
         lines = [
             ContextLine(each.id, each.owner, each.pages, each.messages)
             for each in found
@@ -363,7 +363,7 @@ class StoreTools:
         """Return the record of *context*, or of the only one that is seen."""
         name = context or self._context
         if name is None:
-            seen = listed(storage, owner=self._owner, after=None, limit=2)
+            seen = list_contexts(storage, owner=self._owner, after=None, limit=2)
             if len(seen) != 1:
                 many = "there are several: list_contexts names them" if seen else "there is none yet"
                 raise InvalidSetting("context", f"say which one; {many}")

@@ -15,7 +15,7 @@ from hashlib import blake2b
 from typing import Any, NamedTuple
 
 from ..errors import KeyMissing
-from ..history.loader import OpenRequest, loaded, settings_of
+from ..history.loader import OpenRequest, load_context, settings_of
 from ..history.reader import PageInfo
 from ..messages import Message, call_body, call_name, text_of, tool_calls
 from ..storage import Storage
@@ -64,7 +64,9 @@ class StoredContext:
 
     def __init__(self, storage: Storage, id: str) -> None:  # noqa: A002 -- the name that is used everywhere
         self.storage = storage
-        self.window, self.reader, _ = loaded(storage, OpenRequest(id, read_only=True, searchable=True, exact=True))
+        self.window, self.reader, _ = load_context(
+            storage, OpenRequest(id, read_only=True, searchable=True, exact=True)
+        )
         self.record = self.window.record
         self.id, self.owner = self.record.id, self.record.owner
         self.last_page, self.last_turn = self.record.next_page - 1, self.record.turn

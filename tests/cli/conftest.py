@@ -11,8 +11,8 @@ from typer.testing import CliRunner
 
 from memci import Context, SQLiteStorage
 from memci.cli.app import app
-from memci.history.export import exported
-from memci.history.import_ import imported
+from memci.history.export import export_lines
+from memci.history.import_ import import_lines
 from memci.storage import FilesystemStorage
 
 for _folder in ("cli", "memory"):  # what the tests of several files share stands beside them
@@ -60,7 +60,7 @@ def stored(tmp_path_factory):
         context.append_turn("Hello.", {"role": "assistant", "content": "Hi."})
     with closing(SQLiteStorage(path)) as source, closing(FilesystemStorage(path.parent / "agent")) as target:
         for each in ("alice", "bob"):
-            imported(target, exported(source, each))
+            import_lines(target, export_lines(source, each))
     return path
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from memci import Context
 from memci.errors import InvalidSetting
-from memci.history.copying import copied
+from memci.history.copying import copy_contexts
 from memci.memory import NullMemory
 from memci.storage.opening import open_store
 from memci.testing.storage.rows import append, everything
@@ -53,14 +53,14 @@ def test_copy_goes_on_when_it_was_interrupted(forked, run, tmp_path):
     """What is there is passed over; a context that is another one is refused by its name, and stays."""
     target = tmp_path / "other.db"
     with closing(open_store(forked, read_only=True)) as source, closing(open_store(target)) as into:
-        assert next(copied(source, into)) == ("alice", 122, True, "alice"), "a parent comes before its fork"
+        assert next(copy_contexts(source, into)) == ("alice", 122, True, "alice"), "a parent comes before its fork"
 
     assert json.loads(run("copy", forked, target, "--json").stdout)["there"] == 1
     assert all_of(target) == all_of(forked)
     with closing(open_store(forked, read_only=True)) as source, closing(open_store(target)) as into:
         append(into, "bob", b"another")
         with pytest.raises(InvalidSetting, match="'bob'"):
-            list(copied(source, into))
+            list(copy_contexts(source, into))
 
 
 def test_copy_when_another_owner_has_the_id(forked, run, tmp_path):

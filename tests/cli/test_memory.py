@@ -8,8 +8,8 @@ from memory_kit import pages_of, used
 
 from memci import Context, SQLiteStorage
 from memci.cli.memory.search import MARKED, marked
-from memci.history.export import exported
-from memci.history.import_ import imported
+from memci.history.export import export_lines
+from memci.history.import_ import import_lines
 from memci.memory import TieredMemory
 from memci.memory.inspect import overview, waiting
 from memci.memory.tiers.heat import heat
@@ -246,7 +246,7 @@ def test_search_when_the_store_is_a_folder(run, told, untold, tmp_path):
     """A folder is searched like a file, and pages that wait are found before it is consolidated."""
     path = tmp_path / "agents"
     with closing(SQLiteStorage(untold)) as source, closing(FilesystemStorage(path)) as target:
-        imported(target, exported(source, "alice"))
+        import_lines(target, export_lines(source, "alice"))
 
     before = run("search", path, "绿茶")
     run("consolidate", path)

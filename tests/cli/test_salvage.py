@@ -9,13 +9,13 @@ from contextlib import closing
 import pytest
 
 from memci import Context, SQLiteStorage
-from memci.history.export import exported
+from memci.history.export import export_lines
 
 
 def messages(path, context):
     """The messages of a context, in order."""
     with closing(SQLiteStorage(path, read_only=True)) as storage:
-        return list(exported(storage, context, chat=True))
+        return list(export_lines(storage, context, chat=True))
 
 
 def executed(path, statement):
@@ -34,7 +34,7 @@ def test_salvage_when_nothing_is_damaged(told, store, tmp_path):
         ("bob", 2, []),
     ]
     with closing(SQLiteStorage(store)) as one, closing(SQLiteStorage(tmp_path / "new.db")) as two:
-        assert list(exported(one, "alice")) == list(exported(two, "alice"))
+        assert list(export_lines(one, "alice")) == list(export_lines(two, "alice"))
 
 
 @pytest.mark.parametrize(
@@ -97,7 +97,7 @@ def test_salvage_when_bytes_of_the_file_are_damaged(run, store, tmp_path, seed):
     assert run("verify", tmp_path / "new.db").exit_code == 0
     with closing(SQLiteStorage(tmp_path / "new.db")) as storage:
         for record in storage.contexts():
-            lines = set(exported(storage, record.id, chat=True))
+            lines = set(export_lines(storage, record.id, chat=True))
             assert {line for line in lines if "[erased]" not in line} <= before
             with Context.view(storage, record.id) as context:
                 context.render(strict=False)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from memci import CachePricing, Context, EphemeralStorage, Policy
 from memci.errors import InvalidSetting
-from memci.history.import_ import imported
+from memci.history.import_ import import_lines
 from memci.memory import NullMemory
 
 from .kit import again, call, calling, opened, result, words
@@ -250,7 +250,7 @@ def test_marks_that_were_made_up_are_refused(marks):
     lines[at] = json.dumps(fields, separators=(",", ":"), ensure_ascii=False)
 
     with pytest.raises(InvalidSetting, match="compaction"):
-        imported(EphemeralStorage(), lines, id="y")
+        import_lines(EphemeralStorage(), lines, id="y")
 
 
 def test_a_chat_without_answers_is_not_counted_with_each_append():

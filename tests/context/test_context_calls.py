@@ -10,7 +10,7 @@ from memci import Context, EphemeralStorage, SQLiteStorage
 from memci.errors import CorruptRecord, InvalidSetting
 from memci.formats.usage import CallsCost, reported
 from memci.history.export_format import line_of
-from memci.history.import_ import imported
+from memci.history.import_ import import_lines
 
 from .kit import OWN_TOOL, again, opened, turn
 
@@ -116,7 +116,7 @@ def test_import_of_calls_that_were_changed_is_refused(change):
     else:
         lines[calls[0]][change] = 9_999 if change == "revision" else "noon"
     with pytest.raises(InvalidSetting, match="line"):
-        imported(EphemeralStorage(), map(line_of, lines))
+        import_lines(EphemeralStorage(), map(line_of, lines))
 
 
 def test_erased_context_leaves_no_call(storage):

@@ -8,7 +8,7 @@ import pytest
 from memci import Context
 from memci.errors import InvalidSetting, SeveralOwners
 from memci.history.erase import erase
-from memci.history.import_ import imported
+from memci.history.import_ import import_lines
 from memci.storage import EncryptedStorage, QuotaStorage
 from memci.storage.names import find
 from memci.storage.quota import Quota
@@ -164,10 +164,10 @@ def test_a_context_of_its_own_lives_like_any_other(storage):
                 seen.fork("trip")
 
     with pytest.raises(InvalidSetting, match="there is a context"):
-        imported(storage, lines)
+        import_lines(storage, lines)
     other = store("ram", None)
     opened(other, id="trip∷bob".partition("∷")[0], owner="ada").append_turn("of ada")
-    assert imported(other, lines) == "trip∷bob"
+    assert import_lines(other, lines) == "trip∷bob"
     assert told(again(other, id="trip", owner="bob")) == "of bob"
 
 

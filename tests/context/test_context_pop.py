@@ -6,8 +6,8 @@ import pytest
 
 from memci import AsyncContext, Context, EphemeralStorage
 from memci.errors import InvalidSetting, OpenToolGroup, PageNotFound, Undone, WriteConflict
-from memci.history.export import exported
-from memci.history.import_ import imported
+from memci.history.export import export_lines
+from memci.history.import_ import import_lines
 from memci.memory import TieredMemory
 
 from .kit import again, call, calling, opened, result, store, turn, words
@@ -54,7 +54,7 @@ def test_a_retry_takes_back_item_by_item_and_goes_on(storage):
             context.append_turn(*message, op_id=op_id)
         assert context.known(op_id)
     with context.fork("bob") as fork, again(storage) as later:
-        imported(storage, exported(storage, "alice"), id="carol")
+        import_lines(storage, export_lines(storage, "alice"), id="carol")
         with again(storage, id="carol") as copy:
             assert seen(fork) == seen(later) == seen(copy) == seen(context)
         fork.pop()

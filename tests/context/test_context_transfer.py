@@ -7,9 +7,9 @@ import pytest
 
 from memci import EphemeralStorage, SQLiteStorage
 from memci.errors import InvalidSetting, MemciError, StorageFull, WriteConflict
-from memci.history.export import exported
-from memci.history.export_format import embedded, fields_of, line_of, stored_text
-from memci.history.import_ import imported, transitions
+from memci.history.export import export_lines
+from memci.history.export_format import embed_json, fields_of, line_of, stored_text
+from memci.history.import_ import import_lines, read_transitions
 from memci.storage import FilesystemStorage
 
 from .kit import call, calling, opened, result, turn
@@ -98,11 +98,11 @@ def test_import_makes_what_was_exported(store, source, target):
     """In another store of any kind the context is the same: what is shown, every page, and how it stood in any turn."""
     here, there = store(source, "here"), store(target, "there")
     lived(here).close()
-    lines = list(exported(here, "alice"))
+    lines = list(export_lines(here, "alice"))
 
-    assert imported(there, lines) == "alice"
+    assert import_lines(there, lines) == "alice"
 
-    assert list(exported(there, "alice")) == lines
+    assert list(export_lines(there, "alice")) == lines
     assert rows(there) == rows(here)
     assert {entry.codec for entry in here.entries("alice")} == {1, 2}
     assert any(entry.clip for entry in here.entries("alice"))
@@ -119,7 +119,7 @@ def test_imported_context_goes_on_as_the_other_one_does(store, kind):
     """After an import both go the same way, and an op_id of before is known."""
     here, there = store("file", "here"), store(kind, "there")
     one = lived(here)
-    imported(there, exported(here, "alice"))
+    import_lines(there, export_lines(here, "alice"))
     other = opened(there, window=None)
 
     assert other.append_turn(*turn(39, 20), op_id="op 39").duplicate
@@ -140,11 +140,11 @@ def test_fork_is_exported_whole(store, kind):
         fork.append_turn(*turn(number, 20))
     fork.erase(3)
 
-    imported(there, exported(here, "bob"))
+    import_lines(there, export_lines(here, "bob"))
 
     record, _ = there.load("bob")
     assert (record.parent, record.base) == (None, 0)
-    assert list(exported(there, "bob")) == list(exported(here, "bob"))
+    assert list(export_lines(there, "bob")) == list(export_lines(here, "bob"))
     assert views(there, "bob") == views(here, "bob")
 
 
@@ -159,9 +159,9 @@ def test_import_of_a_context_without_a_past(store, kind):
         short.pin(1)
 
     for each in ("empty", "short"):
-        imported(there, exported(here, each))
+        import_lines(there, export_lines(here, each))
 
-        assert list(exported(there, each)) == list(exported(here, each))
+        assert list(export_lines(there, each)) == list(export_lines(here, each))
         with opened(there, id=each, window=None) as context:
             context.append_turn(*turn(3))
             assert context.verify() == []
@@ -175,7 +175,7 @@ def test_import_of_a_context_with_a_counter_of_its_own(store):
     context.append_turn("next")
     context.pin(1)
 
-    imported(there, exported(storage, "alice"))
+    import_lines(there, export_lines(storage, "alice"))
 
     assert opened(there, window=None).render() == context.render()
 
@@ -184,15 +184,15 @@ def test_import_under_another_name(store):
     """A new id is taken, the owner stays, and the one that was there is left alone."""
     storage = store("file")
     lived(storage, 12, owner="ada").close()
-    before = list(exported(storage, "alice"))
+    before = list(export_lines(storage, "alice"))
 
-    assert imported(storage, before, id="alice-2") == "alice-2"
+    assert import_lines(storage, before, id="alice-2") == "alice-2"
 
     assert storage.load("alice-2")[0].owner == "ada"
-    assert list(exported(storage, "alice")) == before
-    assert [each.replace('"id":"alice-2"', '"id":"alice"', 1) for each in exported(storage, "alice-2")][:-1] == before[
+    assert list(export_lines(storage, "alice")) == before
+    assert [each.replace('"id":"alice-2"', '"id":"alice"', 1) for each in export_lines(storage, "alice-2")][
         :-1
-    ]
+    ] == before[:-1]
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -200,12 +200,12 @@ def test_import_over_a_context_is_refused(store, kind):
     """A context that is there is never touched by an import."""
     storage = store(kind)
     lived(storage, 12).close()
-    before = list(exported(storage, "alice"))
+    before = list(export_lines(storage, "alice"))
 
     with pytest.raises(InvalidSetting, match="there is a context 'alice' already"):
-        imported(storage, before)
+        import_lines(storage, before)
 
-    assert list(exported(storage, "alice")) == before
+    assert list(export_lines(storage, "alice")) == before
 
 
 def test_import_that_the_store_can_not_take_leaves_nothing(store):
@@ -219,7 +219,7 @@ def test_import_that_the_store_can_not_take_leaves_nothing(store):
     lived(here, 12).close()
 
     with pytest.raises(StorageFull):
-        imported(full, exported(here, "alice"))
+        import_lines(full, export_lines(here, "alice"))
 
     assert full.contexts() == []
 
@@ -228,7 +228,7 @@ def test_export_of_a_context_that_changes_meanwhile(store):
     """A writer that comes between is told of, and the last line, without which nothing is imported, is not written."""
     storage = store("file")
     context = lived(storage, 12)
-    lines = exported(storage, "alice")
+    lines = export_lines(storage, "alice")
     seen = [next(lines)]
     context.append_turn("I was here.")
 
@@ -241,7 +241,7 @@ def test_export_of_a_context_that_changes_meanwhile(store):
 def test_export_of_what_is_not_there(store):
     """An unknown context is refused at the call, not at the first line."""
     with pytest.raises(InvalidSetting, match="there is no context 'carol'"):
-        exported(store("ram"), "carol")
+        export_lines(store("ram"), "carol")
 
 
 def test_export_reads_as_it_writes():
@@ -260,7 +260,7 @@ def test_export_reads_as_it_writes():
     for number in range(300):
         context.append_turn(f"message {number}")
     storage.read = 0
-    lines = exported(storage, "alice")
+    lines = export_lines(storage, "alice")
 
     for _ in range(20):
         next(lines)
@@ -275,7 +275,7 @@ def test_export_reads_as_it_writes():
 )
 def test_text_comes_back_as_it_was_whatever_wrote_it(style, text):
     """JSON within a line stands as what it says only if that gives the same text again."""
-    line = line_of({"text": embedded(style, text)})
+    line = line_of({"text": embed_json(style, text)})
 
     assert stored_text(style, fields_of(line)["text"]) == text
 
@@ -285,7 +285,7 @@ def test_export_shows_what_json_says(store):
     storage = store("ram")
     lived(storage, 12).close()
 
-    values = [json.loads(line) for line in exported(storage, "alice")]
+    values = [json.loads(line) for line in export_lines(storage, "alice")]
 
     assert all(isinstance(values[0][key], dict) for key in ("settings", "state"))
     assert all(isinstance(value["text"], dict) for value in values if value["kind"] == "compaction")
@@ -296,29 +296,29 @@ def test_export_of_the_context_itself(store):
     storage = store("ram")
     context = lived(storage, 12)
 
-    assert list(context.export()) == list(exported(storage, "alice"))
+    assert list(context.export()) == list(export_lines(storage, "alice"))
 
 
 def test_transitions_when_contexts_follow_one_another(store):
-    """Exports that stand in one file are read one after another; `imported` takes exactly one."""
+    """Exports that stand in one file are read one after another; `import_lines` takes exactly one."""
     storage = store("ram")
     for each in ("one", "two"):
         opened(storage, id=each).append_turn("Hello.")
-    lines = [line for each in ("one", "two") for line in exported(storage, each)]
+    lines = [line for each in ("one", "two") for line in export_lines(storage, each)]
 
-    assert [each.record.id for each in transitions(lines)] == ["one", "two"]
+    assert [each.record.id for each in read_transitions(lines)] == ["one", "two"]
     with pytest.raises(InvalidSetting, match="expected one context, it has 2"):
-        imported(EphemeralStorage(), lines)
+        import_lines(EphemeralStorage(), lines)
 
 
 def test_transitions_when_a_copy_changed_the_ends_of_lines(store):
     """Newlines, as a file has them, those of Windows, and empty lines at the end make no difference."""
     storage = store("ram")
     lived(storage, 12).close()
-    lines = list(exported(storage, "alice"))
+    lines = list(export_lines(storage, "alice"))
 
     for copied in ([f"{line}\n" for line in lines], [f"{line}\r\n" for line in lines], [*lines, "", "\n"]):
-        assert list(transitions(copied)) == list(transitions(lines))
+        assert list(read_transitions(copied)) == list(read_transitions(lines))
 
 
 def test_export_as_chat(store):
@@ -326,7 +326,7 @@ def test_export_as_chat(store):
     storage = store("file")
     context = lived(storage, 12)
 
-    lines = list(exported(storage, "alice", chat=True))
+    lines = list(export_lines(storage, "alice", chat=True))
 
     messages = [json.loads(line) for line in lines]
     assert messages == [{"role": "system", "content": "Be kind. \ud83d"}, *context.messages()]

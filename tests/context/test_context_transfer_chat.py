@@ -6,8 +6,8 @@ import pytest
 
 from memci import Context, EphemeralStorage
 from memci.errors import InvalidMessage, InvalidSetting
-from memci.history.export import exported
-from memci.history.plain_chat import exported_chat, read_chat
+from memci.history.export import export_lines
+from memci.history.plain_chat import export_chat, read_chat
 
 from .kit import call, calling, opened, result, turn
 
@@ -37,7 +37,7 @@ def test_import_of_a_chat(text):
     storage = EphemeralStorage()
 
     with Context.import_(storage, text.splitlines(keepends=True), id="chat", window=2_000) as context:
-        assert [json.loads(line) for line in exported(storage, "chat", chat=True)] == SAID
+        assert [json.loads(line) for line in export_lines(storage, "chat", chat=True)] == SAID
         assert context.verify() == []
         assert context.recall_page(2) == list(turn(2))
 
@@ -50,9 +50,9 @@ def test_import_of_a_chat_that_does_not_fit_its_window():
     for message in messages:
         held.append_turn(message)
 
-    lines = exported_chat(read(messages), "chat", lambda store, _: opened(store, id="chat", window=1_500))
+    lines = export_chat(read(messages), "chat", lambda store, _: opened(store, id="chat", window=1_500))
 
-    assert list(lines) == list(exported(here, "chat"))
+    assert list(lines) == list(export_lines(here, "chat"))
 
 
 @pytest.mark.parametrize(

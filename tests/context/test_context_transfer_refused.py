@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from memci import Context, EphemeralStorage
 from memci.errors import BudgetExceeded, InvalidSetting, LimitExceeded, SchemaTooNew
-from memci.history.export import exported
+from memci.history.export import export_lines
 from memci.history.export_format import Checksum, is_native, line_of
-from memci.history.import_ import imported
+from memci.history.import_ import import_lines
 from memci.history.loader import OpenRequest
 from memci.storage.codec import MAX_BYTES, digest
 
@@ -27,7 +27,7 @@ def export():
         context.append_turn(*turn(number, 20), op_id=f"op {number}")
     context.append_turn("half \ud83d")
     context.undo()
-    return list(exported(storage, "alice"))
+    return list(export_lines(storage, "alice"))
 
 
 LINES = export()
@@ -58,7 +58,7 @@ def refused(lines, *errors):
     """What is said of *lines*; nothing is stored."""
     storage = EphemeralStorage()
     with pytest.raises(errors or InvalidSetting) as caught:
-        imported(storage, lines)
+        import_lines(storage, lines)
     assert storage.contexts() == []
     return str(caught.value)
 
@@ -66,7 +66,7 @@ def refused(lines, *errors):
 def test_resealed_export_is_as_good_as_the_first():
     """What the forgeries of these tests are made with gives the very same lines, if nothing was forged."""
     assert resealed(LINES) == LINES
-    assert imported(EphemeralStorage(), LINES) == "alice"
+    assert import_lines(EphemeralStorage(), LINES) == "alice"
 
 
 @given(st.integers(0, len(LINES) - 1))
@@ -281,11 +281,11 @@ def test_import_counts_a_made_up_window_again():
     lines = resealed([line_of({**json.loads(line), "tokens": 1}) if '"entry"' in line else line for line in lines])
     storage, other = EphemeralStorage(), EphemeralStorage()
 
-    imported(other, LINES, request=OpenRequest("", counter=words))
-    imported(storage, lines, request=OpenRequest("", counter=words))
+    import_lines(other, LINES, request=OpenRequest("", counter=words))
+    import_lines(storage, lines, request=OpenRequest("", counter=words))
 
     assert opened(storage, window=None).report().tokens == opened(other, window=None).report().tokens
-    exports = [json.loads(line)["text"] for line in exported(storage, "alice") if '"compaction"' in line]
+    exports = [json.loads(line)["text"] for line in export_lines(storage, "alice") if '"compaction"' in line]
     assert exports[0] == json.loads(LINES[at("compaction")])["text"]
 
 
@@ -312,7 +312,7 @@ def test_import_when_a_state_was_made_up(fields):
 def test_import_when_a_line_is_no_text(line):
     """A line that is no str is refused by its number, by every way in."""
     with pytest.raises(InvalidSetting, match="line 1: expected a line of text"):
-        imported(EphemeralStorage(), [line])
+        import_lines(EphemeralStorage(), [line])
     with pytest.raises(InvalidSetting, match="line 1: expected a line of text"):
         Context.import_(EphemeralStorage(), [line], id="chat", window=4_000)
 

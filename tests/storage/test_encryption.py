@@ -14,7 +14,7 @@ import pytest
 
 from memci import Context
 from memci.errors import CorruptRecord, InvalidSetting, KeyMissing
-from memci.history.copying import copied
+from memci.history.copying import copy_contexts
 from memci.history.erase import erase
 from memci.history.row_stream import rows_of, transition_of
 from memci.memory import NullMemory
@@ -228,9 +228,9 @@ def test_copies_go_into_an_encrypted_store_and_back(tmp_path: Path) -> None:
     with closing(SQLiteStorage(tmp_path / "agent.db", durability="fast")) as file:
         encrypted = EncryptedStorage(file, KEY)
 
-        assert [each.new for each in copied(plain, encrypted)] == [True, True]
-        list(copied(encrypted, back))
-        list(copied(file, moved))
+        assert [each.new for each in copy_contexts(plain, encrypted)] == [True, True]
+        list(copy_contexts(encrypted, back))
+        list(copy_contexts(file, moved))
 
         assert everything(encrypted, "a", "b") == everything(plain, "a", "b") == everything(back, "a", "b")
         assert everything(EncryptedStorage(moved, KEY), "a", "b") == everything(plain, "a", "b")

@@ -142,11 +142,11 @@ def feed(storage: Storage, context: str, memory: "TieredMemory") -> str:
     `Context.flush` would commit a cursor to the context, and its writer would get a `WriteConflict` for it.
     """
     from ...context.memory_feed import MemoryFeed
-    from ...history.loader import OpenRequest, loaded
+    from ...history.loader import OpenRequest, load_context
 
     try:
         for _ in range(ATTEMPTS):
-            window = loaded(storage, OpenRequest(context, read_only=True, searchable=True)).window
+            window = load_context(storage, OpenRequest(context, read_only=True, searchable=True)).window
             pages = MemoryFeed(storage, window, memory)
             pages.retry()
             while pages.send(BATCH if memory.has_model else _ALL) and memory.has_model:

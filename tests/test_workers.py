@@ -132,7 +132,7 @@ def test_worker_when_a_call_is_under_way(monkeypatch):
         early.append(stepped.wait(0.05))
 
     store = EphemeralStorage()
-    monkeypatch.setattr("memci.memory.consolidation.event_detection._days", days)
+    monkeypatch.setattr("memci.memory.consolidation.event_detection._update_days", days)
     memory = TieredMemory(store, owner="a")
     with Context.open(store, id="a", window=8_000, memory=memory, on_event=on_event) as context:
         told(context, 10)

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memci.memory.owner import Owner
-from memci.memory.retrieval.knowledge import concepts
+from memci.memory.retrieval.knowledge import find_concepts
 from memci.memory.retrieval.ranking import Query, rank
 from memci.text.language.terms import query_terms, terms
 
@@ -97,7 +97,7 @@ class _TierScores:
         yield "facts", self._of_pages((self._told[key], each) for key, each in _fitting(self._facts, question).items())
         happened = _fitting(self._events, question).items()
         yield "events", self._of_pages((self._happened[key], each) for key, each in happened)
-        active = list(concepts(self._owner, question))
+        active = list(find_concepts(self._owner, question))
         most = max((each.activation for each in active), default=1.0)
         told = ((index, each.activation / most) for each in active for _, index in each.pages)
         yield "graph", self._of_pages(told)

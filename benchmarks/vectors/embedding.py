@@ -10,7 +10,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from memci.memory.retrieval.embedders import Embedder, embedded
+from memci.memory.retrieval.embedders import Embedder, embed
 from memci.memory.retrieval.hash_embedder import HashEmbedder
 from memci.memory.retrieval.sentence_embedder import SentenceEmbedder
 
@@ -40,14 +40,14 @@ def _pieces(count: int) -> list[str]:
 
 
 def _timed(embedder: Embedder, pieces: Sequence[str]) -> dict[str, Any]:
-    embedded(embedder, pieces[:2])
+    embed(embedder, pieces[:2])
     whole, single = [], []
     for _ in range(3):
         began = time.perf_counter()
-        embedded(embedder, pieces)
+        embed(embedder, pieces)
         whole.append(time.perf_counter() - began)
     for _ in range(21):
         began = time.perf_counter()
-        embedded(embedder, [_QUESTION])
+        embed(embedder, [_QUESTION])
         single.append(time.perf_counter() - began)
     return {"texts_per_second": round(len(pieces) / min(whole), 1), "one_ms": round(median(single) * 1e3, 3)}

@@ -1,10 +1,9 @@
-"""Memory: what the window forgets is kept here, warmed by use, and found again.
+"""Memory: keeps the pages that leave the window, derives facts from them, and finds them again.
 
-    observe(page)  ──▶  searchable          admit(page)  ──▶  short-term ──▶  episodes ──▶  what is known
+    observe(page)  ──▶  searchable          admit(page)  ──▶  short-term ──▶  episodes ──▶  facts, profile, graph
     search(query)  ──▶  Recollection
 
-`memci.memory.backend` is the protocol, all that a context knows of it; `TieredMemory` is the backend that is made when
-none is passed.
+A context uses only the protocol in `memci.memory.backend`. `TieredMemory` is the default backend.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -17,7 +16,7 @@ __all__ = ["MemoryBackend", "NullMemory", "PageRecord", "Recollection", "TieredM
 
 
 def __getattr__(name: str) -> Any:
-    """Load what is asked for when it is asked for: numpy takes longer than the rest of memci."""
+    """Import a name on first use: importing numpy takes longer than the rest of memci."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     if name != "TieredMemory":

@@ -1,13 +1,13 @@
-"""What a context asks of a memory, and what a memory answers.
+"""The protocol between a context and its memory, and the values that they exchange.
 
-    observe   a page closed: it can be found from now on
+    observe   a page closed: searches find it from now on
     admit     a page left the window, or its context was closed: it enters the tiers
-    erase     a page was undone or erased: nothing of it may be found any more
-    search    what is known of a query: pages, facts, concepts, the profile
+    erase     a page was undone or erased: no search may find it any more
+    search    returns pages, facts, concepts and the profile for a query
 
-A memory belongs to one owner, who may have many contexts. A context feeds it each page at least once, by index, and
-what happened to a page since. A repeated call changes nothing. Pages are named by (context, index), positions in a text
-are in characters, and times in seconds since 1970 UTC; None: not known.
+A memory belongs to one owner, who may have many contexts. A context sends each page at least once, in the order of
+the indexes, and sends it again after each change. A repeated call changes nothing. A page is named by (context, index),
+positions in a text are in characters, and times are in seconds since 1970 UTC (None: unknown).
 """
 
 from collections.abc import Callable, Collection, Mapping
@@ -22,8 +22,8 @@ from ..text.summarize import Summary
 Tier = Literal["observed", "short", "mid", "evicted"]
 
 Source = Literal["words", "standing", "time"]
-"""how a message was found: by its words or vectors; since it has a lasting instruction, and the query is a request;
-since it lies between others in time, and the query wants an order"""
+"""why a message was found: "words": its words or vectors match; "standing": it has a lasting instruction, and the query
+is a request; "time": it fills a chronological list"""
 
 StatementKind = Literal["event", "day", "conversation", "profile", "strategy"]
 
@@ -33,7 +33,7 @@ PageKey = tuple[str, int]
 
 @dataclass(frozen=True, slots=True)
 class PageRecord:
-    """A closed page, as a memory gets it."""
+    """A page as the context sends it."""
 
     context: str
     index: int
@@ -44,9 +44,9 @@ class PageRecord:
     quotes: frozenset[int] = frozenset()
     """ordinals of messages that only quote another page (answers to recalls): they are not searchable"""
     aside: bool = False
-    """whether it was set aside: it could not be read, or not be taken, and stands here without its messages"""
+    """whether it was set aside: it could not be read or stored, and comes without its messages"""
     open: bool = False
-    """whether it may still grow: its context was closed while it was open. It is not acknowledged"""
+    """whether it may still grow: its context was closed while the page was open. The memory does not acknowledge it"""
 
     @property
     def own(self) -> list[Message]:
@@ -55,7 +55,7 @@ class PageRecord:
 
     @property
     def key(self) -> PageKey:
-        """What names the page: context and index."""
+        """The name of the page: context and index."""
         return self.context, self.index
 
 
@@ -72,14 +72,14 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class FoundPage:
-    """A message that was found, and its page: of one page, there may be several."""
+    """A message that a search found. A search may find several messages of one page."""
 
     context: str
     index: int
     entry: int
     """the ordinal of the message in its page"""
     score: float
-    """how likely it answers, from 0 to 1: of a hundred with 0.8, about eighty do"""
+    """probability that the message answers the query, from 0 to 1: of a hundred with 0.8, about eighty do"""
     text: str
     """the piece of it that fits best, exact"""
     role: str
@@ -101,7 +101,7 @@ class FoundPage:
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """A short statement that is known."""
+    """A short statement about the user or the assistant."""
 
     text: str
     about: Literal["user", "assistant"]
@@ -114,7 +114,7 @@ class Fact:
 
 @dataclass(frozen=True, slots=True)
 class Concept:
-    """A node of the knowledge graph, as far as a query activates it."""
+    """A concept of the knowledge graph that a query activates."""
 
     name: str
     activation: float
@@ -125,19 +125,19 @@ class Concept:
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """What was derived of more than a sentence: an event, a day, a conversation; who the user is, how to treat them."""
+    """A text that a model derived: an event, a day, a conversation, a line of the profile, or the strategy."""
 
     kind: StatementKind
     text: str
     score: float
-    """the share of the words of the question that it has, from 0 to 1"""
+    """share of the words of the query that the text has, from 0 to 1"""
     date: str = ""
-    """when it was, as 2024-05-04; "" if not known"""
+    """such as 2024-05-04; "" if unknown"""
 
 
 @dataclass(frozen=True, slots=True)
 class Recollection:
-    """What a search found: of pages the messages that fit, best first, behind what stands for the user at any time."""
+    """The result of a search: the messages that fit, best first, after lasting instructions of the user."""
 
     query: str
     pages: tuple[FoundPage, ...] = ()
@@ -147,13 +147,14 @@ class Recollection:
     profile: str = ""
     retrieved_at: float = 0.0
     pending: int = 0
-    """pages that are not searchable yet"""
+    """number of pages that are not searchable yet"""
     statements: tuple[Statement, ...] = ()
     strategy: str = ""
-    """how to treat the user, as a model sees it"""
+    """how to treat the user, written by a model"""
     certainty: float | None = None
-    """from 0 to 1, how likely one of the first five messages answers: of a hundred searches with 0.8, about eighty are
-    answered. Low if the question names a person and its words are another's. None: not known"""
+    """probability that one of the first five messages answers the query, from 0 to 1, calibrated: of a hundred searches
+    with 0.8, about eighty are answered. It is low if the query names a person and the matches are by others. None:
+    unknown"""
 
     def __bool__(self) -> bool:
         return bool(self.pages or self.user_facts or self.assistant_facts or self.concepts or self.statements)
@@ -166,7 +167,7 @@ class Recollection:
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """What is to be erased: everything of the owner, one context, or pages of it."""
+    """What to erase: everything of the owner, one context, or some pages of it."""
 
     context: str | None = None
     pages: Collection[int] | None = None
@@ -178,19 +179,19 @@ class Forgotten:
 
     pages: int = 0
     derived: int = 0
-    """episodes, facts, concepts, events, summaries that were removed or rebuilt"""
+    """number of episodes, facts, concepts, events and summaries that were removed or rebuilt"""
     scrubbed: bool = True
-    """whether no byte is left in the memory's own files; False while another reader keeps an older state"""
+    """whether no byte is left in the memory's own files; False while another reader still uses an older state"""
 
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What the model of a memory did so far, and what waits for it."""
+    """The work that a model did for a memory, and the jobs that wait for it."""
 
     waiting: int = 0
     """jobs that are still to be done"""
     set_aside: int = 0
-    """jobs that failed five times: what the rules made stays"""
+    """jobs that failed five times: the result of the rules stays"""
     skipped: int = 0
     """jobs that were not added, since too many waited"""
     spent: Mapping[str, Spent] = field(default_factory=dict)
@@ -199,75 +200,76 @@ class Work:
 
 @runtime_checkable
 class JobRunner(Protocol):
-    """What a memory offers besides `MemoryBackend` if a model improves what it knows. Thread-safe.
+    """The additional methods of a memory whose results a model improves. Thread-safe.
 
     The jobs run in the background: no method of `MemoryBackend` waits for a model.
     """
 
     @property
     def has_model(self) -> bool:
-        """Whether there is a model. False: there is never a job to run."""
+        """Whether there is a model. Without one, there are no jobs."""
 
     def run_job(self, settle: Callable[[], None] | None = None) -> bool:
         """Run one job that is due, and return whether another one is due. O(one call of the model).
 
-        *settle* is called before anything is written. It returns when writing disturbs nobody.
+        *settle* is called before anything is written. It returns when no other call uses the context.
         """
 
     def summaries(self, context: str, indexes: Collection[int]) -> Mapping[int, Summary]:
         """Return the model's summaries of those pages that have one. One query."""
 
     def work(self) -> Work:
-        """Return what was done and what waits."""
+        """Return the costs so far and the number of jobs that wait."""
 
 
 @runtime_checkable
 class SetsAside(Protocol):
-    """What a memory offers besides `MemoryBackend` if it keeps which pages were set aside.
+    """The additional method of a memory that stores which pages were set aside.
 
-    A page whose `observe` or `admit` raises an error that is no `StorageError` is observed again as one that was set
-    aside, without messages, so that no page behind it waits. `Context.flush` feeds it whole again. Without this
-    protocol a context knows of such pages only as long as it is open.
+    If `observe` or `admit` raises an error that is no `StorageError`, the context sends the page again without its
+    messages, marked as set aside, so that later pages need not wait. `Context.flush` sends it whole again. Without this
+    method, a context forgets such pages when it is closed.
     """
 
     def set_aside(self, context: str) -> Collection[int]:
-        """Return the pages of *context* that were observed as set aside last. One query."""
+        """Return the pages of *context* whose last observation was set aside. One query."""
 
 
 @runtime_checkable
 class HasTiers(Protocol):
-    """What a memory offers besides `MemoryBackend` if its pages go through tiers, and sessions are summarized.
+    """The additional methods of a memory that has tiers and summarizes sessions.
 
-    Without it, a context admits the pages that it has observed itself since it was opened, and sessions never end.
+    Without them, a context admits only pages that it observed itself since it was opened, and sessions never end.
     """
 
     def observed(self, context: str) -> Collection[int]:
         """Return the pages of *context* that were observed and never admitted. One query."""
 
     def end_session(self, context: str) -> None:
-        """Note that the conversation in *context* is over: it is summarized. The next page begins another one."""
+        """End the conversation in *context* and summarize it. The next page begins another one."""
 
     def overdue(self) -> bool:
-        """Return whether far more waits for `maintain` than a context leaves that stays open for a while."""
+        """Return whether `maintain` should be called soon: far more waits than an open context usually leaves."""
 
 
 @runtime_checkable
 class MemoryBackend(Protocol):
-    """Where pages go that leave the window. Thread-safe; bound to one owner.
+    """A memory of one owner, which receives the pages that leave the window. Thread-safe.
 
-    Every method may raise a `memci.errors.StorageError`. The context goes on without its memory, and feeds it later.
+    Every method may raise a `memci.errors.StorageError`. The context then continues without its memory, and sends the
+    pages later.
     """
 
     def observe(self, page: PageRecord) -> None:
-        """Make a closed page searchable. The same page again changes nothing; with other entries it is replaced."""
+        """Make a closed page searchable. The same page again changes nothing; other entries replace it."""
 
     def admit(self, page: PageRecord) -> None:
-        """Observe a page, which nobody sees whole any more, and take it into the tiers, once."""
+        """Observe a page that is no longer whole in the window, and put it into the tiers, once."""
 
     def acknowledged(self, context: str) -> int:
-        """Return the highest page index of *context* that was observed and not open, 0 if none was.
+        """Return the highest index of an observed page of *context* that was not open; 0 if there is none.
 
-        The context feeds the pages after it. A memory that may have lost pages in a crash returns 0.
+        The context sends the pages after it. A memory that may have lost pages in a crash returns 0.
         """
 
     def search(
@@ -280,46 +282,45 @@ class MemoryBackend(Protocol):
         until: float | None = None,
         exclude: Collection[tuple[str, int]] = (),
     ) -> Recollection:
-        """Return what is known of *query*, in plain words: at most *k* messages.
+        """Return what fits *query*, a text in plain words: at most *k* messages, with facts and concepts.
 
-        Their texts cost *budget* tokens at most. Lasting instructions, which a request gets, come first and beside *k*.
-
-        *since* and *until* are seconds since 1970 UTC, both included; with one of them, a page without a time is not
-        found. *exclude* are pages (context, index) that are not wanted: they stand in the window.
+        The texts of the messages cost *budget* tokens at most. For a request, lasting instructions come first, in
+        addition to *k*. *since* and *until* are seconds since 1970 UTC, both included; with one of them, pages without
+        a time are not found. *exclude* names pages (context, index) to leave out, because the window shows them.
         """
 
     def erase(self, scope: Scope) -> Forgotten:
-        """Remove what *scope* names and all that was derived from it alone. It may name what is already gone."""
+        """Remove everything in *scope* and all that was derived from it alone. It may name pages that do not exist."""
 
     def maintain(self, now: float | None = None) -> int:
-        """Do the maintenance that is due: build episodes, analyse, promote, evict. Return how many pages moved.
+        """Do the maintenance that is due: build episodes, analyse, evict. Return how many pages moved.
 
-        Nothing runs by a timer of its own.
+        A memory has no timer of its own.
         """
 
     def close(self) -> None:
-        """Release what is held. Closing twice is fine."""
+        """Release all resources. Closing twice is allowed."""
 
 
 class NullMemory:
-    """A memory that keeps nothing and finds nothing."""
+    """A memory that stores nothing and finds nothing."""
 
     def observe(self, page: PageRecord) -> None:
-        """Keep nothing."""
+        """Do nothing."""
 
     def admit(self, page: PageRecord) -> None:
-        """Keep nothing."""
+        """Do nothing."""
 
     def acknowledged(self, context: str) -> int:  # noqa: ARG002
         """Return 0."""
         return 0
 
     def search(self, query: str, **_bounds: Any) -> Recollection:
-        """Find nothing."""
+        """Return an empty result."""
         return Recollection(query)
 
     def erase(self, scope: Scope) -> Forgotten:  # noqa: ARG002
-        """Remove nothing: nothing is kept."""
+        """Do nothing: nothing is stored."""
         return Forgotten()
 
     def maintain(self, now: float | None = None) -> int:  # noqa: ARG002
@@ -327,4 +328,4 @@ class NullMemory:
         return 0
 
     def close(self) -> None:
-        """Release nothing."""
+        """Do nothing."""

@@ -1,11 +1,11 @@
-"""Forgetting: what is erased from a memory, and all that was derived from it.
+"""Forgetting: erases pages from a memory, with all that was derived from them.
 
-    page #7 is erased        its row, passages, words and vectors go; so does what is derived from it alone
-                             its episode is rebuilt from the pages that are left
-    page #9 is quarantined   its row, passages and words stay: words still find it
-                             what was derived from it goes, and nothing is derived from it again
+    page #7 is erased        removes its row, passages, words and vectors, and what was derived from it alone;
+                             rebuilds its episode from the other pages
+    page #9 is quarantined   keeps its row, passages and words, so that searches find it;
+                             removes what was derived from it, and derives nothing from it again
 
-What else an erased item came from is analysed again.
+The other pages from which a removed item was derived are analysed again.
 """
 
 from collections.abc import Collection, Mapping
@@ -25,9 +25,9 @@ from .tiers.topics import ChainSummary
 
 
 def quarantine(owner: Owner, context: str, index: int) -> Forgotten:
-    """Remove all that was derived from a page, and derive nothing from it again. O(what is rebuilt).
+    """Remove everything derived from a page, and derive nothing from it again. O(what is rebuilt).
 
-    The page itself stays, and is found by its words. The store's lock is held.
+    Searches still find the page by its words. The caller holds the store's lock.
     """
     owner.refresh()
     if not owner.nr or not owner.pages.ids(context, (index,)):
@@ -38,19 +38,19 @@ def quarantine(owner: Owner, context: str, index: int) -> Forgotten:
         for page in pages:
             owner.pages.detach(page)
             owner.pages.quarantine(page)
-            _bare(owner, [page], (NOTE, TOPIC, DAY, TALK, STRATEGY, TRAITS))
+            _drop_annotations(owner, [page], (NOTE, TOPIC, DAY, TALK, STRATEGY, TRAITS))
         for item in derived:
             _rebuild(owner, item)
-        owner.items.drop(_savings(owner, context, (index,)))
+        owner.items.drop(_waiting_facts(owner, context, (index,)))
         owner.outdate()
     return Forgotten(0, len(derived), scrubbed=owner.store.scrub())
 
 
 def forget_everywhere(storage: Storage, gone: Mapping[str, Collection[int] | None]) -> None:
-    """Remove what is *gone* (pages by context; None: the whole context) from every owner's memory. O(what goes).
+    """Remove erased pages from every owner's memory: *gone* has them by context (None: the whole context).
 
-    A context may have had another owner before, or forks with owners of their own. An owner without a context is
-    removed; so is one whose key is gone, if a whole context goes. What is left in the files, `scrub` removes.
+    A context may have had another owner before, and its forks may have others. An owner without contexts is removed,
+    and so is one without a key, if a whole context goes. Use `scrub` to remove the bytes in the files. O(what goes).
     """
     with closing(tables_of(storage)) as store:
         for context, pages in gone.items():
@@ -62,21 +62,22 @@ def forget_everywhere(storage: Storage, gone: Mapping[str, Collection[int] | Non
                     except KeyMissing:
                         if pages is not None:
                             raise
-                        forget(owner, Scope())  # without its key nobody can read it, and the context is to go
+                        forget(owner, Scope())  # nobody can read it without its key, and the context must go
                     if not owner.pages.has_context():
                         forget(owner, Scope())
 
 
 def scrub(storage: Storage, *, whole: bool) -> bool:
-    """Remove the bytes that are left of what was forgotten; return whether none can be left (`MemoryStore.scrub`)."""
+    """Remove the bytes of forgotten rows from the files; return whether none are left (`MemoryStore.scrub`)."""
     with closing(tables_of(storage)) as store:
         return store.scrub(whole=whole)
 
 
 def forget(owner: Owner, scope: Scope) -> Forgotten:
-    """Remove what *scope* names, and what was derived from it; its bytes are left until the store is scrubbed.
+    """Remove everything in *scope*, and what was derived from it. Its bytes stay until the store is scrubbed.
 
-    All of an owner goes unread, though its key be gone or a row be damaged. The lock is held. O(its pages + the index).
+    A whole owner is removed without reading its rows, so that a lost key or a damaged row is no obstacle. The caller
+    holds the store's lock. O(its pages + the index).
     """
     whole = scope == Scope()
     if whole:
@@ -85,7 +86,7 @@ def forget(owner: Owner, scope: Scope) -> Forgotten:
         owner.refresh()
     context, indexes = scope.context, scope.pages
     if not owner.nr or (
-        indexes is not None and not owner.pages.ids(context, indexes) and not _savings(owner, context, indexes)
+        indexes is not None and not owner.pages.ids(context, indexes) and not _waiting_facts(owner, context, indexes)
     ):
         return Forgotten()
     with owner.store.change() if whole else owner.change():
@@ -104,7 +105,7 @@ def forget(owner: Owner, scope: Scope) -> Forgotten:
         if whole:
             owner.jobs.clear()
         else:
-            owner.items.drop(_savings(owner, context, indexes))
+            owner.items.drop(_waiting_facts(owner, context, indexes))
             owner.disorder()
             owner.outdate()
     if whole:
@@ -114,7 +115,7 @@ def forget(owner: Owner, scope: Scope) -> Forgotten:
     return Forgotten(len(pages), len(derived), scrubbed=False)
 
 
-def _savings(owner: Owner, context: str | None, indexes: Collection[int] | None) -> list[int]:
+def _waiting_facts(owner: Owner, context: str | None, indexes: Collection[int] | None) -> list[int]:
     """Return the facts that wait for pages of a context, with *indexes* if given."""
     return [
         id_
@@ -123,31 +124,31 @@ def _savings(owner: Owner, context: str | None, indexes: Collection[int] | None)
     ]
 
 
-def _bare(owner: Owner, pages: Collection[int], kinds: Collection[int]) -> None:
-    """Let *pages* be found no more by what a model wrote of these *kinds*."""
+def _drop_annotations(owner: Owner, pages: Collection[int], kinds: Collection[int]) -> None:
+    """Remove the terms by which a model's texts of these *kinds* made *pages* searchable."""
     for kind in kinds:
         owner.annotate(kind, dict.fromkeys(pages, ()))
 
 
 def _rebuild(owner: Owner, item: int) -> None:
-    """Rebuild an item from the pages that are left of it; drop it if that can't be done. O(its pages)."""
+    """Rebuild an item from its remaining pages, or drop it if that is impossible. O(its pages)."""
     left = owner.pages.extracts(item)
     tiers = owner.tiers
     days = {id_ for id_, _ in tiers.days.values()}
     kinds = (TALK, STRATEGY, TRAITS) if item == tiers.profile_id else (DAY,) if item in days else (TOPIC,)
-    if item in {tiers.profile_id, *days, *tiers.episodes}:  # what a model wrote of these pages had more of them
-        _bare(owner, [each.id for each in left], kinds)
+    if item in {tiers.profile_id, *days, *tiers.episodes}:  # a model's text was about the removed pages, too
+        _drop_annotations(owner, [each.id for each in left], kinds)
     episode, chain = tiers.episodes.get(item), tiers.chains.get(item)
     if left and episode is not None:
-        rebuilt = episodes.retold(episode, [each.features for each in left])
+        rebuilt = episodes.rebuild_episode(episode, [each.features for each in left])
         owner.items.put(rebuilt, id=item)
     elif left and chain is not None:
         summary = ChainSummary()
         for each in left:
             summary = summary.updated(each.features.title)
         owner.items.put(summary, id=item)
-    else:  # what else it came from is analysed again
-        if item == tiers.profile_id:  # the counters hold nothing that was said
+    else:  # its other pages are analysed again
+        if item == tiers.profile_id:  # the counters contain no text
             bare = Profile(turns=tiers.profile.turns, last_turn=tiers.profile.last_turn)
             owner.items.put(bare, id=item)
         else:

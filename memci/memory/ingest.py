@@ -1,11 +1,11 @@
-"""Ingest: how pages enter a memory.
+"""Ingest: adds pages to a memory.
 
-    observe   a page closed: it is cut into passages, whose words are found                        tier 0
-    admit     it left the window, or its context was closed: last in the short-term queue          tier 1
-    settle    nothing was added to its context for hours: the same
+    observe   a page closed: cut it into passages, and index their words                           tier 0
+    admit     it left the window, or its context was closed: append it to the short-term queue     tier 1
+    settle    its context was silent for hours: the same
 
-A page is known by its context and index, and by a digest of what it says. The same page again changes nothing; with
-other entries it replaces the first.
+A page is identified by its context and index, and compared by a digest of its content. The same page again changes
+nothing; one with other entries replaces the first.
 """
 
 import hashlib
@@ -17,14 +17,14 @@ from .forgetting import forget
 from .owner import Session
 from .repository.pages import ASIDE, OBSERVED, QUARANTINED
 from .retrieval.passages import passage_terms, passages
-from .retrieval.postings import stored
+from .retrieval.postings import store_passages
 
 
 def observe(session: Session, page: PageRecord, *, admits: bool = False) -> None:
-    """Keep *page* so that its words are found. The store's lock is held. O(its characters).
+    """Store *page* so that searches find its words. The caller holds the store's lock. O(its characters).
 
-    If the memory has a model, a job is left for it to describe the page. One that *admits* the page puts it at the end
-    of the short-term queue, if it never was there.
+    If the memory has a model, queue a job that describes the page. With *admits*, append the page to the short-term
+    queue, unless it was there before.
     """
     owner = session.owner
     digest = _digest(page)
@@ -43,16 +43,16 @@ def observe(session: Session, page: PageRecord, *, admits: bool = False) -> None
     with owner.change():
         digest = owner.keyed(digest)
         known = owner.pages.find(page.context, page.index)
-        if known and known.digest == digest:  # another process was faster
+        if known and known.digest == digest:  # another process stored it first
             id_ = known.id
         else:
             marks = (known.marks & QUARANTINED if known else 0) | (ASIDE if page.aside else 0)
-            if known:  # nothing of its old text may be left, nor of what was derived from it
+            if known:  # nothing may remain of its old text, or of what was derived from it
                 forget(owner, Scope(page.context, (page.index,)))
             if known or owner.pages.acknowledged(page.context) >= page.index:
                 owner.disorder()
             id_, context = owner.pages.add(page, digest, marks)
-            owner.add_passages(stored(owner.passages, context, id_, page.at, pieces))
+            owner.add_passages(store_passages(owner.passages, context, id_, page.at, pieces))
             if session.has_model and page.entries and not marks & QUARANTINED and not owner.jobs.enqueue("page", id_):
                 owner.jobs.skip()
         if admits or (known and known.tier != OBSERVED):
@@ -62,9 +62,9 @@ def observe(session: Session, page: PageRecord, *, admits: bool = False) -> None
 
 
 def settle(session: Session, before: float) -> None:
-    """Admit the observed pages of contexts whose last page is of *before* or earlier. O(observed pages).
+    """Admit the observed pages of contexts whose last page is not later than *before*. O(observed pages).
 
-    Their windows may be open still, but nobody looks at them.
+    Their windows may still be open, but they have not been used since.
     """
     owner = session.owner
     if owner.pages.silent(before):

@@ -1,10 +1,10 @@
-"""What a memory holds, tier by tier, for a person to look at.
+"""An overview of a memory, tier by tier, for people.
 
-    queue      alice #57 "And the way back?"                    the page that leaves it next stands first
+    queue      alice #57 "And the way back?"                    the page that leaves it next is first
     episodes   12.9  Flight to Oslo     visits 3, length 9      the hottest first, by `heat`
     chains     alice #3 → #4 → #5       facts, profile, events, days, the most frequent concepts
 
-It reads only: nothing of it counts as use.
+Nothing here counts as a visit.
 """
 
 from collections.abc import Sequence, Sized
@@ -15,7 +15,7 @@ from typing import TypeVar
 from ..rows import PageState
 from ..storage import Storage
 from .backend import PageKey, Work
-from .consolidation.page_notes import plainly
+from .consolidation.page_notes import extract_title
 from .repository.home import tables_of
 from .repository.page_source import page_keys, shared_before
 from .repository.pages import EVICTED, MID, OBSERVED, SHORT
@@ -27,21 +27,21 @@ from .tiers.profile import Profile
 
 _T = TypeVar("_T")
 MOST_CONCEPTS = 10
-"""that are shown"""
+"""shown in an overview: they fit on a line"""
 
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """How much there is of everything."""
+    """The numbers of pages and of derived values."""
 
     observed: int = 0
-    """pages that words find, and that are in no tier yet"""
+    """searchable pages that are in no tier yet"""
     short: int = 0
     """pages in the short-term queue"""
     mid: int = 0
     """pages in episodes"""
     evicted: int = 0
-    """pages whose episode is gone; words find them"""
+    """pages whose episode was evicted; searches find them by their words"""
     episodes: int = 0
     chains: int = 0
     user_facts: int = 0
@@ -54,7 +54,7 @@ class Counts:
 
     @property
     def pages(self) -> int:
-        """All pages that the memory knows."""
+        """The number of all pages in the memory."""
         return self.observed + self.short + self.mid + self.evicted
 
 
@@ -77,7 +77,7 @@ class WarmEpisode:
     summary: str
     keywords: tuple[str, ...]
     heat: float
-    """of all that ever happened to it: by this it is evicted"""
+    """over its whole life; it decides about eviction"""
     heat_since_analysis: float
     visits: int
     length: int
@@ -90,7 +90,7 @@ class WarmEpisode:
 
 @dataclass(frozen=True, slots=True)
 class LinkedPages:
-    """A chain: pages that go on from one another, in order."""
+    """A chain: pages that continue one another, in order."""
 
     id: int
     summary: str
@@ -99,7 +99,7 @@ class LinkedPages:
 
 @dataclass(frozen=True, slots=True)
 class HeldFact:
-    """A fact: the page that said it last, all *pages* that said it, and when it was learned or retrieved last."""
+    """A fact: the latest page that says it, all *pages* that say it, and when it was last learned or retrieved."""
 
     id: int
     text: str
@@ -113,10 +113,11 @@ class HeldFact:
 
 @dataclass(frozen=True, slots=True)
 class Overview:
-    """All that a memory holds. False if it knows no page.
+    """The content of a memory. False if it has no page.
 
-    First come the page that leaves the queue next, the episode that is hottest *at* that time (in seconds since 1970
-    UTC), the latest chain, and the fact that was learned or retrieved last; events and days are in order.
+    The queue begins with the page that leaves it next, the episodes with the hottest *at* that time (in seconds since
+    1970 UTC), the chains with the latest, the facts with the one learned or retrieved last. Events and days are in
+    chronological order.
     """
 
     owner: str
@@ -131,21 +132,23 @@ class Overview:
     events: tuple[LifeEvent, ...]
     days: tuple[DailySummary, ...]
     concepts: tuple[tuple[str, int], ...]
-    """the most frequent concepts, and how often"""
+    """the most frequent concepts, with their numbers"""
     work: Work
-    """what a model did and cost, and what waits for it"""
+    """the costs of a model, and the jobs that wait for it"""
 
     def __bool__(self) -> bool:
         return self.counts.pages > 0
 
 
 def overview(memory: TieredMemory, *, now: float | None = None) -> Overview:
-    """Return all that *memory* holds, with the heat at *now*. O(all of it, and the messages of the queue)."""
+    """Return the content of *memory*, with the heat at *now*. O(all of it, and the messages of the queue)."""
     session = memory.session
     at = session.clock() if now is None else now
     with session.store.lock:
         tiers, owner = session.tiers(), session.owner
-        queue = [_shown(QueuedPage, page, title=plainly(page)[0]) for _, page in session.raw(owner.pages.queue())]
+        queue = [
+            _select(QueuedPage, page, title=extract_title(page)[0]) for _, page in session.raw(owner.pages.queue())
+        ]
         members: dict[int | None, list[PageKey]] = {}
         for page in owner.pages.grouped():
             for group in (page.episode, page.chain):
@@ -170,12 +173,12 @@ def overview(memory: TieredMemory, *, now: float | None = None) -> Overview:
 
 
 def profile(memory: TieredMemory) -> Profile:
-    """Return what kind of person the owner is, and how to treat them. One small query."""
+    """Return the profile of the owner. One small query."""
     return memory.session.tiers().profile
 
 
 def counts(memory: TieredMemory) -> Counts:
-    """Return how much *memory* holds. O(its pages)."""
+    """Return the numbers of pages and derived values in *memory*. O(its pages)."""
     session = memory.session
     with session.store.lock:
         tiers, owner = session.tiers(), session.owner
@@ -187,15 +190,15 @@ def counts(memory: TieredMemory) -> Counts:
 
 
 def owners(storage: Storage) -> list[str]:
-    """Return whose memories are kept beside *storage*, the oldest first."""
+    """Return the names of the owners whose memories are beside *storage*, the oldest first."""
     with closing(tables_of(storage)) as store:
         return store.owner_names()
 
 
 def waiting(memory: TieredMemory, context: str) -> int:
-    """Return how many closed pages of *context* the memory does not know as they are. O(pages + contexts).
+    """Return how many closed pages of *context* must still be sent to the memory. O(pages + contexts).
 
-    A page that a fork shares with a context of the same owner is fed by that one.
+    A page that a fork shares with a context of the same owner is sent by that context.
     """
     storage = memory.session.storage
     found = storage.load(context)
@@ -219,7 +222,7 @@ def waiting(memory: TieredMemory, context: str) -> int:
     return count
 
 
-def _shown(kind: type[_T], *parts: object, **more: object) -> _T:
+def _select(kind: type[_T], *parts: object, **more: object) -> _T:
     """Return a value of *kind* with the fields of *parts* that have its names, and *more*."""
     names = [field.name for field in fields(kind) if field.name not in more]  # type: ignore[arg-type]
     return kind(**{name: getattr(part, name) for part in parts for name in names if hasattr(part, name)}, **more)
@@ -227,9 +230,9 @@ def _shown(kind: type[_T], *parts: object, **more: object) -> _T:
 
 def _episode(key: int, episode: Episode, pages: Sequence[PageKey], now: float) -> WarmEpisode:
     heats = {"heat": episode.warmth.lifetime(now), "heat_since_analysis": episode.warmth.since_analysis(now)}
-    return _shown(WarmEpisode, episode, episode.warmth, id=key, pages=tuple(pages), **heats)
+    return _select(WarmEpisode, episode, episode.warmth, id=key, pages=tuple(pages), **heats)
 
 
 def _facts(known: Knowledge) -> tuple[HeldFact, ...]:
-    held = [_shown(HeldFact, each, id=key) for key, each in known.facts.items()]
+    held = [_select(HeldFact, each, id=key) for key, each in known.facts.items()]
     return tuple(sorted(held, key=lambda each: (-each.retrieved, -each.id)))

@@ -1,4 +1,4 @@
-"""The session of one owner's memory: its rows, what was read of them into RAM, and what the steps work with.
+"""One owner's memory: its rows, their copy in RAM, and the settings that the steps use.
 
     Session        storage · store · embedder · rules · clock        one for each TieredMemory
       └ Owner      pages · passages · items · jobs · usage (rows)     shared by all sessions of one owner in a process
@@ -6,7 +6,8 @@
 
     revision 17 in the store, 17 here    nothing to read              18 there    read again
 
-A change of the owner is one transaction, and it begins by reading what is new: nothing is computed from old data.
+A change of the owner is one transaction. It first reads what other processes changed, so that nothing is computed from
+old data.
 """
 
 from collections import Counter
@@ -21,7 +22,7 @@ from .backend import PageKey, PageRecord
 from .repository.items import Item, ItemTable
 from .repository.job_queue import JobQueue
 from .repository.owner_cache import size_of
-from .repository.page_source import raw_pages
+from .repository.page_source import read_pages
 from .repository.pages import PageTable
 from .repository.passages import PassageTable
 from .repository.store import MemoryStore, OwnerKey, Visit
@@ -40,25 +41,25 @@ from .tiers.rules import Rules
 from .tiers.topics import ChainSummary
 
 Fresh = tuple[list[int], list[Row], list[Counter[str]]]
-"""passages that were just stored: ids, rows, terms"""
+"""passages that a change stored: ids, rows, terms"""
 
 PORTRAIT = 10
-"""facts that stand for a profile where no model has written one"""
+"""facts that are shown as the profile if no model has written one: about as many lines as a written profile has"""
 
 VISITS = 64
-"""searches whose visits wait to be written, at most"""
+"""searches whose visits may wait in RAM: so a search writes nothing, and a crash loses few counts"""
 
 Change = Callable[[], AbstractContextManager[None]]
-"""a transaction in which a step writes what it computed: `Owner.change`, or one that writes more"""
+"""opens the transaction in which a step writes: `Owner.change`, or one that also finishes a job"""
 
 
 class Conflict(Exception):
-    """The data that this step read has changed: retry. Maintenance and the job runner catch it."""
+    """The data that a step read has changed, so that it must be repeated. Maintenance and the job runner catch it."""
 
 
 @dataclass(slots=True)
 class Tiers:
-    """What is known of an owner's pages. Keys are ids of items."""
+    """All that was derived from an owner's pages. Keys are ids of items."""
 
     episodes: dict[int, Episode] = field(default_factory=dict)
     vectors: VectorIndex | None = None
@@ -75,12 +76,12 @@ class Tiers:
     days: dict[str, tuple[int, DailySummary]] = field(default_factory=dict)
 
     def __len__(self) -> int:
-        """Return how many things are known, about: what its size in RAM grows with."""
+        """Return the number of values, with which the size in RAM grows."""
         known: list[Sized] = [self.episodes, self.chains, self.user, self.assistant, self.graph, self.events, self.days]
         return sum(len(each) for each in known)
 
     def visit(self, visit: Visit) -> None:
-        """Count what a search found as visited, as far as it is still known."""
+        """Count a visit of the episodes and facts that still exist."""
         for key in visit.episodes:
             if key in self.episodes:
                 self.episodes[key] = self.episodes[key].visited(visit.at)
@@ -88,7 +89,7 @@ class Tiers:
         self.assistant.retrieved(visit.facts, visit.at)
 
     def keep(self, id: int, value: Item) -> None:  # noqa: A002 -- of the item
-        """Take in an item, in place of the one with this *id*."""
+        """Add an item, or replace the one with this *id*."""
         match value:
             case Episode():
                 self.episodes[id] = value
@@ -112,7 +113,7 @@ class Tiers:
                 self.days[value.date] = id, value
 
     def drop(self, id: int) -> None:  # noqa: A002 -- of the item
-        """Take out an episode, a fact, or one that waits."""
+        """Remove an episode, a fact, or a fact that waits."""
         if self.episodes.pop(id, None) is not None and self.vectors is not None:
             self.vectors.remove([id])
         for known in (self.user, self.assistant):
@@ -121,28 +122,28 @@ class Tiers:
 
     @property
     def portrait(self) -> str:
-        """Who the user is: as a model describes it, or else what the user told lately, a line for each. O(facts)."""
+        """A description of the user: the profile of a model, or else the latest facts, a line for each. O(facts)."""
         told = sorted(self.user.facts.values(), key=lambda fact: fact.at or 0.0)[-PORTRAIT:]
         return self.profile.text or "\n".join(fact.text for fact in told)
 
     def knows(self, about: str) -> Knowledge:
-        """Return the list of what is known about the user, or the assistant."""
+        """Return the facts about the user, or about the assistant."""
         return self.user if about == "user" else self.assistant
 
 
 def owner_of(store: MemoryStore, name: str) -> "Owner":
-    """Return what is in RAM of the owner *name*: the same object for all who use this store, until it is closed."""
+    """Return the object of the owner *name*, which all users of this store share until it is closed."""
     with store.lock:
         found = store.owners.find(name)
         if not isinstance(found, Owner):
             found = Owner(store, name)
-            if not store.closed:  # a worker may be in the middle of a step: a closed store keeps nothing
+            if not store.closed:  # a worker may still run a step, but a closed store caches nothing
                 store.owners.add(name, found)
         return found
 
 
 class Owner(OwnerKey):
-    """The rows of an owner, and what was read of them. Not thread-safe: the caller holds the store's lock."""
+    """The rows of an owner, and their copy in RAM. Not thread-safe: the caller holds the store's lock."""
 
     def __init__(self, store: MemoryStore, name: str) -> None:
         super().__init__(store, name)
@@ -151,26 +152,26 @@ class Owner(OwnerKey):
         self.index: WordIndex
         self.jobs, self.usage = JobQueue(self), UsageLedger(self)
         self.fed: dict[str, float] = {}
-        """when a page of a context came last, in this process: one that is played in from an archive is not silent"""
+        """when this process got a page of each context last: importing an old conversation does not count as silence"""
         self.changed: set[int] = set()
         """episodes that changed since the last maintenance"""
         self.failures: Counter[int] = Counter()
         """how often the analysis of an episode failed"""
         self.passage_vectors: VectorIndex | None
-        """vectors of passages by their ids, once they were needed"""
+        """vectors of passages by their ids; None until a search needs them"""
         self.visits: list[Visit] = store.visits.setdefault(name, [])
-        """what was visited and is not written yet"""
+        """visits that are not written yet"""
         self._ids: tuple[int, dict[PageKey, int | None]]
-        """ids of the pages that were asked for last, as of a revision"""
+        """a revision, and the ids of the pages that were asked for last"""
         self._changing = self._outdated = self._removes = self._annotated = False
         self._fresh: Fresh | None = None
         self._measured = 0, 0
-        """how many things were in RAM when they were measured last, and their bytes"""
+        """number of values in RAM at the last measurement, and their bytes"""
         self.revision = self._indexed = self._removals = -1
         self._reset(0)
 
     def refresh(self, *, index: bool = False) -> None:
-        """Read what is new, also into the *index* of words if it is needed. One small query if nothing is new."""
+        """Read what has changed, also the *index* of words if asked. One small query if nothing has."""
         self._is_changing()
         nr, revision, removals = self.read_state()
         if nr != self.nr:
@@ -185,7 +186,7 @@ class Owner(OwnerKey):
 
     @property
     def size(self) -> int:
-        """Bytes in RAM: measured when there are a fifth more or fewer things, scaled until then. O(1), amortised."""
+        """Bytes in RAM: measured when the number of values has changed by a fifth, else scaled. O(1), amortised."""
         read = self.index, self.tiers, self.passage_vectors
         count = sum(len(each) for each in read if each is not None)
         things, size = self._measured
@@ -195,9 +196,9 @@ class Owner(OwnerKey):
 
     @contextmanager
     def change(self) -> Iterator[None]:
-        """Write in one transaction, which counts the revision up. A nested change is a part of it.
+        """Write in one transaction, which increases the revision. A nested change is a part of it.
 
-        What is changed in RAM is read again if the transaction is not committed.
+        If the transaction is not committed, the copy in RAM is read again.
         """
         with self.store.lock:
             if self._is_changing():
@@ -221,10 +222,10 @@ class Owner(OwnerKey):
                 self._changing = False
 
     def ids_of(self, keys: Collection[PageKey]) -> list[int]:
-        """Return the ids of those pages that are known here. O(these); a query for each context if some are new.
+        """Return the ids of those pages that exist. O(these); a query for each context if some are not cached.
 
-        What was asked for last stays in RAM, until the index is read again: a window changes little from one search to
-        the next. That a page is not known holds as long as the revision.
+        The last result is cached until the index is read again, since a window changes little between two searches.
+        That a page does not exist is only valid for one revision.
         """
         revision, known = self._ids
         if revision != self.revision:
@@ -239,10 +240,9 @@ class Owner(OwnerKey):
         return [id_ for id_ in known.values() if id_ is not None]
 
     def visit(self, visit: Visit) -> None:
-        """Count what a search found as visited: at once in this process, and in the store with the owner's next change.
+        """Count a visit: at once in this process, and in the store with the owner's next change. O(what was found).
 
-        `VISITS` searches wait at most: those of a process that dies meanwhile, or that can't be written then,
-        are not counted. O(what was found).
+        At most `VISITS` searches wait. Those of a process that dies before, or that can't be written, are not counted.
         """
         self.changed.update(visit.episodes)
         self.tiers.visit(visit)
@@ -272,27 +272,27 @@ class Owner(OwnerKey):
             self.tiers.drop(each)
 
     def add_passages(self, fresh: Fresh) -> None:
-        """Add passages that were stored in this change to the index, once it is committed."""
+        """Add passages of this change to the index in RAM when the change is committed."""
         self._fresh = fresh
 
     def annotate(self, kind: int, terms: Mapping[int, Iterable[str]]) -> None:
-        """Let pages (ids) be found by *terms* that a model used for them, in place of those of this *kind* before."""
+        """Make pages (ids) searchable by *terms* of a model, which replace earlier ones of this *kind*."""
         for page, own in terms.items():
             self.passages.annotate(page, kind, own)
             self._annotated = True
 
     def disorder(self) -> None:
-        """Note that this change removes passages, or adds them out of order: the index is read again."""
+        """Have the index read again: this change removes passages, or adds them out of order."""
         if not self._removes:
             self._removes = True
             self.count(removals=1)
 
     def outdate(self) -> None:
-        """Note that this change makes what is in RAM wrong: it is read again."""
+        """Have the copy in RAM read again after this change."""
         self._outdated = True
 
     def _is_changing(self) -> bool:
-        """Return whether a change is under way. One that was interrupted at its very end is ended here."""
+        """Return whether a change is in progress. One that was interrupted after its transaction is ended here."""
         if self._changing and not self.store.writing:
             self._changing = False
             self._reset(self.nr)
@@ -344,7 +344,7 @@ class Owner(OwnerKey):
 
 @dataclass(slots=True)
 class Session:
-    """What the steps of one owner's memory work with."""
+    """The stores and settings of one owner's memory."""
 
     storage: Storage
     """where the pages are"""
@@ -359,9 +359,9 @@ class Session:
     count: Callable[[str], int]
     """tokens of a text"""
     has_model: bool = False
-    """whether a model improves what is derived: jobs are left for it"""
+    """whether a model improves the results, so that jobs are queued for it"""
     weights: Weights = field(default_factory=Weights)
-    """what counts how much in a search: benchmarks replace it"""
+    """of a search; benchmarks replace them"""
 
     @property
     def owner(self) -> Owner:
@@ -369,7 +369,7 @@ class Session:
         return owner_of(self.store, self.name)
 
     def tiers(self) -> Tiers:
-        """Return what is known now. One small query if nothing is new."""
+        """Return the current tiers. One small query if nothing has changed."""
         with self.store.lock:
             owner = self.owner
             owner.refresh()
@@ -377,4 +377,4 @@ class Session:
 
     def raw(self, ids: Sequence[int]) -> list[tuple[int, PageRecord]]:
         """Return pages (their ids) with their messages, read from the page store; no lock is held. O(messages)."""
-        return list(raw_pages(self.storage, self.store, ids))
+        return list(read_pages(self.storage, self.store, ids))

@@ -1,11 +1,11 @@
-"""TieredMemory: short-term pages, episodes, and what is known, in the store of the pages.
+"""TieredMemory: short-term pages, episodes and long-term knowledge, kept beside the pages.
 
     observe ──▶ words ─────────────────────────────▶ search
     admit   ──▶ short-term ──▶ episodes ──▶ facts, profile, graph ──▶ search
                  `maintain` moves them on                            `run_job`: a model improves it
 
-It works without a model and without a network. With a model, the steps are done by rule at once, and the model's
-results replace them later, in the background.
+It works without a model and without a network. With a model, rules still do the steps at once, and the model's results
+replace theirs later, in the background.
 """
 
 import logging
@@ -43,19 +43,19 @@ class TieredMemory:
     """The memory of one owner, in three tiers.
 
     Args:
-        storage: Where the pages are; what is derived from them is kept beside them.
-        owner: Whose memory it is.
-        embedder: Turns texts into vectors; default: by words (`HashEmbedder`), which needs nothing.
+        storage: The store of the pages. Derived data is kept beside them.
+        owner: Name of the owner.
+        embedder: Turns texts into vectors; default: `HashEmbedder`, which compares words and needs no model.
         rules: Sizes and thresholds of the tiers.
-        path: The file for what is derived, if it is not to be beside the pages: for a store without a sidecar.
-        chat: A model that improves what is known, in the background; None: everything is done by rule.
-        ceiling: Tokens that the model may cost in a UTC day; None: no bound.
-        counter: Tokens of a text, for budgets; default: the o200k vocabulary.
-        read_only: Whether nothing is ever written: what is searched does not count as used.
+        path: A file for the derived data, for a store that has no place for it.
+        chat: A model that improves the results in the background; None: only rules.
+        ceiling: Tokens that the model may cost in a UTC day; None: no limit.
+        counter: Counts the tokens of a text, for budgets; default: the o200k vocabulary.
+        read_only: Whether nothing is written: then searches do not count as visits.
         clock: Seconds since 1970; for tests.
 
     Raises:
-        InvalidSetting: If an argument is not usable, or the store has no sidecar and there is no *path*.
+        InvalidSetting: If an argument is invalid, or the store has no place for a memory and *path* is not given.
     """
 
     def __init__(
@@ -94,9 +94,9 @@ class TieredMemory:
             counter_for(None, counter),
             has_model=chat is not None and not self._read_only,
         )
-        """what its steps work with"""
+        """the stores and settings of the memory"""
         self.owner = owner
-        """whose memory it is"""
+        """name of the owner"""
         self._maintaining = threading.Lock()
         self._working = threading.Lock()
         self._closed = False
@@ -112,12 +112,12 @@ class TieredMemory:
             observe(self.session, page, admits=True)
 
     def acknowledged(self, context: str) -> int:
-        """Return the highest page of *context* that was observed and not open, 0 if none was."""
+        """Return the highest index of an observed page of *context* that was not open; 0 if there is none."""
         with self.session.store.lock:
             return self.session.owner.pages.acknowledged(context)
 
     def set_aside(self, context: str) -> Collection[int]:
-        """Return the pages of *context* that were set aside: they could not be read, or not be taken."""
+        """Return the pages of *context* that were set aside, because they could not be read or stored."""
         with self.session.store.lock:
             states = self.session.owner.pages.states(context)
             return [index for index, (_, marks) in sorted(states.items()) if marks & ASIDE]
@@ -128,12 +128,12 @@ class TieredMemory:
             return self.session.owner.pages.observed(context)
 
     def end_session(self, context: str) -> None:
-        """Summarize the conversation in *context*, which is over, as a silence would. O(its pages)."""
+        """End the conversation in *context* and summarize it, as a silence does. O(its pages)."""
         with self._maintaining:
             maintenance.end_session(self.session, context, self.session.clock())
 
     def overdue(self) -> bool:
-        """Return whether more pages wait for `maintain` than a context leaves that stays open for a while."""
+        """Return whether more pages wait for `maintain` than an open context usually leaves."""
         with self.session.store.lock:
             return maintenance.overdue(self.session)
 
@@ -147,42 +147,42 @@ class TieredMemory:
         until: float | None = None,
         exclude: Collection[tuple[str, int]] = (),
     ) -> Recollection:
-        """Return what is known of *query*, best first; what is returned counts as visited."""
+        """Return what fits *query*, best first. Results count as visited."""
         request = RetrievalRequest(query, k, budget, since, until, frozenset(exclude))
         with self.session.store.lock:
             return recollect(self.session, request, counts=not self._read_only)
 
     def erase(self, scope: Scope) -> Forgotten:
-        """Remove what *scope* names, and what was derived from it."""
+        """Remove everything in *scope*, and what was derived from it."""
         with self.session.store.lock:
             gone = forget(self.session.owner, scope)
             return gone if gone == Forgotten() else replace(gone, scrubbed=self.session.store.scrub())
 
     def maintain(self, now: float | None = None) -> int:
-        """Do what is due, and return how many pages moved between the tiers."""
+        """Do the maintenance that is due, and return how many pages moved between the tiers."""
         with self._maintaining:
-            if now is not None:  # who says what time it is says when pages came
+            if now is not None:  # with a given time, only the times of pages count
                 self.session.owner.fed.clear()
             return maintenance.maintain(self.session, self.session.clock() if now is None else now)
 
     @property
     def has_model(self) -> bool:
-        """Whether a model improves what is known."""
+        """Whether a model improves the results."""
         return self.session.has_model
 
     def run_job(self, settle: Callable[[], None] | None = None) -> bool:
-        """Do one job of the model that is due, and return whether another one is. O(its calls of the model)."""
+        """Run one job that is due, and return whether another one is due. O(its calls of the model)."""
         if self._chat is None or self._read_only:
             return False
         with self._working:
             return job_runner.run_job(self.session, self._chat, settle or (lambda: None), self._ceiling)
 
     def summaries(self, context: str, indexes: Collection[int]) -> Mapping[int, Summary]:
-        """Return what a model said of those pages of *context* that it described. One query."""
+        """Return a model's summaries of those pages of *context* that have one. One query."""
         return page_notes.summaries(self.session, context, indexes)
 
     def work(self) -> Work:
-        """Return what the model did and cost, and what waits for it. O(jobs + days)."""
+        """Return the costs of the model, and the number of jobs that wait. O(jobs + days)."""
         with self.session.store.lock:
             owner = self.session.owner
             owner.refresh()
@@ -190,17 +190,17 @@ class TieredMemory:
             return replace(counts, waiting=counts.waiting + len(owner.tiers.savings), spent=owner.usage.total())
 
     def learn(self, text: str, *, context: str, index: int, about: About = "user", at: float | None = None) -> None:
-        """Keep *text* as a fact that somebody asked to be kept. It is known once its page is.
+        """Store *text* as a fact, on request. Searches find it once the memory has its page.
 
         Args:
-            text: In one sentence; of a longer one, its beginning is kept.
-            context: Where it was said.
-            index: The page that says it; if that is erased, so is the fact.
-            about: Whom it is about.
-            at: When it was said, in seconds since 1970 UTC; default: when the page was.
+            text: One sentence; a longer text is cut.
+            context: The context that says it.
+            index: The page that says it. Erasing the page erases the fact.
+            about: The person it is about.
+            at: When it was said, in seconds since 1970 UTC; default: the time of the page.
 
         Raises:
-            InvalidSetting: If the text says nothing.
+            InvalidSetting: If the text has no letter or digit.
             LimitExceeded: If too many facts wait for their pages.
         """
         if not isinstance(text, str) or not any(char.isalnum() for char in text):
@@ -215,19 +215,19 @@ class TieredMemory:
             owner.keep(Saving(one_line(text, LONGEST), about, context, index, at))
 
     def quarantine(self, context: str, index: int) -> Forgotten:
-        """Remove all that was derived from a page that is not to be trusted, and derive nothing from it again.
+        """Remove everything derived from a page that cannot be trusted, and derive nothing from it again.
 
-        The page is still found by its words. O(what is rebuilt).
+        Searches still find the page by its words. O(what is rebuilt).
         """
         audit(self.session.storage, "quarantine", context=context, owner=self.owner, page=index)
         with self.session.store.lock:
             return quarantine(self.session.owner, context, index)
 
     def rollback(self, version: int) -> None:
-        """Put the profile of an earlier *version* in front again, as the newest version; the others stay.
+        """Make an earlier *version* of the profile the newest one. The other versions stay.
 
         Raises:
-            InvalidSetting: If there is no such version (any more).
+            InvalidSetting: If this version does not exist, or is no longer kept.
         """
         with self.session.store.lock:
             profile = self.session.tiers().profile
@@ -242,9 +242,9 @@ class TieredMemory:
                 keep_profile(owner, owner.tiers.profile.restored(found[0], now=self.session.clock()), ())
 
     def close(self) -> None:
-        """Write what was visited, and release it.
+        """Write the visits that wait, and release the tables.
 
-        Its tables stay open as long as the store; those at a *path* are closed by their last user.
+        Tables beside the pages stay open as long as the store; those at a *path* are closed by their last user.
         """
         if not self._closed:
             self._closed = True
@@ -258,4 +258,4 @@ class TieredMemory:
                 try:
                     self.session.owner.write_visits()
                 except StorageError as error:
-                    _LOG.debug("searches are not counted: %s", type(error).__name__)
+                    _LOG.debug("visits of searches are not counted: %s", type(error).__name__)

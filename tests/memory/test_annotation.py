@@ -8,7 +8,7 @@ from model_kit import DAY, HOUR, NOON, Clock, drained, modelled, obliging, page,
 
 from memci import Context, EphemeralStorage, Policy
 from memci.memory.backend import Scope
-from memci.memory.consolidation.annotation import annotation
+from memci.memory.consolidation.annotation import annotate
 from memci.testing.memory.pages import told
 
 MARKERS = {
@@ -143,7 +143,7 @@ def test_line_belongs_to_the_page_whose_words_it_has():
     """What the page says itself is no part of it."""
     pages = {7: told(1, "I flew to Bergen and saw the fjords."), 8: told(2, "My dog is ill.")}
 
-    found = annotation(["A getaway to the fjords of Bergen\nThe dog and a veterinarian"], pages)
+    found = annotate(["A getaway to the fjords of Bergen\nThe dog and a veterinarian"], pages)
 
     assert "getaway" in found[7]
     assert not {"fjord", "bergen"}.intersection(found[7])

@@ -9,7 +9,7 @@ from memci.memory.retrieval.passages import passage_terms, passages
 from memci.memory.tiers.events import DailySummary, conversation
 from memci.memory.tiers.facts import Known, facts, same
 from memci.memory.tiers.graph import Graph, name_key, seeds
-from memci.memory.tiers.profile import usable
+from memci.memory.tiers.profile import is_usable
 from memci.text.language.dates import asked_dates, asks_time, tells_time
 from memci.text.language.instructions import instructions
 from memci.text.language.keywords import jaccard, keywords, stems_of
@@ -57,7 +57,7 @@ READERS = {
     "same": lambda text: same(known(text), known(text + "x")),
     "conversation": lambda text: conversation([page(text)]),
     "a day": lambda text: DailySummary("").updated([page(text)], []),
-    "usable": usable,
+    "usable": is_usable,
     "keywords": lambda text: keywords([text]),
     "folded": stems_of,
     "jaccard": lambda text: jaccard([text], [text]),

@@ -14,7 +14,7 @@ from memci.cli.doctor import _contents
 from memci.errors import StorageUnavailable
 from memci.memory import TieredMemory
 from memci.memory.backend import PageRecord, Scope
-from memci.memory.retrieval.embedders import embedded
+from memci.memory.retrieval.embedders import embed
 
 POISON = 3
 """the turn whose words a memory can't take"""
@@ -171,4 +171,4 @@ def test_passage_that_cannot_be_embedded_keeps_no_other_from_it(storage):
 
     assert len({each.page for each in left}) == 1
     assert owner.passages.unembedded("meaning", 99, after=0) == []
-    assert embedded(embedder, ["x"]).shape == (1, 4)
+    assert embed(embedder, ["x"]).shape == (1, 4)

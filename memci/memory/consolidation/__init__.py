@@ -1,1 +1,1 @@
-"""Consolidation: the steps that turn pages into what is known, by rule or by a model."""
+"""Consolidation: the steps that derive episodes, facts and summaries from pages, by rule or with a model."""

@@ -1,10 +1,10 @@
-"""Annotation: the words that a model used for pages and that stand on none of them; a search finds the page by them.
+"""Annotation: makes pages searchable by words that a model used for them and that the pages do not have.
 
     "A getaway to the fjords"   #3 "I flew to Bergen and saw the fjords."   #4 "My dog is ill."
     ──▶  #3 is found by "getaway", too
 
-A line belongs to the page whose words it has most of. Words that the page itself has are no part of it, so that what
-stands on a page is not counted twice.
+A line belongs to the page with which it shares most words. Words of the page itself are left out, so that they are not
+counted twice.
 """
 
 from collections.abc import Iterable, Mapping
@@ -14,11 +14,11 @@ from ..backend import PageRecord
 from ..retrieval.passages import entry_text
 
 MOST = 64
-"""terms of one kind that a page gets"""
+"""terms of one kind that a page gets at most: more than the longest answer of a step has"""
 
 
-def annotation(texts: Iterable[str], pages: Mapping[int, PageRecord]) -> dict[int, list[str]]:
-    """Return the terms that each of *pages* (by id) gets of the lines of *texts*. O(characters)."""
+def annotate(texts: Iterable[str], pages: Mapping[int, PageRecord]) -> dict[int, list[str]]:
+    """Return the terms that the lines of *texts* add to each of *pages* (by id). O(characters)."""
     said = {id_: {term for each in page.own for term in terms(entry_text(each))} for id_, page in pages.items()}
     gained: dict[int, dict[str, None]] = {id_: {} for id_ in pages}
     for line in (line for text in texts for line in text.splitlines()):

@@ -1,12 +1,11 @@
-"""Event detection: what happened, day by day, and how the user is to be treated.
+"""Event detection: collects events, counts days, ends conversations, and queues jobs for a model's summaries of them.
 
-    5 closed pages, or one that waited for hours   ──▶  the events of a model's notes, the day's counts
-    every turn                                     ──▶  counters; every 10 turns a model's strategy
-    six hours of silence, or `end_session`         ──▶  a conversation is over: its summary stays with the profile
+    5 closed pages, or one that waited for hours   ──▶  the events in a model's notes, the counts of the day
+    every turn                                     ──▶  counters; every 10 turns a job for the strategy
+    six hours of silence, or `end_session`         ──▶  the end of a conversation: its summary is kept in the profile
 
-A conversation that goes on after all, in the time of its pages, gets one summary in place of the other. The pages that
-wait are rows of the store, so that a process that dies loses none. The jobs of a model for the days, the conversations
-and the strategy begin here.
+If a conversation continues after all, by the times of its pages, its new summary replaces the first one. The pages that
+wait are rows of the store, so that a process that dies loses none.
 """
 
 from __future__ import annotations
@@ -24,15 +23,15 @@ from ..owner import Owner, Session
 from ..repository.passages import DAY, STRATEGY, TALK
 from ..tiers.events import INTERVAL, LEAST, DailySummary, LifeEvent, conversation, day_of
 from ..tiers.profile import STRATEGY_MESSAGES
-from .annotation import annotation
+from .annotation import annotate
 from .fact_extraction import keep_profile
-from .page_notes import unchanged
+from .page_notes import are_unchanged
 from .step import Step, StepRun
 
 MOST = 50
-"""pages that are looked at in one go, and that the summary of a conversation is made of"""
+"""pages of one run, and of the summary of a conversation: some 1 MB of text at most"""
 _RECENT = 2 * STRATEGY_MESSAGES
-"""pages that the last messages are looked for in, at most"""
+"""pages in which the last messages are looked for: enough unless half of the pages are empty"""
 
 Pages = Sequence[tuple[int, PageRecord]]
 """pages with their ids"""
@@ -48,51 +47,51 @@ class Ended(NamedTuple):
     last: int
 
 
-class _Talks(NamedTuple):
-    """What becomes of conversations."""
+class _Conversations(NamedTuple):
+    """Changes of conversations."""
 
     begun: dict[int, int | None]
-    """the first page of each that is not over, by context; less than 0: it was silent for long; None: it was ended"""
+    """by context, the first page of the current conversation; negative: summarized after a silence; None: ended"""
     ended: list[Ended]
 
 
-def events_due(owner: Owner, least: int = INTERVAL, until: float = -inf) -> bool:
-    """Return whether *least* new pages wait, or an old one, or a conversation is over.
+def are_events_due(owner: Owner, least: int = INTERVAL, until: float = -inf) -> bool:
+    """Return whether *least* new pages wait, or a page of *until* or earlier, or a conversation is silent since then.
 
-    Old is what happened at *until* or before, as is the last page of a conversation that is over. O(least + contexts).
+    O(least + contexts).
     """
     new = owner.pages.new(least)
     if len(new) >= least or until == -inf:
         return len(new) >= least
     if any(at is not None and at <= until for *_, at in new):
         return True
-    return any(_silent(owner, name, at, until) for _, name, *_, at in owner.pages.open_talks(None))
+    return any(_is_silent(owner, name, at, until) for _, name, *_, at in owner.pages.open_talks(None))
 
 
 def detect_events(run: StepRun, ending: str | None = None) -> int:
-    """Detect the events of new pages, once five wait, or one for long, and summarize conversations that are over.
+    """Collect the events of new pages, if five wait or one waits for long, and summarize conversations that are over.
 
-    The conversation in the context *ending* is over, whatever waits. Return how many pages. O(their characters).
+    End the conversation in the context *ending* in any case. Return the number of pages. O(their characters).
     """
     owner, zone = run.owner, run.session.rules.zone
     until = run.now - run.session.rules.silence_seconds
     new = owner.pages.new(MOST)
-    if ending is None and not events_due(owner, until=until):
+    if ending is None and not are_events_due(owner, until=until):
         new = []
     ids = [id_ for id_, quarantined, _ in new if not quarantined]
     pages = run.session.raw(ids)
-    begun, ended = talks = _talks(run, pages, until, ending)
+    begun, ended = talks = _find_conversations(run, pages, until, ending)
     if not new and not begun:
         return 0
     notes = owner.items.notes(ids)
     noted = [(id_, event) for id_, _ in pages if id_ in notes for event in notes[id_][1].events]
     found = [(id_, event) for id_, event in noted if event.importance > LEAST]
-    over = [(each.first, said) for each in ended if (said := _spoken(run, each))]
+    over = [(each.first, said) for each in ended if (said := _read_conversation(run, each))]
     ends = [replace(conversation([page for _, page in said], zone), talk=first) for first, said in over]
     older = [id_ for _, said in over for id_, _ in said]
     tiers = run.session.tiers()
     before, known = tiers.profile, dict(tiers.days)
-    days = _days(run, known, pages, found)
+    days = _update_days(run, known, pages, found)
 
     def same() -> bool:
         now = owner.tiers.profile
@@ -100,8 +99,8 @@ def detect_events(run: StepRun, ending: str | None = None) -> int:
             (before.turns, before.strategy_turns) == (now.turns, now.strategy_turns)
             and all(owner.tiers.days.get(day) == known.get(day) for day in days)
             and owner.pages.new(len(new)) == new
-            and _talks(run, pages, until, ending) == talks
-            and unchanged(owner, notes)
+            and _find_conversations(run, pages, until, ending) == talks
+            and are_unchanged(owner, notes)
             and owner.pages.all_there(older)
         )
 
@@ -132,7 +131,7 @@ def detect_events(run: StepRun, ending: str | None = None) -> int:
 
 
 def summarize_day(run: StepRun) -> int:
-    """Let a model summarize a day that is over. Without one, it has its key events. O(its messages)."""
+    """Have a model summarize a day that is over; without one, do nothing. O(its messages)."""
     owner, subject = run.owner, run.subject
     days = [(date, day) for date, (id_, day) in run.session.tiers().days.items() if id_ == subject]
     if run.chat is None or not days:
@@ -143,10 +142,10 @@ def summarize_day(run: StepRun) -> int:
     own = {id_: page for id_, page in own.items() if day_of(page.at or 0.0, run.session.rules.zone) == date}
     if not own:
         return 0
-    from .prompts.days import day as summarized
+    from .prompts.days import ask_for_day
 
-    after = summarized(run.chat, day, list(own.values()))
-    gained = annotation([after.summary], own)
+    after = ask_for_day(run.chat, day, list(own.values()))
+    gained = annotate([after.summary], own)
     with run.write(lambda: owner.tiers.days.get(date) == (subject, day) and owner.pages.all_there(ids)):
         owner.keep(after, id=subject)
         owner.annotate(DAY, gained)
@@ -154,41 +153,43 @@ def summarize_day(run: StepRun) -> int:
 
 
 def summarize_conversation(run: StepRun) -> int:
-    """Let a model summarize a conversation that is over. Without one, its titles stand. O(its messages)."""
+    """Have a model summarize a conversation that is over; without one, its titles stay. O(its messages)."""
     owner, zone = run.owner, run.session.rules.zone
     ended = Ended(*json.loads(run.body))
-    said = _spoken(run, ended)
+    said = _read_conversation(run, ended)
     ids, pages = [id_ for id_, _ in said], [page for _, page in said]
     if run.chat is None or not pages:
         return 0
-    from .prompts.days import conversation as summarized
+    from .prompts.days import ask_for_conversation
 
     plain = replace(conversation(pages, zone), talk=ended.first)
-    after = summarized(run.chat, plain, pages, zone)
-    gained = annotation([after.summary, *after.key_topics, *after.notable_moments], dict(said))
+    after = ask_for_conversation(run.chat, plain, pages, zone)
+    gained = annotate([after.summary, *after.key_topics, *after.notable_moments], dict(said))
     with run.write(lambda: True):
-        if plain in owner.tiers.profile.conversations:  # else a page of it was erased, or five others came since
+        if (
+            plain in owner.tiers.profile.conversations
+        ):  # else a page of it was erased, or five other conversations followed
             keep_profile(owner, owner.tiers.profile.remembered(after), ids)
             owner.annotate(TALK, gained)
     return len(pages)
 
 
 def revise_strategy(run: StepRun) -> int:
-    """Let a model say how to treat the user, by the last messages. Without one, there is no new strategy."""
+    """Have a model write the strategy, from the last messages; without one, do nothing."""
     owner = run.owner
     before = run.session.tiers().profile
     if run.chat is None or not owner.nr:
         return 0
-    from .prompts.strategy import treated
+    from .prompts.strategy import ask_for_strategy
 
     pages: list[tuple[int, PageRecord]] = []
     for id_ in owner.pages.until(int(json.loads(run.body)), _RECENT):
         pages[:0] = run.session.raw([id_])
-        if len(_said(pages)) >= STRATEGY_MESSAGES:
+        if len(_last_messages(pages)) >= STRATEGY_MESSAGES:
             break
     ids = [id_ for id_, _ in pages]
-    advice, tags = treated(run.chat, _said(pages))
-    gained = annotation([advice, *tags], dict(pages))
+    advice, tags = ask_for_strategy(run.chat, _last_messages(pages))
+    gained = annotate([advice, *tags], dict(pages))
 
     def same() -> bool:
         now = owner.tiers.profile
@@ -202,15 +203,15 @@ def revise_strategy(run: StepRun) -> int:
     return len(pages)
 
 
-def _spoken(run: StepRun, ended: Ended) -> list[tuple[int, PageRecord]]:
+def _read_conversation(run: StepRun, ended: Ended) -> list[tuple[int, PageRecord]]:
     """Return the pages of a conversation, the last `MOST` of them. O(their messages)."""
     return run.session.raw(run.owner.pages.between(*ended, MOST))
 
 
-def _days(
+def _update_days(
     run: StepRun, known: Mapping[str, tuple[int, DailySummary]], pages: Pages, found: Sequence[tuple[int, LifeEvent]]
 ) -> dict[str, tuple[DailySummary, Collection[int]]]:
-    """Return what becomes of the days of *pages*, each with those that are of it. O(their characters)."""
+    """Return the updated summaries of the days of *pages*, each with its pages. O(their characters)."""
     dated = [(day_of(record.at, run.session.rules.zone), id_, record) for id_, record in pages if record.at is not None]
     days: dict[str, tuple[DailySummary, Collection[int]]] = {}
     for day, group in groupby(sorted(dated, key=lambda each: each[:2]), key=lambda each: each[0]):
@@ -223,7 +224,7 @@ def _days(
 
 
 def _keep_days(owner: Owner, days: Mapping[str, tuple[DailySummary, Collection[int]]]) -> list[int]:
-    """Store *days*, and return the ids of those that are over, with the one that was the latest until now."""
+    """Store *days*, and return the ids of those that are over, including the one that was the latest before."""
     known = owner.tiers.days
     touched = {*days, max(known, default="")}
     for day, (summary, pages) in days.items():
@@ -231,19 +232,19 @@ def _keep_days(owner: Owner, days: Mapping[str, tuple[DailySummary, Collection[i
     return [known[day][0] for day in sorted(touched - {"", max(known, default="")})]
 
 
-def _said(pages: Pages) -> list[Message]:
+def _last_messages(pages: Pages) -> list[Message]:
     """Return the last messages of *pages*."""
     messages: list[Message] = [message for _, page in pages for _, message in page.entries]
     return [message for message in messages if message.get("role") in {"user", "assistant"}][-STRATEGY_MESSAGES:]
 
 
-def _silent(owner: Owner, context: str, at: float | None, until: float) -> bool:
-    """Return whether *context*, whose last page is of *at*, has been silent since *until*, and was not fed since."""
+def _is_silent(owner: Owner, context: str, at: float | None, until: float) -> bool:
+    """Return whether *context*, whose last page is of *at*, has had no page since *until*."""
     return at is not None and at <= until and owner.fed.get(context, -inf) <= until
 
 
-def _talks(run: StepRun, pages: Pages, until: float, ending: str | None) -> _Talks:
-    """Return which conversations begin, go on or end with *pages*; those without a page after *until* end, too."""
+def _find_conversations(run: StepRun, pages: Pages, until: float, ending: str | None) -> _Conversations:
+    """Return which conversations begin, continue or end with *pages*, or end since they have no page after *until*."""
     rows, silence = run.owner.pages, run.session.rules.silence_seconds
     begun: dict[int, int | None] = {}
     ended: list[Ended] = []
@@ -259,14 +260,14 @@ def _talks(run: StepRun, pages: Pages, until: float, ending: str | None) -> _Tal
     for context, name, known, noted, when in rows.open_talks(ending):
         talk = begun.get(context, known)
         last, at = latest.get(context, (noted, when))
-        if talk is not None and (name == ending or (talk > 0 and _silent(run.owner, name, at, until))):
+        if talk is not None and (name == ending or (talk > 0 and _is_silent(run.owner, name, at, until))):
             begun[context] = None if name == ending else -talk
             ended += [Ended(context, talk, last)] if talk > 0 else []
-    return _Talks(begun, ended)
+    return _Conversations(begun, ended)
 
 
 def _due(session: Session, now: float) -> list[int]:
-    return [0] * events_due(session.owner, until=now - session.rules.silence_seconds)
+    return [0] * are_events_due(session.owner, until=now - session.rules.silence_seconds)
 
 
 EVENTS = Step("events", detect_events, _due)

@@ -1,11 +1,11 @@
-"""Fact extraction: what lasts of the episodes that are used.
+"""Fact extraction: derives long-term knowledge from episodes that are used.
 
-    heat since the last analysis ≥ 5    ──▶  the episode's new pages tell facts, and a profile
-    accessed ten times                  ──▶  a model reads concepts and relations in its pages
+    heat since the last analysis ≥ 5    ──▶  facts and a profile, from the episode's new pages
+    accessed ten times                  ──▶  concepts and relations that a model finds in its pages
 
-The first is MemoryOS's rule, the second that of the three-layer design. Every hot episode is analysed, not only the
-hottest. The pages that were read are marked in the transaction that stores what they tell. A step that fails is tried
-again at the next maintenance, five times at most.
+The first is the rule of MemoryOS, the second that of the three-layer design. Every hot episode is analysed, not only
+the hottest. The transaction that stores the results marks the pages. A step that fails is repeated at the next
+maintenance, at most five times.
 """
 
 from __future__ import annotations
@@ -22,33 +22,33 @@ from ..repository.pages import FACTS, GRAPH
 from ..repository.passages import TRAITS
 from ..tiers.facts import Known, facts, sources, vocabulary
 from ..tiers.graph import Relation
-from ..tiers.profile import Learned, Profile, described
+from ..tiers.profile import Learned, Profile, describe_traits
 from ..tiers.topics import page_text
-from .annotation import annotation
+from .annotation import annotate
 from .step import Step, StepRun, run_by_rule
 
 SENT = 50
-"""pages of one episode that are analysed at once"""
+"""pages of one episode in one analysis: more than fit into a prompt, so that one call is enough for most"""
 POISONED = 5
-"""failures after which an episode is left alone"""
+"""failures after which an episode is no longer analysed by this process: as many as a job may have"""
 _LOG = logging.getLogger(__name__)
 
 
 def analyse(session: Session, now: float) -> None:
-    """Derive, by rule, what the hot episodes tell. O(the characters of their new pages)."""
+    """Derive facts from the hot episodes, by rule. O(the characters of their new pages)."""
     failures = session.owner.failures
-    for key in hot(session, now):
+    for key in hot_episodes(session, now):
         try:
             while failures[key] < POISONED and run_by_rule(session, learn, now, key):
                 pass
-        except Exception as error:  # noqa: BLE001 -- whatever a page makes fail: the other episodes go on
+        except Exception as error:  # noqa: BLE001 -- a page may cause any error, and the other episodes go on
             level = logging.WARNING if isinstance(error, MemciError) else logging.ERROR
             _LOG.log(level, "analysing an episode failed: %s", type(error).__name__)
             failures[key] += 1
 
 
-def hot(session: Session, now: float) -> list[int]:
-    """Return the episodes that are hot and have pages to analyse, the hottest first. O(episodes)."""
+def hot_episodes(session: Session, now: float) -> list[int]:
+    """Return the hot episodes that have pages to analyse, the hottest first. O(episodes)."""
     rules, pages = session.rules, session.owner.pages
     heats = [
         (each.warmth.since_analysis(now), -key)
@@ -60,7 +60,7 @@ def hot(session: Session, now: float) -> list[int]:
 
 
 def learn(run: StepRun) -> int:
-    """Derive facts and a profile from the new pages of an episode, and return how many pages. O(their characters)."""
+    """Derive facts and a profile from the new pages of an episode; return the number of pages. O(their characters)."""
     owner, subject = run.owner, run.subject
     tiers = run.session.tiers()
     profile, episode = tiers.profile, tiers.episodes.get(subject)
@@ -68,21 +68,21 @@ def learn(run: StepRun) -> int:
     if episode is None or not ids:
         return 0
     pages = run.session.raw(ids)
-    learned = _learned(run, profile, [record for _, record in pages])
-    read = _read(run, pages, learned.sent)
+    learned = _extract(run, profile, [record for _, record in pages])
+    read = _select_read(run, pages, learned.sent)
     new = [f"{each.dimension} {each.reason}" for each in learned.traits if each not in profile.traits]
-    gained = annotation(new, dict(pages)) if run.chat is not None else {}
+    gained = annotate(new, dict(pages)) if run.chat is not None else {}
 
     def unchanged() -> bool:
-        now = owner.tiers.profile  # turns that were counted meanwhile are no difference
+        now = owner.tiers.profile  # the counts of turns may differ
         same = (now.version, now.text, now.traits) == (profile.version, profile.text, profile.traits)
         return same and set(owner.pages.untold(subject, FACTS, SENT)).issuperset(read.ids)
 
     with run.write(unchanged):
         left, now = owner.pages.untold(subject, FACTS, SENT), owner.tiers.profile
         for fact in learned.facts:
-            know(owner, fact, read.evidence(fact.text, fact.pages), run.now)
-        keep_profile(owner, now.replaced(described(learned.traits), learned.traits, now=run.now), read.ids)
+            keep_fact(owner, fact, read.evidence(fact.text, fact.pages), run.now)
+        keep_profile(owner, now.replaced(describe_traits(learned.traits), learned.traits, now=run.now), read.ids)
         owner.pages.mark(read.ids, FACTS)
         owner.annotate(TRAITS, gained)
         if len(left) == len(read.ids):
@@ -92,17 +92,17 @@ def learn(run: StepRun) -> int:
     return len(read.ids)
 
 
-def used(session: Session) -> list[int]:
-    """Return the episodes that were accessed often and have pages that the graph does not know. O(episodes)."""
+def used_episodes(session: Session) -> list[int]:
+    """Return the episodes that were accessed often and have pages that are not in the graph. O(episodes)."""
     episodes, pages = session.tiers().episodes, session.owner.pages
     often = [key for key, each in list(episodes.items()) if each.warmth.access_count >= session.rules.accesses]
     return [key for key in often if pages.untold(key, GRAPH, 1)]
 
 
 def relate(run: StepRun) -> int:
-    """Let a model read concepts and relations in the new pages of an episode, and return how many pages.
+    """Have a model find concepts and relations in the new pages of an episode; return the number of pages.
 
-    Where no model could, the pages are marked all the same: they are not read again. O(characters).
+    Without a model, the pages are marked all the same, so that they are not read again. O(characters).
     """
     owner, subject = run.owner, run.subject
     ids = owner.pages.untold(subject, GRAPH, SENT)
@@ -112,10 +112,10 @@ def relate(run: StepRun) -> int:
     found: list[Relation] = []
     sent = None
     if run.chat is not None:
-        from .prompts.facts import related
+        from .prompts.facts import ask_for_relations
 
-        found, sent = related(run.chat, [record for _, record in pages])
-    read = _read(run, pages, sent)
+        found, sent = ask_for_relations(run.chat, [record for _, record in pages])
+    read = _select_read(run, pages, sent)
     found = [relation for relation in found if relation.page in read.numbers]
     with run.write(lambda: set(owner.pages.untold(subject, GRAPH, SENT)).issuperset(read.ids)):
         for relation in found:
@@ -125,49 +125,51 @@ def relate(run: StepRun) -> int:
     return len(read.ids)
 
 
-def know(owner: Owner, fact: Known, pages: Collection[int], now: float) -> None:
-    """Store a fact, whose evidence are *pages* (their ids)."""
+def keep_fact(owner: Owner, fact: Known, pages: Collection[int], now: float) -> None:
+    """Store a fact with its evidence, *pages* (their ids)."""
     update = owner.tiers.knows(fact.about).change(fact, now)
     owner.drop(update.evicted)
     owner.keep(update.fact, id=update.id, pages=pages)
 
 
 def keep_profile(owner: Owner, profile: Profile, pages: Sequence[int]) -> None:
-    """Store the profile if it is another one; *pages* are added to its evidence."""
+    """Store the profile if it differs; add *pages* to its evidence."""
     if profile is not owner.tiers.profile:
         owner.keep(profile, id=owner.tiers.profile_id, pages=pages)
 
 
-ANALYSIS = Step("analysis", learn, hot)
-CONCEPTS = Step("concepts", relate, lambda session, _now: used(session))
+ANALYSIS = Step("analysis", learn, hot_episodes)
+CONCEPTS = Step("concepts", relate, lambda session, _now: used_episodes(session))
 
 
-def _learned(run: StepRun, profile: Profile, pages: Sequence[PageRecord]) -> Learned:
-    """Return what *pages* tell beside the profile that stands."""
+def _extract(run: StepRun, profile: Profile, pages: Sequence[PageRecord]) -> Learned:
+    """Return the traits and facts that *pages* add to the current profile."""
     if run.chat is not None:
-        from .prompts.facts import learned
+        from .prompts.facts import ask_for_facts
 
-        return learned(run.chat, profile, pages)
+        return ask_for_facts(run.chat, profile, pages)
     return Learned(profile.traits, tuple(fact for page in pages for fact in facts(page)))
 
 
 class _Read(NamedTuple):
-    """The pages that were read of those that were to be analysed."""
+    """The pages that an analysis has read."""
 
     ids: list[int]
     numbers: dict[tuple[str, int], int]
     """their ids by context and index"""
     words: dict[int, frozenset[str]] | None
-    """their vocabularies, if a model read them: it may take something from another page than it names"""
+    """their vocabularies, if a model read them: it may take something from another page than the one it names"""
 
     def evidence(self, text: str, named: Iterable[tuple[str, int]]) -> list[int]:
-        """Return the pages that *text* comes from, which names pages as its source; if none of them was read, all."""
+        """Return the pages that *text* comes from: those *named* as its source, or all if none of them was read."""
         claimed = [self.numbers[page] for page in named if page in self.numbers] or self.ids
         return claimed if self.words is None else sources(text, claimed, self.words)
 
 
-def _read(run: StepRun, pages: Sequence[tuple[int, PageRecord]], sent: Collection[tuple[str, int]] | None) -> _Read:
-    """Return those of *pages* that were sent (None: all); a page without messages says nothing and counts as read."""
+def _select_read(
+    run: StepRun, pages: Sequence[tuple[int, PageRecord]], sent: Collection[tuple[str, int]] | None
+) -> _Read:
+    """Return those of *pages* that were *sent* (None: all); a page without messages counts as read."""
     own = [(id_, page) for id_, page in pages if sent is None or page.key in sent or not page.entries]
     words = None if run.chat is None else {id_: vocabulary(page_text(page)) for id_, page in own}
     return _Read([id_ for id_, _ in own], {page.key: id_ for id_, page in own}, words)

@@ -1,10 +1,10 @@
-"""The job runner: one job of a model, from its claim to what is stored of its result.
+"""The job runner: runs one job with a model, from the claim to the stored result.
 
-    claim ──▶ ask the model: seconds, no lock, no transaction ──▶ settle() ──▶ one short transaction: what the step read
-    is unchanged, its result is written, its cost is counted, the job is removed
+    claim ──▶ ask the model: seconds, no lock, no transaction ──▶ settle() ──▶ one short transaction: check that what
+    the step read is unchanged, write the result, count the cost, remove the job
 
-A step that fails is tried again later, five times; then it is done without the model, and the job is set aside. If the
-model is away, no step has failed: all jobs wait.
+A step that fails is repeated later. After five failures it is done without the model, and the job is set aside. If the
+model is unavailable, this is no failure of the step: all jobs wait.
 """
 
 import logging
@@ -16,7 +16,7 @@ from ...llm.model import ChatModel
 from ..owner import Conflict, Owner, Session
 from ..repository.job_queue import TRIES, Job, JobQueue
 from ..repository.store import OwnerKey
-from ..repository.usage_ledger import Meter, UsageLedger, today
+from ..repository.usage_ledger import Meter, UsageLedger, utc_day
 from .maintenance import STEPS, schedule
 from .step import Step, StepRun
 
@@ -24,10 +24,10 @@ _LOG = logging.getLogger(__name__)
 
 
 def run_job(session: Session, chat: ChatModel, settle: Callable[[], None], ceiling: int | None = None) -> bool:
-    """Do one job that is due, and return whether another one is. O(its calls of the model).
+    """Run one job that is due, and return whether another one is due. O(its calls of the model).
 
-    *settle* is called before anything is written, and returns when writing disturbs nobody. *ceiling*: tokens that the
-    model may cost in a UTC day; None: no bound. If the memory can't be read or written, the job is done later.
+    *settle* is called before anything is written, and returns when no other call uses the context. *ceiling*: tokens
+    that the model may cost in a UTC day; None: no limit. If the memory can't be read or written, the job runs later.
     """
     store = session.store
     if store.read_only or not store.there:
@@ -37,7 +37,7 @@ def run_job(session: Session, chat: ChatModel, settle: Callable[[], None], ceili
         owner.refresh()
         key = OwnerKey(store, owner.name, owner.nr)
     now = session.clock()
-    left = None if ceiling is None else ceiling - UsageLedger(key).on(today(now))
+    left = None if ceiling is None else ceiling - UsageLedger(key).on(utc_day(now))
     job = JobQueue(key).claim(now) if left is None or left > 0 else None
     if job is None:
         return False
@@ -47,7 +47,7 @@ def run_job(session: Session, chat: ChatModel, settle: Callable[[], None], ceili
 
 
 class _Trial:
-    """One try of a job. The owner may be erased meanwhile: *key* is the one whose job it is."""
+    """One attempt at a job. *key* names the owner of the job, who may be erased meanwhile."""
 
     def __init__(
         self, session: Session, owner: Owner, key: OwnerKey, job: Job, meter: Meter, settle: Callable[[], None]
@@ -59,7 +59,7 @@ class _Trial:
         self._written = False
 
     def run(self, step: Step | None) -> None:
-        """Do the job with the model; if that failed too often, without it, and set the job aside."""
+        """Do the job with the model; if that failed too often, do it without, and set the job aside."""
         job, jobs, error, undone = self._job, self._jobs, "", True
         if step is None:
             error = "an unknown kind"
@@ -75,7 +75,7 @@ class _Trial:
                 with suppress(StorageError), self._session.store.change():
                     jobs.release(job, self._session.clock())
                 raise
-            except Exception as failure:  # noqa: BLE001 -- any model may be behind it: its failure changes nothing
+            except Exception as failure:  # noqa: BLE001 -- a model may raise anything, and nothing was changed
                 error = type(failure).__name__
                 _LOG.debug("a job of the kind %r failed: %s", job.kind, error)
                 if job.tries < TRIES:
@@ -84,14 +84,14 @@ class _Trial:
                     return
             else:
                 return
-        if step is not None and job.tries <= TRIES + 1:  # else doing it is what ends the process
+        if step is not None and job.tries <= TRIES + 1:  # else the job itself may be what kills the process
             try:
                 self._do(step, None, lambda: jobs.set_aside(job, error))
             except StorageError:
                 raise
-            except Conflict:  # another job does what is left
+            except Conflict:  # another job does the rest
                 undone = False
-            except Exception as failure:  # noqa: BLE001 -- whatever the step meets: other jobs go on
+            except Exception as failure:  # noqa: BLE001 -- a step may raise anything, and other jobs go on
                 _LOG.debug("a job of the kind %r can't be done: %s", job.kind, type(failure).__name__)
                 error = type(failure).__name__
             else:
@@ -104,7 +104,7 @@ class _Trial:
         def change() -> Iterator[None]:
             self._settle()
             with self._owner.change():
-                if self._owner.nr != self._key.nr:  # the owner was erased, and must not come back by this
+                if self._owner.nr != self._key.nr:  # the owner was erased, and this must not add it again
                     raise Conflict
                 yield
                 over()
@@ -119,7 +119,7 @@ class _Trial:
 
     @contextmanager
     def _noted(self) -> Iterator[None]:
-        """Write what became of the job, which changes nothing of what is known."""
+        """Write the outcome of the job in a transaction of its own."""
         self._settle()
         with self._session.store.change():
             yield
@@ -129,4 +129,4 @@ class _Trial:
         if self._key.exists:
             if self._meter.answered:
                 self._jobs.answered()
-            UsageLedger(self._key).add(self._meter, today(self._session.clock()))
+            UsageLedger(self._key).add(self._meter, utc_day(self._session.clock()))

@@ -1,13 +1,13 @@
-"""Maintenance: what is due is done, one step at a time.
+"""Maintenance: does the steps that are due, one after the other.
 
-    short-term queue full  ──▶  its oldest pages are linked, and join or open episodes
-    hours of silence       ──▶  the pages of that context enter the queue; the conversation is over
-    5 pages closed         ──▶  events, the day's summary, counters
-    an episode is hot      ──▶  facts and the profile
-    too many episodes      ──▶  the coldest leave; their pages are still found by words
+    short-term queue full  ──▶  move its oldest pages into chains and episodes
+    hours of silence       ──▶  put the pages of that context into the queue, and end the conversation
+    5 pages closed         ──▶  collect events, update the day and the counters
+    an episode is hot      ──▶  derive facts and the profile
+    too many episodes      ──▶  evict the coldest; searches still find their pages by words
 
-A process that dies between two steps loses nothing. A step that a model does is left to a job: maintenance never waits
-for a model. There are no hidden timers: the worker, a job or a test calls `maintain`.
+A process that dies between two steps loses nothing. The steps of a model are queued as jobs: maintenance never waits
+for a model. There are no timers: the worker, a job or a test calls `maintain`.
 """
 
 import logging
@@ -18,26 +18,26 @@ from typing import Final
 from ...errors import EmbeddingFailed
 from ..ingest import settle
 from ..owner import Session
-from ..repository.items import halved, matrix
+from ..repository.items import halve, read_matrix
 from ..repository.pages import QUARANTINED
-from ..retrieval.embedders import Embedder, embedded
+from ..retrieval.embedders import Embedder, embed
 from ..retrieval.passages import entry_text
 from ..tiers.events import INTERVAL
 from ..tiers.facts import Known
 from ..tiers.heat import coldest
 from ..tiers.topics import Vector
-from .episode_building import EPISODES, build_episodes, queue_full
-from .event_detection import CONVERSATIONS, DAY_SUMMARIES, EVENTS, MOST, STRATEGIES, detect_events, events_due
-from .fact_extraction import ANALYSIS, CONCEPTS, analyse, know
+from .episode_building import EPISODES, build_episodes, is_queue_full
+from .event_detection import CONVERSATIONS, DAY_SUMMARIES, EVENTS, MOST, STRATEGIES, are_events_due, detect_events
+from .fact_extraction import ANALYSIS, CONCEPTS, analyse, keep_fact
 from .page_notes import NOTES
 from .step import Step, run_by_rule
 
 MOST_WAITING = 8
-"""pages beyond those that begin a step, after which it is overdue: as many as a context feeds at once"""
+"""pages beyond those that start a step, after which the step is overdue: as many as a context sends at once"""
 BATCH = 32
-"""passages that are embedded at once"""
+"""passages that are embedded at once: a usual batch of embedding servers, and about 4,000 tokens"""
 _FAILING = 3
-"""passages that fail one by one, and none before them did not: the embedder is away"""
+"""consecutive failures after which the embedder counts as unavailable: single passages may fail for their content"""
 STEPS: Final[Mapping[str, Step]] = {
     each.kind: each for each in (NOTES, EPISODES, EVENTS, ANALYSIS, CONCEPTS, DAY_SUMMARIES, CONVERSATIONS, STRATEGIES)
 }
@@ -48,8 +48,8 @@ _LOG = logging.getLogger(__name__)
 def maintain(session: Session, now: float) -> int:
     """Do what is due at *now* (seconds since 1970 UTC), and return how many pages moved. O(what is due).
 
-    If the session has a model, jobs are left for the steps that it does. It is not waited for without end: a queue of
-    twice its capacity is emptied by rule. After an error of the store, what was done until then stays done.
+    If the session has a model, its steps are queued as jobs. It does not wait for the model indefinitely: a queue of
+    twice its capacity is emptied by rule. After an error of the store, the steps done so far stay done.
     """
     if session.store.read_only or not session.store.there:
         return 0
@@ -59,9 +59,9 @@ def maintain(session: Session, now: float) -> int:
         owner.write_visits()
     settle(session, now - session.rules.silence_seconds)
     patience = 2 if session.has_model else 1
-    while queue_full(owner, patience * session.rules.capacity):
+    while is_queue_full(owner, patience * session.rules.capacity):
         moved += run_by_rule(session, build_episodes, now)
-    while run_by_rule(session, detect_events, now) if not session.has_model or events_due(owner, MOST) else 0:
+    while run_by_rule(session, detect_events, now) if not session.has_model or are_events_due(owner, MOST) else 0:
         pass
     _save_facts(session, now)
     if session.has_model:
@@ -74,26 +74,26 @@ def maintain(session: Session, now: float) -> int:
 
 
 def overdue(session: Session) -> bool:
-    """Return whether far more pages wait than begin a step. Two queries."""
+    """Return whether far more pages wait than are needed to start a step. Two queries."""
     owner = session.owner
-    return queue_full(owner, session.rules.capacity + MOST_WAITING) or events_due(owner, INTERVAL + MOST_WAITING)
+    return is_queue_full(owner, session.rules.capacity + MOST_WAITING) or are_events_due(owner, INTERVAL + MOST_WAITING)
 
 
 def end_session(session: Session, context: str, now: float) -> None:
-    """Admit the pages of *context*, and summarize its conversation: the next page begins another one. O(its pages)."""
+    """Admit the pages of *context*, and end and summarize its conversation. O(its pages)."""
     if session.store.read_only or not session.store.there:
         return
     owner = session.owner
     if observed := owner.pages.observed(context):
         with owner.change():
             owner.pages.enqueue(owner.pages.ids(context, observed))
-    while events_due(owner, MOST):
+    while are_events_due(owner, MOST):
         run_by_rule(session, detect_events, now)
     run_by_rule(session, partial(detect_events, ending=context), now)
 
 
 def schedule(session: Session, now: float) -> None:
-    """Leave jobs for what is due and a model does. O(episodes)."""
+    """Queue jobs for the steps of a model that are due. O(episodes)."""
     owner = session.owner
     wanted = [(step.kind, subject) for step in STEPS.values() for subject in step.due(session, now)]
     fresh = [each for each in wanted if not owner.jobs.known(*each)]
@@ -104,7 +104,7 @@ def schedule(session: Session, now: float) -> None:
 
 
 def _save_facts(session: Session, now: float) -> None:
-    """Store the facts that wait to be saved and whose pages are known. O(facts that wait)."""
+    """Store the facts whose pages have arrived. O(facts that wait)."""
     owner = session.owner
     for id_, each in list(session.tiers().savings.items()):
         if owner.pages.find(each.context, each.index):
@@ -114,15 +114,15 @@ def _save_facts(session: Session, now: float) -> None:
                     owner.drop([id_])
                     key, at = (each.context, each.index), each.at if each.at is not None else page.at
                     if not page.marks & QUARANTINED:
-                        know(owner, Known(each.text, each.about, *key, page.turn, at, (key,)), [page.id], now)
+                        keep_fact(owner, Known(each.text, each.about, *key, page.turn, at, (key,)), [page.id], now)
 
 
 def _embed(session: Session) -> None:
-    """Embed passages that have no vector of this model yet; one that fails is asked again at the next maintenance.
+    """Embed the passages that have no vector of this model; retry those that fail at the next maintenance.
 
-    After a change of the embedder, passages are embedded again from the text of their pages, and words find them
-    meanwhile. An embedder of words (`semantic` is False) makes no vectors of passages: measured, they add nothing to
-    words and cost precision.
+    After a change of the embedder, all passages are embedded again from the text of their pages, and words find them
+    meanwhile. An embedder of words (`semantic` is False) makes no vectors of passages: in measurements they added
+    nothing to words and cost precision.
     """
     owner, embedder = session.owner, session.embedder
     last = 0
@@ -133,25 +133,25 @@ def _embed(session: Session) -> None:
         for each in missing:
             message = pages.get(each.page, {}).get(each.entry)
             texts[each.id] = "" if message is None else entry_text(message)[each.start : each.start + each.size]
-        vectors = _vectors(embedder, texts)
+        vectors = _embed_texts(embedder, texts)
         if not vectors:
             return
         with owner.change():
             owner.passages.keep_vectors(embedder.name, vectors)
         if owner.passage_vectors is not None:
-            owner.passage_vectors.add(list(vectors), matrix([*map(halved, vectors.values())], embedder.dimension))
+            owner.passage_vectors.add(list(vectors), read_matrix([*map(halve, vectors.values())], embedder.dimension))
 
 
-def _vectors(embedder: Embedder, texts: Mapping[int, str]) -> dict[int, Vector]:
-    """Return the vectors of *texts*: all at once, or one by one without those that fail. {} if the embedder is away."""
+def _embed_texts(embedder: Embedder, texts: Mapping[int, str]) -> dict[int, Vector]:
+    """Return the vectors of *texts*: embed all at once, or else one by one; {} if the embedder is unavailable."""
     try:
-        return dict(zip(texts, embedded(embedder, list(texts.values())), strict=True))
+        return dict(zip(texts, embed(embedder, list(texts.values())), strict=True))
     except EmbeddingFailed as error:
-        _LOG.warning("passages are found by words until they are embedded: %s", error)
+        _LOG.warning("passages can't be embedded now, and are found by words only: %s", error)
     found: dict[int, Vector] = {}
     for failed, (id_, text) in enumerate(texts.items()):
         try:
-            found[id_] = embedded(embedder, [text])[0]
+            found[id_] = embed(embedder, [text])[0]
         except EmbeddingFailed:
             if failed == _FAILING and not found:
                 break
@@ -159,7 +159,7 @@ def _vectors(embedder: Embedder, texts: Mapping[int, str]) -> dict[int, Vector]:
 
 
 def _evict(session: Session, now: float) -> None:
-    """Let the coldest episodes go, if there are too many; never one that changed since the last maintenance."""
+    """Evict the coldest episodes, if there are too many; never one that changed since the last maintenance."""
     owner, rules = session.owner, session.rules
     with session.store.lock:
         owner.refresh()

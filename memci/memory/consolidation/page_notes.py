@@ -1,4 +1,4 @@
-"""The notes of pages: a model describes each page once, and its note is found by the page.
+"""Page notes: a model describes each page once, and the note is stored with the page as its evidence.
 
     page #57 ──▶ describe_page ──▶ Note, whose evidence is #57      summaries(…) ──▶ #57
 
@@ -15,28 +15,28 @@ from ..repository.pages import QUARANTINED
 from ..repository.passages import NOTE
 from ..tiers.notes import Notes
 from ..tiers.topics import page_text
-from .annotation import annotation
+from .annotation import annotate
 from .step import Step, StepRun
 
 
-def plainly(page: PageRecord) -> tuple[str, tuple[str, ...]]:
-    """Return the title and the keywords that are extracted of *page*. O(characters)."""
+def extract_title(page: PageRecord) -> tuple[str, tuple[str, ...]]:
+    """Return a title and keywords, extracted from *page* by rule. O(characters)."""
     title = titled([[message for _, message in page.entries]])[0].text if page.entries else ""
     return title, keywords([page_text(page)])
 
 
-def unchanged(owner: Owner, notes: Notes) -> bool:
-    """Return whether *notes* are still there: one that replaces another has an id of its own."""
+def are_unchanged(owner: Owner, notes: Notes) -> bool:
+    """Return whether *notes* are still stored: a new note of a page has another id."""
     return owner.items.all_there([key for key, _ in notes.values()])
 
 
 def summaries(session: Session, context: str, indexes: Collection[int]) -> dict[int, Summary]:
-    """Return what notes say of pages of a context, by index. One query."""
+    """Return the summaries in the notes of pages of a context, by index. One query."""
     return {index: note.summary for index, note in session.owner.items.notes_by_index(context, indexes).items()}
 
 
 def describe_page(run: StepRun) -> int:
-    """Let a model describe a page (its id). Without a model, what is extracted of it stands. O(its messages)."""
+    """Have a model describe a page; without one, the extracted title stays. O(its messages)."""
     owner, subject = run.owner, run.subject
     known = owner.pages.row(subject)
     pages = run.session.raw([subject])
@@ -46,7 +46,7 @@ def describe_page(run: StepRun) -> int:
 
     note = describe(run.chat, pages[0][1], zone=run.session.rules.zone)
     written = [note.title, *note.lines, *note.keywords, *(event.what for event in note.events)]
-    gained = annotation(written, dict(pages))
+    gained = annotate(written, dict(pages))
     with run.write(lambda: owner.pages.all_there([subject])):
         owner.items.drop([key for key, _ in owner.items.notes([subject]).values()])
         owner.items.put(note, pages=[subject])

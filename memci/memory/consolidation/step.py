@@ -1,6 +1,6 @@
-"""Steps of consolidation: each is done by rule, or with a model, by the same function.
+"""Steps of consolidation: one function does a step, by rule or with a model.
 
-    Step("analysis", learn, hot)      jobs of the kind "analysis" · what is done · the episodes that are due
+    Step("analysis", learn, hot_episodes)      the kind of its jobs · the function · the subjects that are due
 
     run_by_rule(session, step, now)                                           at once, in maintenance
     step.perform(StepRun(session, now, change, job.subject, job.body, chat))  with a model, as a job

@@ -16,7 +16,7 @@ import numpy as np
 from ..repository.passages import PassageTable
 from ..repository.store import OwnerKey
 from ..retrieval.layout import ROLES, STANDING, Row
-from .sheet import AROUND, BLOCK_BITS, NUMBERS, PASSAGE, POSTING, packed
+from .sheet import AROUND, BLOCK_BITS, NUMBERS, PASSAGE, POSTING, pack_passages
 
 _LONGEST = 500
 """characters of a term that stand in a row as they are: longer ones do not fit into an index"""
@@ -57,7 +57,7 @@ class PackedPassages(PassageTable):
         names = [each._replace(speaker=each.speaker[:_NAME]) for each in rows]
         speakers = self._count_speakers(names)
         before, after = self._around(rows[0].context, page)
-        own, now, was = packed(numbers, names, speakers, before=before, after=after)
+        own, now, was = pack_passages(numbers, names, speakers, before=before, after=after)
         ids = (self.nr * NUMBERS + numbers).tolist()
         values = [
             (
@@ -114,7 +114,7 @@ class PackedPassages(PassageTable):
             self._strip(self.read_packed(_ALL_POSTINGS, self.nr, block), gone["number"])
         for context, page in places:
             before, after = self._around(context, page)
-            _, now, was = packed(np.zeros(0, np.int64), [], {}, before=before, after=after)
+            _, now, was = pack_passages(np.zeros(0, np.int64), [], {}, before=before, after=after)
             self._put(now)
             self._note((now, 1), (was, -1))
 

@@ -99,7 +99,7 @@ class Sheet(Layout):
         self.loaded.difference_update(states)
         size = (max(self.states, default=0) + 1) * BLOCK
         if size > len(self._columns.page):
-            self._columns = _grown(self._columns, size)
+            self._columns = _grow(self._columns, size)
         before = 0
         for block, state in sorted(self.states.items()):
             if block in self.loaded and before != self._base[block]:
@@ -132,7 +132,7 @@ class Sheet(Layout):
         self.loaded.add(block)
 
 
-def packed(
+def pack_passages(
     numbers: Integers,
     rows: Sequence[Row],
     speakers: Mapping[str, int],
@@ -183,7 +183,7 @@ def packed(
     return every[first:last], every[changed], was[changed]
 
 
-def _grown(kept: Columns, size: int) -> Columns:
+def _grow(kept: Columns, size: int) -> Columns:
     """Return columns for *size* passages, with those that are *kept*. The system gives memory when it is written to."""
     made = []
     for column in kept:

@@ -66,9 +66,9 @@ class PostgresMemory(MemoryStore):
 
     def read_rows(self, statement: str, *values: Any) -> list[tuple[Any, ...]]:
         """Return the rows of a query, [] if nothing was ever kept."""
-        rows = self.read_packed(statement, *map(_kept, values))
+        rows = self.read_packed(statement, *map(_escape, values))
         texts = rows and any(isinstance(each, str) for each in rows[0])
-        return [tuple(map(_read, row)) for row in rows] if texts else rows
+        return [tuple(map(_unescape, row)) for row in rows] if texts else rows
 
     def read_packed(self, statement: str, *values: Any) -> list[tuple[Any, ...]]:
         """Return the rows of a query whose texts hold no NUL, as the server has them: faster where there are many."""
@@ -76,11 +76,11 @@ class PostgresMemory(MemoryStore):
 
     def execute(self, statement: str, *values: Any) -> int:
         """Execute a statement within `change`, and return how many rows it changed."""
-        return self._writing().execute(self._text(statement), tuple(map(_kept, values)) or None).rowcount
+        return self._writing().execute(self._text(statement), tuple(map(_escape, values)) or None).rowcount
 
     def executemany(self, statement: str, rows: Iterable[Sequence[Any]]) -> None:
         """Execute a statement for each of *rows*, within `change`."""
-        kept = [tuple(map(_kept, row)) for row in rows]
+        kept = [tuple(map(_escape, row)) for row in rows]
         if kept:
             self._writing().cursor().executemany(self._text(statement), kept)
 
@@ -142,11 +142,11 @@ class PostgresMemory(MemoryStore):
     def _fetched_rows(self, statement: str, *values: Any) -> list[tuple[Any, ...]]:
         connection = self._connection
         if connection is None:
-            return self._database.read_rows(_postgres(statement), *values)
+            return self._database.read_rows(_to_postgres(statement), *values)
         return connection.execute(self._text(statement), values, binary=True).fetchall()
 
     def _text(self, statement: str) -> bytes:
-        return _named(_postgres(statement), self._database.schema)
+        return _name_schema(_to_postgres(statement), self._database.schema)
 
     def _make(self) -> None:
         self.execute(_LOCK_MAKING)
@@ -155,20 +155,20 @@ class PostgresMemory(MemoryStore):
 
 
 @lru_cache(maxsize=1024)
-def _postgres(statement: str) -> str:
+def _to_postgres(statement: str) -> str:
     """Return *statement* with the placeholders of psycopg, and with what is for Postgres alone."""
     text = re.sub(r"/\*!(.*?)\*/", r"\1", statement).replace(_LIST, _ARRAY).replace("?", "%s")
     return re.sub(r"(?<![.\w])memory_", "our.memory_", text)
 
 
 @lru_cache(maxsize=1024)
-def _named(text: str, schema: str) -> bytes:
+def _name_schema(text: str, schema: str) -> bytes:
     return re.sub(r"\bour\b", f'"{schema}"', text).encode()
 
 
-def _kept(value: Any) -> Any:
+def _escape(value: Any) -> Any:
     return escaped(value) if isinstance(value, str) else value
 
 
-def _read(value: Any) -> Any:
+def _unescape(value: Any) -> Any:
     return plain(value) if isinstance(value, str) else value

@@ -1,4 +1,1 @@
-"""The memory's rows: the tables of one owner, its job queue, its usage ledger, and the pages that it reads.
-
-All SQL of the memory stands in here.
-"""
+"""The tables of the memory, with all of its SQL: pages, passages, items, jobs and costs, and the source of pages."""

@@ -1,9 +1,10 @@
-"""The home of a memory: which tables belong to a store, shared by all who use the store.
+"""Finds the tables of a memory for a store; all users of the store share them.
 
-    tables_of(SQLiteStorage("agent.db"))                   those in agent.db, as long as the store is open
-    tables_of(storage, "memory.db")                        those in memory.db, until their last user closes them
+    tables_of(SQLiteStorage("agent.db"))                   the tables in agent.db, as long as the store is open
+    tables_of(storage, "memory.db")                        the tables in memory.db, until their last user closes them
 
-What a store offers decides, never its class: `memci.storage.protocol.DatabaseStorage`, or `SidecarStorage`.
+The choice depends on the protocol of the store, never on its class: `memci.storage.protocol.DatabaseStorage`, or
+`SidecarStorage`.
 """
 
 import os
@@ -22,35 +23,37 @@ _lock = RLock()
 
 
 def tables_of(storage: Storage, path: str | os.PathLike[str] | None = None) -> MemoryStore:
-    """Return the tables that belong to *storage*, with one user more; opened when they are first used.
+    """Return the tables that belong to *storage*, and count one more user. They are opened on first use.
 
-    Those that the store offers are closed when the store closes, those in the file *path* by their last user.
-    InvalidSetting if there is no path and the store has no place for a memory.
+    Tables beside the pages are closed with the store, those in the file *path* by their last user. Raise InvalidSetting
+    if there is no path and the store has no place for a memory.
     """
     key = "" if path is None else os.path.abspath(path)  # noqa: PTH100 -- a Path would resolve links
     with _lock:
         known = _shared.setdefault(storage, {})
         found = known.get(key)
         if found is None or not found.join():
-            found = known[key] = SQLiteMemory(Sidecar(key), lasting=False) if key else _offered(storage)
+            found = known[key] = SQLiteMemory(Sidecar(key), lasting=False) if key else _open_offered(storage)
             found.keys = storage.keys if isinstance(storage, KeyedStorage) else None
             found.join()
         return found
 
 
-def _offered(storage: Storage) -> MemoryStore:
+def _open_offered(storage: Storage) -> MemoryStore:
     if isinstance(storage, DatabaseStorage):
         from ..postgres.store import PostgresMemory  # its driver is an extra
 
         return PostgresMemory(storage.database)
     check_memory(storage)
     assert isinstance(storage, SidecarStorage), "a store without a database keeps its memory in a sidecar"
-    opened: list[MemoryStore] = []  # empty if a call is stopped before there are tables to close
+    opened: list[MemoryStore] = []  # empty if a call is interrupted before there are tables to close
 
     def release() -> None:
         for tables in opened:
             tables.shut()
 
     opened.append(SQLiteMemory(storage.sidecar(release), lasting=True))
-    weakref.finalize(storage, release).atexit = False  # a store that is dropped without close() leaves no file open
+    weakref.finalize(
+        storage, release
+    ).atexit = False  # a store that is garbage-collected without close() leaves no file open
     return opened[0]

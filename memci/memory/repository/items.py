@@ -1,9 +1,9 @@
-"""Items: what a memory derived from pages, as rows of the store.
+"""Items: the values that a memory derives from pages, as rows.
 
     put(Episode("Flight to Oslo", …), pages=[3, 4])  ──▶  id 7, kind "episode", {"summary": …}, vector · evidence 3, 4
 
-A value is stored as the JSON of its fields, with its vector beside it. The evidence is the pages that it was derived
-from, so that nothing of an erased page is left.
+A value is stored as the JSON of its fields, with its vector beside it. Its evidence is the pages that it was derived
+from: when a page is erased, its items are removed or rebuilt.
 """
 
 import dataclasses
@@ -38,27 +38,27 @@ KINDS: Final[Mapping[str, type[Item]]] = {
     "day": DailySummary,
     "note": Note,
 }
-"""the values that are stored, by the kind of their rows"""
+"""the types of items, by the kind of their rows"""
 _KIND_OF: Final = {made: kind for kind, made in KINDS.items()}
 
 
-def halved(vector: Vector) -> bytes:
-    """Return a vector of unit length as bytes, two for each number: rounded to about three digits."""
+def halve(vector: Vector) -> bytes:
+    """Return a vector of unit length as bytes, two for each number, rounded to about three digits."""
     return vector.astype(np.float16).tobytes()
 
 
-def matrix(rows: Sequence[bytes], dimension: int) -> Vector:
-    """Return the vectors of one *dimension* that `halved` wrote, row by row. O(numbers)."""
+def read_matrix(rows: Sequence[bytes], dimension: int) -> Vector:
+    """Return the vectors of one *dimension* that `halve` wrote, row by row. O(numbers)."""
     return np.frombuffer(b"".join(rows), np.float16).reshape(-1, dimension).astype(np.float32)
 
 
-def squeezed(vector: Vector) -> bytes:
-    """Return a vector as `halved` does, compressed: one that is made of words is mostly zeros."""
-    return zlib.compress(halved(vector), 1)
+def squeeze(vector: Vector) -> bytes:
+    """Return a vector as `halve` does, compressed, since a vector of words is mostly zeros."""
+    return zlib.compress(halve(vector), 1)
 
 
-def unsqueezed(row: bytes) -> Vector:
-    """Return the vector that `squeezed` wrote; ValueError if it is damaged."""
+def unsqueeze(row: bytes) -> Vector:
+    """Return the vector that `squeeze` wrote; ValueError if it is damaged."""
     try:
         return np.frombuffer(zlib.decompress(row), np.float16).astype(np.float32)
     except zlib.error as error:
@@ -71,7 +71,7 @@ class ItemTable(OwnerTable):
     def put(self, value: Item, *, id: int | None = None, pages: Iterable[int] = ()) -> int:  # noqa: A002 -- of the item
         """Store a value, in place of the one with *id* if given, and return its id; *pages* join its evidence."""
         kind = _KIND_OF[type(value)]
-        if id is None:  # what is stored is bound to its id
+        if id is None:  # encryption binds the content to the id
             id = self._store.insert_row(_INSERT, self._owner.nr, kind)  # noqa: A001
         vector = value.embedding if isinstance(value, Episode) else None
         packed = None if vector is None else np.ascontiguousarray(vector, np.float32).tobytes()

@@ -1,12 +1,12 @@
-"""The job queue of one owner: the steps that wait for a model, as rows of the store.
+"""The job queue of one owner: steps that wait for a model, as rows.
 
-    enqueue ──▶ due ──▶ claim: tries + 1, due again in 10 minutes ──▶ finish: gone
+    enqueue ──▶ due ──▶ claim: tries + 1, due again in 10 minutes ──▶ finish: removed
                                         │                         ──▶ fail: due after 30 s, 1 min, 2 min, 4 min
                                         └ its process died: due again     5 tries: set aside
 
-A job is stored before it is started, and removed in the transaction that stores its result: it is done at least once.
-A step checks again what it read before it writes, so that doing it twice changes nothing. If the model is away, no job
-has failed: all jobs of the owner wait. A job holds ids and no text.
+A job is stored before it starts, and removed in the transaction that stores its result: it is done at least once. A
+step checks what it read before it writes, so that doing it twice changes nothing. If the model is unavailable, this is
+no failure: all jobs of the owner wait. A job has ids and no text.
 """
 
 from typing import Final, NamedTuple
@@ -15,12 +15,15 @@ from ..backend import Work
 from .store import OwnerTable
 
 MOST: Final = 1_000
-"""jobs of an owner that may wait"""
+"""jobs of an owner that may wait: a bound for a store whose model is never available"""
 TRIES: Final = 5
+"""failures after which a job is set aside: with the pauses, some eight minutes of trying"""
 VISIBLE_SECONDS: Final = 600.0
-"""after which a job is due again whose process died or is too slow"""
+"""after which a claimed job is due again: longer than a slow local model needs for a step"""
 FIRST_SECONDS: Final = 30.0
+"""pause after the first failure; each further one doubles it"""
 LONGEST_SECONDS: Final = 3_600.0
+"""longest pause: a model that returns is used within an hour"""
 
 
 class Job(NamedTuple):
@@ -29,23 +32,23 @@ class Job(NamedTuple):
     id: int
     kind: str
     subject: int
-    """the id of what it is about"""
+    """id of the row that it is about"""
     version: int
-    """counts how often its body changed"""
+    """number of changes of its body"""
     tries: int
-    """with this one"""
+    """number of tries, including this one"""
     away: int
-    """how often the model was not there for it"""
+    """number of tries for which the model was unavailable"""
     body: str
 
 
 class JobQueue(OwnerTable):
-    """The jobs of one owner. Whatever writes is called within a change of the store, but for `claim`."""
+    """The jobs of one owner. Call all methods that write within a change of the store, except `claim`."""
 
     def enqueue(self, kind: str, subject: int = 0, body: str = "") -> bool:
-        """Add a job, once; another *body* makes a known one due again. Return False if too many wait. O(1).
+        """Add a job, if it is not there; another *body* makes it due again. Return False if too many wait. O(1).
 
-        A job that was set aside and done without the model is tried again: it is about something else now.
+        A job that was set aside after it was done without the model is tried again, since its data is new.
         """
         key = self._owner.nr, kind, subject
         known = self._store.read_value("SELECT 1 FROM memory_job WHERE owner = ? AND kind = ? AND subject = ?", *key)
@@ -63,7 +66,7 @@ class JobQueue(OwnerTable):
         self._store.execute(_SKIP, self._owner.nr)
 
     def claim(self, now: float) -> Job | None:
-        """Take the oldest job that is due, None if none is; it counts as tried. One transaction."""
+        """Claim the oldest job that is due, which counts as a try; return None if none is due. One transaction."""
         if not self.due(now):
             return None
         with self._store.change():
@@ -71,44 +74,44 @@ class JobQueue(OwnerTable):
         return Job(*rows[0]) if rows else None
 
     def due(self, now: float) -> bool:
-        """Return whether a job is due, and none is held back. One query."""
+        """Return whether a job is due and the queue is not held. One query."""
         nr = self._owner.nr
         return bool(self._store.read_rows(_DUE, nr, now, nr, now))
 
     def finish(self, job: Job) -> None:
-        """Remove a job that is done; if its body changed meanwhile, it is due again."""
+        """Remove a job that is done; if its body has changed meanwhile, make it due again."""
         self._store.execute("DELETE FROM memory_job WHERE id = ? AND version = ?", job.id, job.version)
         self._store.execute("UPDATE memory_job SET tries = 0, due = 0 WHERE id = ? AND due IS NOT NULL", job.id)
 
     def fail(self, job: Job, now: float, error: str, *, at_once: bool = False) -> None:
-        """Note why a job failed (a name, no text): it is due later, or *at_once* if its data had changed."""
+        """Store why a job failed (a name, no text). It is due again later, or *at_once* if its data had changed."""
         later = 0.0 if at_once else now + _pause(job.tries)
         self._store.execute("UPDATE memory_job SET due = ?, error = ? WHERE id = ?", later, error, job.id)
 
     def set_aside(self, job: Job, error: str = "", *, undone: bool = False) -> None:
-        """Leave a job that failed too often; *undone*: it could not be done without the model either."""
+        """Set a job aside that failed too often; *undone*: it could not be done without the model either."""
         self._store.execute(
             "UPDATE memory_job SET due = NULL, tries = ?, error = CASE ? WHEN '' THEN error ELSE ? END WHERE id = ?",
             *(TRIES + undone, error, error, job.id),
         )
 
     def release(self, job: Job, now: float) -> None:
-        """Put a job back that could not be tried; that is not counted."""
+        """Return a job that could not be tried. This does not count as a try."""
         self._store.execute(_RELEASE, now + FIRST_SECONDS, 0, job.id)
 
     def hold(self, job: Job, now: float) -> None:
-        """Hold all jobs back for a while: the model is away. That is not counted as a try."""
+        """Hold all jobs for a while, since the model is unavailable. This does not count as a try."""
         self._store.execute(_RELEASE, now + _pause(job.away + 1), 1, job.id)
         self._store.execute(_AWAY, self._owner.nr)
         away = self._store.read_value("SELECT away FROM memory_queue WHERE owner = ?", self._owner.nr) or 0
         self._store.execute("UPDATE memory_queue SET until = ? WHERE owner = ?", now + _pause(away), self._owner.nr)
 
     def answered(self) -> None:
-        """Note that the model answers."""
+        """Release the jobs that are held, since the model answers."""
         self._store.execute("UPDATE memory_queue SET until = 0, away = 0 WHERE owner = ? AND away > 0", self._owner.nr)
 
     def counts(self) -> Work:
-        """Return how many jobs there are; what they cost is in the usage ledger. O(jobs)."""
+        """Return the numbers of jobs; the costs are in the usage ledger. O(jobs)."""
         nr = self._owner.nr
         rows = self._store.read_rows("SELECT count(due), count(*) FROM memory_job WHERE owner = ?", nr)
         waiting, all_ = rows[0] if rows else (0, 0)
@@ -116,7 +119,7 @@ class JobQueue(OwnerTable):
         return Work(waiting, all_ - waiting, skipped)
 
     def clear(self) -> None:
-        """Remove all jobs, and what was counted."""
+        """Remove all jobs, counters and costs."""
         for statement in _CLEAR:
             self._store.execute(statement, self._owner.nr)
 

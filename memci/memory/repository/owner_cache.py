@@ -1,10 +1,10 @@
-"""What stays in RAM of the owners of a store: those that were used last, up to a number of bytes.
+"""The cache of owners: keeps the most recently used ones in RAM, up to a number of bytes.
 
-    used: ann, ben, cem, ann     cem 3 MB · ann 5 MB      ben was used longest ago, and is read again at its next use
+    used: ann, ben, cem, ann     cem 3 MB · ann 5 MB      ben was used longest ago, and is read again on the next use
 
-    size_of([array, {"oslo"}])   the bytes of all objects that they refer to: arrays, texts, dicts, each counted once
+    size_of([array, {"oslo"}])   bytes of all objects that they refer to: arrays, texts, dicts, each counted once
 
-The owner that was used last always stays, however large.
+The owner that was used last always stays.
 """
 
 import gc
@@ -15,11 +15,11 @@ from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
 from typing import Any, Final, Protocol
 
 _OUTSIDE: Final = (type, ModuleType, FunctionType, BuiltinFunctionType, MethodType)
-"""what all objects of a kind share"""
+"""objects that are shared and not counted"""
 
 
 class Weighed(Protocol):
-    """Something whose size in RAM is known."""
+    """A value with a known size in RAM."""
 
     @property
     def size(self) -> int:
@@ -30,7 +30,7 @@ class OwnerCache:
     """Owners by name. Not thread-safe: the caller holds the store's lock.
 
     Args:
-        most: Bytes in total, the owner that was used last not counted in if it alone has more.
+        most: Bytes in total. The owner that was used last stays even if it alone has more.
     """
 
     def __init__(self, most: int) -> None:
@@ -38,37 +38,37 @@ class OwnerCache:
         self._kept: OrderedDict[str, Weighed] = OrderedDict()
         self._sizes: dict[str, int] = {}
         self.size = 0
-        """bytes of all owners, as of when another one was used after them"""
+        """bytes of all owners, measured when another owner was used after them"""
 
     def __len__(self) -> int:
         return len(self._kept)
 
     def find(self, name: str) -> Weighed | None:
-        """Return what is kept of the owner *name*, which is used now; None if nothing is. O(1), amortised."""
+        """Return the owner *name* and mark it as used; None if it is not cached. O(1), amortised."""
         if name in self._kept and next(reversed(self._kept)) != name:
             self._settle()
             self._kept.move_to_end(name)
         return self._kept.get(name)
 
     def add(self, name: str, owner: Weighed) -> None:
-        """Keep *owner*, which is used now. O(1), amortised."""
+        """Add *owner* and mark it as used. O(1), amortised."""
         self._settle()
         self._kept[name] = owner
         self._kept.move_to_end(name)
 
     def drop(self, name: str) -> None:
-        """Keep nothing of the owner *name*."""
+        """Remove the owner *name*."""
         self._kept.pop(name, None)
         self.size -= self._sizes.pop(name, 0)
 
     def clear(self) -> None:
-        """Keep nothing."""
+        """Remove all owners."""
         self._kept.clear()
         self._sizes.clear()
         self.size = 0
 
     def _settle(self) -> None:
-        """Weigh the owner that was used until now, and drop those used longest ago that do not fit beside it."""
+        """Measure the owner that was used until now, and remove those used longest ago that do not fit beside it."""
         if self._kept:
             name = next(reversed(self._kept))
             size = self._kept[name].size
@@ -79,8 +79,8 @@ class OwnerCache:
 
 
 def size_of(roots: Iterable[object], *, without: Iterable[object] = ()) -> int:
-    """Return the bytes in RAM of *roots* and of all that they refer to, but for what is *without*. O(objects)."""
-    import numpy as np  # loaded when a memory is first used
+    """Return the bytes in RAM of *roots* and all that they refer to, except the objects *without*. O(objects)."""
+    import numpy as np  # imported when a memory is first used
 
     seen = {id(each) for each in without}
     size, left = 0, list(roots)
@@ -89,6 +89,6 @@ def size_of(roots: Iterable[object], *, without: Iterable[object] = ()) -> int:
         if id(each) in seen or isinstance(each, _OUTSIDE):
             continue
         seen.add(id(each))
-        size += sys.getsizeof(each)  # of an array, with its numbers, if they are its own
+        size += sys.getsizeof(each)  # includes the numbers of an array that owns them
         left.extend([each.base] if isinstance(each, np.ndarray) else gc.get_referents(each))
     return size

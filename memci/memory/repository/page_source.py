@@ -1,9 +1,9 @@
-"""The source of a memory: raw pages, read from the store that keeps their messages.
+"""Reads the pages of a memory from the store that keeps their messages.
 
-    raw_pages(storage, memory, [17, 18])      ──▶   (17, PageRecord("alice", 42, entries=((1, {…}), …), …)), (18, …)
-    messages(storage, [("alice", 42, 1)])     ──▶   {("alice", 42, 1): {…}}
+    read_pages(storage, memory, [17, 18])     ──▶   (17, PageRecord("alice", 42, entries=((1, {…}), …), …)), (18, …)
+    read_messages(storage, [("alice", 42, 1)])  ──▶   {("alice", 42, 1): {…}}
 
-All that a memory keeps of a page is derived from this and can be derived again.
+All rows of a memory are derived from these messages, and can be derived again.
 """
 
 import json
@@ -20,16 +20,16 @@ from ..backend import PageKey, PageRecord
 from .store import MemoryStore
 
 Place = tuple[str, int, int]
-"""of a message: its context, the index of its page, and its ordinal there"""
+"""context, page and ordinal of a message"""
 _LOG = logging.getLogger(__name__)
 SEARCH = "search_memory"
-"""the tool whose answers only quote what is in the memory already"""
+"""the tool whose answers only quote the memory"""
 
 
-def messages(storage: Storage, wanted: Iterable[Place]) -> dict[Place, Message]:
-    """Return the messages at some places, without those that are erased or on their pages no more.
+def read_messages(storage: Storage, wanted: Iterable[Place]) -> dict[Place, Message]:
+    """Return the messages at some places, without those that are erased or no longer on their pages.
 
-    O(these); a few reads for each context. It raises StorageError if one can't be read.
+    Raise StorageError if one can't be read. O(these); a few reads for each context.
     """
     places: dict[str, list[Place]] = {}
     for place in wanted:
@@ -48,7 +48,7 @@ def messages(storage: Storage, wanted: Iterable[Place]) -> dict[Place, Message]:
 
 
 def shared_before(storage: Storage, record: ContextRecord) -> list[PageKey]:
-    """Return (context, base) of the contexts of the same owner that this one was forked from, the last one first."""
+    """Return (context, base) of the ancestors of a fork that have the same owner, the nearest first."""
     found: list[PageKey] = []
     parent, base = record.parent, record.base
     while parent is not None and (loaded := storage.load(parent)) is not None and loaded[0].owner == record.owner:
@@ -58,10 +58,10 @@ def shared_before(storage: Storage, record: ContextRecord) -> list[PageKey]:
 
 
 def page_keys(storage: Storage, context: str, rows: Iterable[PageRow], shared: Iterable[PageKey]) -> dict[int, PageKey]:
-    """Return by index the keys of pages in the memory: one that is *shared* with another context has that one's.
+    """Return the keys of pages in the memory, by index: a page *shared* with an ancestor has the key of the ancestor.
 
-    A page that was open at the fork, or is open again since, is no longer the same, wherever it was closed.
-    O(rows · forks before it), in one read for each of these.
+    A page that was open at the fork, or was opened again since, is not shared. O(rows · ancestors), one read for each
+    ancestor.
     """
     own = {row.index: row for row in rows}
     keys = {index: (context, index) for index in own}
@@ -74,17 +74,18 @@ def page_keys(storage: Storage, context: str, rows: Iterable[PageRow], shared: I
 
 
 def record_of(storage: Storage, context: str, row: PageRow, head: int) -> PageRecord:
-    """Return the page of *row* as a memory gets it, without erased messages. O(its messages)."""
-    return _records(storage, context, [row], head)[0]
+    """Return the page of *row*, without erased messages. O(its messages)."""
+    return _build_records(storage, context, [row], head)[0]
 
 
-def raw_pages(storage: Storage, store: MemoryStore, ids: Sequence[int]) -> Iterator[tuple[int, PageRecord]]:
+def read_pages(storage: Storage, store: MemoryStore, ids: Sequence[int]) -> Iterator[tuple[int, PageRecord]]:
     """Yield the pages *ids* of a memory with their messages, in this order. O(their messages), some pages at a time.
 
-    A page that can't be read is given without messages, so that the others need not wait for it; reading it by its
-    index raises the error.
+    A page that can't be read has no messages, so that the others need not wait; reading it by index raises the error.
     """
-    assert not store.writing, "reading pages waits for the page store, whose writer may wait for this one: read first"
+    assert not store.writing, (
+        "a page must not be read within a change: the writer of the pages may wait for this change"
+    )
     for first in range(0, len(ids), _BATCH):
         batch = list(ids[first : first + _BATCH])
         rows = store.read_rows(_WHERE, json.dumps(batch))
@@ -92,7 +93,7 @@ def raw_pages(storage: Storage, store: MemoryStore, ids: Sequence[int]) -> Itera
         found: dict[tuple[str, int], PageRecord] = {}
         for context in dict.fromkeys(each.context for each in places.values()):
             wanted = [each.index for each in places.values() if each.context == context]
-            found |= {(context, page.index): page for page in _readable(storage, context, wanted)}
+            found |= {(context, page.index): page for page in _read_some(storage, context, wanted)}
         for id_ in batch:
             yield_to_calls()
             if id_ in places:
@@ -100,26 +101,26 @@ def raw_pages(storage: Storage, store: MemoryStore, ids: Sequence[int]) -> Itera
 
 
 _BATCH = 8
-"""pages that are read at once"""
+"""pages that are read at once: few enough that a call of the context waits for some milliseconds only"""
 _WHERE = """
 SELECT g.id, c.name, g.page, g.turn FROM memory_page AS g JOIN memory_context AS c ON c.nr = g.context
 WHERE g.id IN (SELECT value FROM json_each(?))"""
 
 
-def _readable(storage: Storage, context: str, indexes: Sequence[int]) -> Sequence[PageRecord]:
-    """Return those pages of *context* that can be read: all at once, or one by one if one of them can't."""
+def _read_some(storage: Storage, context: str, indexes: Sequence[int]) -> Sequence[PageRecord]:
+    """Return the readable pages of *context*: read all at once, or one by one if this fails."""
     try:
         rows = storage.pages_at(context, indexes)
-        return _records(storage, context, rows, _head(storage, context, rows))
+        return _build_records(storage, context, rows, _head(storage, context, rows))
     except CorruptRecord:
         if len(indexes) > 1:
-            return [page for index in indexes for page in _readable(storage, context, [index])]
-        _LOG.warning("page #%d can't be read: the memory goes on without it", indexes[0])
+            return [page for index in indexes for page in _read_some(storage, context, [index])]
+        _LOG.warning("page #%d can't be read: the memory continues without it", indexes[0])
         return ()
 
 
-def _records(storage: Storage, context: str, rows: Sequence[PageRow], head: int) -> list[PageRecord]:
-    """Return the pages of *rows* as `record_of` does, in one read of their messages."""
+def _build_records(storage: Storage, context: str, rows: Sequence[PageRow], head: int) -> list[PageRecord]:
+    """Return the pages of *rows*, without erased messages, in one read."""
     bases = _bases(storage, context, rows)
     spans = [seq for row in rows for first, end in row.spans(head) for seq in range(first, end)]
     stored = {entry.seq: entry for entry in storage.entries_at(context, spans) if entry.codec != ERASED}
@@ -130,14 +131,14 @@ def _records(storage: Storage, context: str, rows: Sequence[PageRow], head: int)
         entries = tuple((entry.seq - base + 1, decode(entry.codec, entry.body)) for entry in left)
         at = next((seconds(entry.at) for entry in left if entry.at is not None), None)
         quotes = frozenset(entry.seq - base + 1 for entry in left if entry.quotes is not None)
-        records.append(PageRecord(context, row.index, row.turn, entries, at, quotes | _found(entries)))
+        records.append(PageRecord(context, row.index, row.turn, entries, at, quotes | _search_ordinals(entries)))
     return records
 
 
-def _found(entries: Sequence[tuple[int, Message]]) -> frozenset[int]:
-    """Return the ordinals of searches and their answers: searchable, each of them would be found by the next one.
+def _search_ordinals(entries: Sequence[tuple[int, Message]]) -> frozenset[int]:
+    """Return the ordinals of searches and their answers, which would otherwise be found by the next search.
 
-    A message that says something besides is kept.
+    A message that also has text is not among them.
     """
     asked: set[object] = set()
     found = set()
@@ -152,13 +153,13 @@ def _found(entries: Sequence[tuple[int, Message]]) -> frozenset[int]:
 
 
 def _head(storage: Storage, context: str, rows: Iterable[PageRow]) -> int:
-    """Return where *context* ends, if one of *rows* is open: only an open page ends there."""
+    """Return the end of *context* if one of *rows* is open, which ends there; else 0."""
     loaded = storage.load(context) if any(row.end is None for row in rows) else None
     return 0 if loaded is None else loaded[0].head
 
 
 def _bases(storage: Storage, context: str, rows: Collection[PageRow]) -> dict[int, int]:
-    """Return by page the seq of the first message of its interaction, from which ordinals count."""
+    """Return by page the seq of the first message of its interaction, where ordinals begin."""
     bases = {row.index: row.first for row in rows}
     if split := [row for row in rows if row.continues is not None]:
         firsts = {row.index: row.first for row in storage.pages_at(context, {row.continues or 0 for row in split})}

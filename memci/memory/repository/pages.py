@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from ..backend import PageRecord
 from ..tiers.topics import PageFeatures
-from .items import squeezed, unsqueezed
+from .items import squeeze, unsqueeze
 from .store import OwnerTable
 
 OBSERVED, SHORT, MID, EVICTED = range(4)
@@ -158,7 +158,7 @@ class PageTable(OwnerTable):
         described = self._described(page, features.title, features.keywords)
         self._store.execute(_INTO_TIER, MID, *described, chain, episode, page)
         if features.vector is not None:
-            vector = self._seal(squeezed(features.vector), "vector of a page", page)
+            vector = self._seal(squeeze(features.vector), "vector of a page", page)
             self._store.execute(_KEEP_VECTOR, page, model, self._owner.nr, vector)
 
     def retitle(self, page: int, title: str, keywords: Sequence[str]) -> None:
@@ -254,7 +254,7 @@ class PageTable(OwnerTable):
     def _extract(self, row: tuple[Any, ...]) -> Extract:
         id_, chain, title, words, vector, at = row
         keywords = json.loads(self._unseal(words, "list of keywords", id_) or "[]")
-        made = None if vector is None else unsqueezed(self._unseal(vector, "vector of a page", id_))
+        made = None if vector is None else unsqueeze(self._unseal(vector, "vector of a page", id_))
         features = PageFeatures("", self._unseal(title, "title", id_), tuple(keywords), made, at)
         return Extract(id_, chain, features)
 

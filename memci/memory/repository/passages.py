@@ -15,7 +15,7 @@ import numpy as np
 import orjson
 
 from ..tiers.topics import Vector
-from .items import halved, matrix
+from .items import halve, read_matrix
 from .store import OwnerTable
 
 NOTE, TOPIC, DAY, TALK, STRATEGY, TRAITS = range(1, 7)
@@ -139,7 +139,7 @@ class PassageTable(OwnerTable):
 
     def keep_vectors(self, model: str, vectors: Mapping[int, Vector]) -> None:
         """Keep the vectors of passages (by their ids), and drop all that another model made."""
-        rows = [(model, self._seal(halved(vector), "vector of a passage", id_), id_) for id_, vector in vectors.items()]
+        rows = [(model, self._seal(halve(vector), "vector of a passage", id_), id_) for id_, vector in vectors.items()]
         self._store.executemany(_KEEP_VECTOR, rows)
         self._store.execute(_DROP_VECTORS, self._owner.nr, model)
 
@@ -147,7 +147,7 @@ class PassageTable(OwnerTable):
         """Return the ids of passages, and row by row the vectors of *dimension* that *model* made. O(passages)."""
         size = len(self._seal(bytes(2 * dimension), "size"))
         rows = self._store.read_rows(_VECTORS, self._owner.nr, model, size)
-        return [id_ for id_, _ in rows], matrix(
+        return [id_ for id_, _ in rows], read_matrix(
             [self._unseal(row, "vector of a passage", id_) for id_, row in rows], dimension
         )
 

@@ -72,7 +72,7 @@ class UsageLedger(OwnerTable):
         return int(self._store.read_value(_ON_DAY, self._owner.nr, day) or 0)
 
 
-def today(now: float) -> str:
+def utc_day(now: float) -> str:
     """Return the UTC day of *now* (seconds since 1970) as 2024-05-04."""
     return datetime.fromtimestamp(now, UTC).date().isoformat()
 

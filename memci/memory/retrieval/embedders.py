@@ -1,9 +1,9 @@
 """Embedders: texts in, one row of numbers per text out; texts with a like meaning have rows that are near.
 
-    embedded(HashEmbedder(), ["Mel plays the violin", ""])      float32 (2, 1024): a row of length 1, a row of zeros
+    embed(HashEmbedder(), ["Mel plays the violin", ""])      float32 (2, 1024): a row of length 1, a row of zeros
 
 `HashEmbedder` (`hash_embedder`) knows words only and needs nothing. `SentenceEmbedder` (`sentence_embedder`) knows
-meanings and needs a model in a folder. Any other callable of this form will do. `embedded` checks what an embedder
+meanings and needs a model in a folder. Any other callable of this form will do. `embed` checks what an embedder
 returns, for all of them: an endpoint that is down, or that returns nonsense, must not spoil what is stored.
 """
 
@@ -36,7 +36,7 @@ class Embedder(Protocol):
         """Return a row per text, in their order. It is never given a blank text, nor an empty list."""
 
 
-def embedded(embedder: Embedder, texts: Sequence[str]) -> NDArray[np.float32]:
+def embed(embedder: Embedder, texts: Sequence[str]) -> NDArray[np.float32]:
     """Return the vectors of *texts*: a row of unit length for each, a row of zeros for a blank one.
 
     EmbeddingFailed if the embedder raises (it is retryable then), or returns another shape than it says, or a number

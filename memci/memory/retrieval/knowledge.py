@@ -33,14 +33,14 @@ RELATIONS = 5
 """relations that are returned with a concept, at most"""
 
 
-def known(owner: Owner, asked: Iterable[str], limit: int = FACTS) -> list[tuple[int, Fact]]:
+def find_facts(owner: Owner, asked: Iterable[str], limit: int = FACTS) -> list[tuple[int, Fact]]:
     """Return the facts that a question with the terms *asked* is about, best first, with their ids. O(facts).
 
     The score is the share of the terms that a fact has, each weighted by its rarity among the facts. The name
     of who said it counts nothing: where the question names somebody who said facts, what others said is left out.
     """
     facts = owner.tiers.user.facts | owner.tiers.assistant.facts
-    said = {key: _said(fact.text) for key, fact in facts.items()}
+    said = {key: _split_speaker(fact.text) for key, fact in facts.items()}
     common = Counter(term for _, own in said.values() for term in own)
     words = dict.fromkeys(asked)
     named = words.keys() & frozenset().union(*(speaker for speaker, _ in said.values()))
@@ -56,7 +56,7 @@ def known(owner: Owner, asked: Iterable[str], limit: int = FACTS) -> list[tuple[
     return sorted(found, key=lambda each: (-each[1].score, -(each[1].at or 0.0), each[0]))[:limit]
 
 
-def concepts(owner: Owner, query: str, limit: int = CONCEPTS) -> Iterator[Concept]:
+def find_concepts(owner: Owner, query: str, limit: int = CONCEPTS) -> Iterator[Concept]:
     """Yield the concepts that *query* activates, most active first. Bounded work, whatever the graph's size."""
     graph = owner.tiers.graph
     for key, activation in activate(graph, seeds(graph, query), limit=limit) if len(graph) else ():
@@ -65,7 +65,7 @@ def concepts(owner: Owner, query: str, limit: int = CONCEPTS) -> Iterator[Concep
         yield Concept(graph.name(key), round(activation, 4), told, graph.pages(key))
 
 
-def statements(owner: Owner, query: Query, pages: Mapping[PageKey, float | None], zone: tzinfo) -> list[Statement]:
+def find_statements(owner: Owner, query: Query, pages: Mapping[PageKey, float | None], zone: tzinfo) -> list[Statement]:
     """Return what a model said that has half of the terms of *query*, best first. O(events + days).
 
     Of events, those of *pages* (with their times) are looked at, which were found; a day that *query* names is shown in
@@ -102,7 +102,7 @@ def forget_texts() -> None:
     _terms.cache_clear()
 
 
-def _said(text: str) -> tuple[frozenset[str], frozenset[str]]:
+def _split_speaker(text: str) -> tuple[frozenset[str], frozenset[str]]:
     """Return the terms of who said a fact, if it names them ("Mel: I play."), and those of what was said."""
     speaker = _SPEAKER.match(text)
     return (_terms(speaker[1]), _terms(text[speaker.end() :])) if speaker else (frozenset(), _terms(text))

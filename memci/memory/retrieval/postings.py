@@ -117,7 +117,7 @@ class WordIndex:
         if any(map(str.isdigit, term)):
             known = self._table.beginning(term, _SIMILAR) if len(term) >= _BEGINNING else []
         elif spelled and term.isascii() and len(term) >= _SPELLED:
-            known = self._spelled({*_misspelled(term)})
+            known = self._spelled({*_misspellings(term)})
         like = [each for each in map(self._of, known) if each[0].size <= max(_RARE, len(self.layout) // 100)]
         if not like:
             return _NONE, _NONE
@@ -150,7 +150,7 @@ class WordIndex:
         return positions[order], times.astype(np.int64)[order]
 
 
-def _misspelled(word: str) -> Iterator[str]:
+def _misspellings(word: str) -> Iterator[str]:
     """Yield what *word* may be with one letter less, exchanged, another or more. O(letters)."""
     for at in range(len(word) + 1):
         start, end = word[:at], word[at:]
@@ -161,7 +161,7 @@ def _misspelled(word: str) -> Iterator[str]:
             yield start + end[1:2] + end[:1] + end[2:]
 
 
-def stored(
+def store_passages(
     table: PassageTable, context: int, page: int, at: float | None, pieces: Iterable[tuple[Passage, Counter[str]]]
 ) -> tuple[list[int], list[Row], list[Counter[str]]]:
     """Store the passages of *page* (its id), in a change of the owner; return what `WordIndex.add` takes. O(terms)."""

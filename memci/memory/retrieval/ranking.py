@@ -145,7 +145,7 @@ def rank(
     found = bm25(terms, postings, layout, saturation=rule.saturation, spread=rule.spread)
     if vectors is not None:
         spread = float(found[layout.columns.role >= 0].std())  # -1: no passage is there
-        found += rule.vectors * max(spread, _FAINT) * _unusual(vectors, layout)
+        found += rule.vectors * max(spread, _FAINT) * _deviations(vectors, layout)
     people = {number for term in query.terms for number in layout.people(term)}
     present = layout.said_by(people) if people else None
     fit = 0.0
@@ -166,7 +166,7 @@ def certainty(score: float, best: Sequence[float], fit: float = 0.0) -> float:
     *best* are the scores of the ten best messages, best first: what stands out from the others is likelier. *fit* is
     that of the `Ranking`.
     """
-    own, *others = map(_unscaled, (score, *best[:2], *best[9:10]))
+    own, *others = map(_unscale, (score, *best[:2], *best[9:10]))
     tenth, rival = others[2] if len(others) > 2 else 0.0, others[:2]
     beside = rival[0] if rival and own < rival[0] else rival[1] if len(rival) > 1 else 0.0
     own = math.log(own + 1e-3)
@@ -181,7 +181,7 @@ def answer_certainty(best: float, fit: float, *, asks: bool) -> float:
         fit: That of the `Ranking`.
         asks: Whether the best message is itself a question.
     """
-    return _logistic(_SURE_OF_ANSWER, math.log(_unscaled(best) + 1e-3), *_parts(fit), asks)
+    return _logistic(_SURE_OF_ANSWER, math.log(_unscale(best) + 1e-3), *_parts(fit), asks)
 
 
 def _logistic(weights: Sequence[float], *signs: float) -> float:
@@ -192,7 +192,7 @@ def _parts(fit: float) -> tuple[float, float]:
     return min(fit, 0.0), max(fit, 0.0)
 
 
-def _unscaled(score: float) -> float:
+def _unscale(score: float) -> float:
     return -math.log(1 - min(score, 1 - 1e-6)) / _SCALE
 
 
@@ -202,7 +202,7 @@ def _fit(found: Floats, present: NDArray[np.bool_]) -> float:
     return math.log((named + 0.05) / (others + 0.05))
 
 
-def _unusual(vectors: NDArray[np.float32], layout: Layout) -> Floats:
+def _deviations(vectors: NDArray[np.float32], layout: Layout) -> Floats:
     """Return by how many deviations the cosine of each passage, with its neighbours', is above the mean, or 0."""
     known = ~np.isnan(vectors)
     if not known.any():

@@ -21,12 +21,12 @@ from ...messages import Message
 from ...text.language.instructions import instructions
 from ..backend import FoundPage, Recollection, Source, Tier
 from ..owner import Session
-from ..repository.page_source import Place, messages
+from ..repository.page_source import Place, read_messages
 from ..repository.pages import EVICTED, MID, OBSERVED, SHORT
 from ..repository.passages import FoundPassage
 from ..repository.store import Visit
-from .embedders import Embedder, embedded
-from .knowledge import concepts, known, statements
+from .embedders import Embedder, embed
+from .knowledge import find_concepts, find_facts, find_statements
 from .layout import ROLES, Floats, Integers
 from .passages import entry_text
 from .ranking import Query, Ranking, answer_certainty, certainty, rank
@@ -81,7 +81,7 @@ def recollect(session: Session, request: RetrievalRequest, *, counts: bool = Tru
     ranking, allowed = _ranking(session, request, query)
     pages, certain = _pages(session, request, query, ranking, allowed)
     found = {(page.context, page.index): page.at for page in pages}
-    facts = known(owner, query.terms)
+    facts = find_facts(owner, query.terms)
     if counts:
         try:
             episodes = dict.fromkeys(page.episode for page in pages if page.episode in owner.tiers.episodes)
@@ -94,10 +94,10 @@ def recollect(session: Session, request: RetrievalRequest, *, counts: bool = Tru
         tuple(pages),
         tuple(fact for _, fact in facts if fact.about == "user"),
         tuple(fact for _, fact in facts if fact.about == "assistant"),
-        tuple(concepts(owner, request.query)),
+        tuple(find_concepts(owner, request.query)),
         owner.tiers.portrait,
         now,
-        statements=tuple(statements(owner, query, found, session.rules.zone)),
+        statements=tuple(find_statements(owner, query, found, session.rules.zone)),
         strategy=owner.tiers.profile.strategy,
         certainty=certain,
     )
@@ -133,7 +133,7 @@ def _vector(embedder: Embedder, query: str) -> Floats:
     """Return *query* as a vector; zeros if the embedder fails."""
     vector: Floats = np.zeros(embedder.dimension, np.float32)
     try:
-        vector = embedded(embedder, [query])[0]
+        vector = embed(embedder, [query])[0]
     except EmbeddingFailed as error:
         _LOG.warning("search goes on without vectors: %s", error)
     return vector
@@ -253,13 +253,13 @@ class _Answer:
         if place not in self._read:
             fresh = dict.fromkeys(each for each in places[places.index(place) :] if each not in self._read)
             few = list(fresh)[: max(1, self._most - len(self.found))]
-            self._read |= dict.fromkeys(few) | messages(self._session.storage, few)
+            self._read |= dict.fromkeys(few) | read_messages(self._session.storage, few)
         return self._read[place]
 
     def _take(self, position: int, passage: FoundPassage, source: Source, places: Sequence[Place]) -> None:
         message = self._message(passage.place, places)
         score = float(self._scores[position])
-        shown = _shown(message, passage, certainty(score, self._rivals, self._fit), source)
+        shown = _found_page(message, passage, certainty(score, self._rivals, self._fit), source)
         if shown is not None and source == "standing":
             shown = _clauses(shown)
         if shown is None:
@@ -302,7 +302,7 @@ def _best_first(scores: Floats, ids: Integers, k: int) -> list[int]:
     return list(good[np.lexsort((ids[good], -np.round(scores[good], 5)))].tolist())
 
 
-def _shown(message: Message | None, passage: FoundPassage, score: float, source: Source) -> FoundPage | None:
+def _found_page(message: Message | None, passage: FoundPassage, score: float, source: Source) -> FoundPage | None:
     """Return the page of *passage*, a piece of *message*; None if the page does not have it any more."""
     text = "" if message is None else entry_text(message)
     context, index, start, end = passage.context, passage.page, passage.start, passage.start + passage.size

@@ -53,21 +53,23 @@ def score(episode: Episode, topic: Topic) -> float:
     return cosine(episode.embedding, topic.vector) + KEYWORD_WEIGHT * jaccard(episode.keywords, topic.keywords)
 
 
-def best(topic: Topic, candidates: Iterable[tuple[int, Episode]], *, threshold: float = THRESHOLD) -> int | None:
+def best_episode(
+    topic: Topic, candidates: Iterable[tuple[int, Episode]], *, threshold: float = THRESHOLD
+) -> int | None:
     """Return the id of the candidate that *topic* joins, None if it opens an episode of its own. O(candidates)."""
     scored = [(score(episode, topic), -key) for key, episode in candidates]
     top = max(scored, default=(0.0, 0))
     return -top[1] if scored and top[0] >= threshold else None
 
 
-def opened(topic: Topic, *, now: float, times: Sequence[float] = ()) -> Episode:
+def open_episode(topic: Topic, *, now: float, times: Sequence[float] = ()) -> Episode:
     """Return the episode that *topic* opens, with all its pages. It was not visited yet.
 
     Seconds since 1970 UTC; *times* are those of its pages, as far as they are known.
     """
     return Episode(
         summary=_summary("", topic.content or topic.theme, topic.keywords),
-        keywords=_united(topic.keywords),
+        keywords=_unite(topic.keywords),
         embedding=topic.vector,
         warmth=Warmth(length=len(topic.pages), last_visit=now),
         first=min(times, default=None),
@@ -75,9 +77,9 @@ def opened(topic: Topic, *, now: float, times: Sequence[float] = ()) -> Episode:
     )
 
 
-def merged(episode: Episode, topic: Topic, *, now: float, times: Sequence[float] = ()) -> Episode:
+def merge_topic(episode: Episode, topic: Topic, *, now: float, times: Sequence[float] = ()) -> Episode:
     """Return *episode* after the pages of *topic* joined it; times as in `opened`. O(1): of bounded values."""
-    united = _united(episode.keywords, topic.keywords)
+    united = _unite(episode.keywords, topic.keywords)
     shares = (float(max(1, episode.warmth.length)), float(len(topic.pages)))
     known = [at for at in (episode.first, episode.last, *times) if at is not None]
     return replace(
@@ -93,12 +95,12 @@ def merged(episode: Episode, topic: Topic, *, now: float, times: Sequence[float]
     )
 
 
-def retold(episode: Episode, pages: Sequence[PageFeatures]) -> Episode:
+def rebuild_episode(episode: Episode, pages: Sequence[PageFeatures]) -> Episode:
     """Return *episode* as only *pages* describe it: others were erased. Its warmth stays. O(pages)."""
     titles = [each.title for each in pages if each.title.strip()]
     words: tuple[str, ...] = ()
     for each in pages:
-        words = _united(words, each.keywords)
+        words = _unite(words, each.keywords)
     return replace(
         episode,
         summary=_summary("", "\n".join(titles), words),
@@ -109,7 +111,7 @@ def retold(episode: Episode, pages: Sequence[PageFeatures]) -> Episode:
     )
 
 
-def _united(*words: Sequence[str]) -> tuple[str, ...]:
+def _unite(*words: Sequence[str]) -> tuple[str, ...]:
     return joint_keywords(words)[:MOST_KEYWORDS]
 
 

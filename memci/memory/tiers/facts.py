@@ -74,13 +74,13 @@ class Saving:
 def facts(page: PageRecord) -> list[Known]:
     """Return the facts that *page* states, in order, none twice. O(characters)."""
     found: list[Known] = []
-    for about, text in dict.fromkeys(each for message in page.own for each in _told(message)):
+    for about, text in dict.fromkeys(each for message in page.own for each in _extract_facts(message)):
         if sum(each.about == about for each in found) < PER_PAGE:
             found.append(Known(text, about, page.context, page.index, page.turn, page.at, (page.key,)))
     return found
 
 
-def _told(message: Message) -> Iterator[tuple[About, str]]:
+def _extract_facts(message: Message) -> Iterator[tuple[About, str]]:
     speaker = message.get("name")
     if message.get("role") == "user" and not observes(text_of(message)):
         for sentence in sentences(text_of(message)[:_SCANNED]):
@@ -134,7 +134,7 @@ class Knowledge:
         new = replace(new, pages=pages, retrieved=max(new.retrieved, now))
         for key, old in self.facts.items():
             if same(old, new):
-                return FactUpdate(_joined(old, new), key, ())
+                return FactUpdate(_join(old, new), key, ())
         excess = max(0, len(self.facts) + 1 - self.limit)
         coldest = sorted(self.facts, key=lambda key: (self.facts[key].retrieved, key))
         return FactUpdate(new, None, tuple(coldest[:excess]))
@@ -150,13 +150,13 @@ def same(some: Known, other: Known) -> bool:
     """Return whether two facts say nearly the same: never if figures or a "not" differ."""
     if some.about != other.about:
         return False
-    (bare, signs, stems), (other_bare, other_signs, other_stems) = _compared(some.text), _compared(other.text)
+    (bare, signs, stems), (other_bare, other_signs, other_stems) = _comparison(some.text), _comparison(other.text)
     if bare == other_bare or signs != other_signs:
         return bare == other_bare
     return len(stems & other_stems) / max(1, len(stems | other_stems)) >= _ALIKE
 
 
-def _joined(old: Known, new: Known) -> Known:
+def _join(old: Known, new: Known) -> Known:
     pages = tuple(dict.fromkeys((*old.pages, *new.pages)))
     # what was said later is how it is put now; a late arrival of an old page changes no words
     later = new if old.at is None or new.at is None or new.at >= old.at else old
@@ -164,7 +164,7 @@ def _joined(old: Known, new: Known) -> Known:
 
 
 @lru_cache(maxsize=4096)
-def _compared(text: str) -> tuple[str, tuple[frozenset[str], bool], frozenset[str]]:
+def _comparison(text: str) -> tuple[str, tuple[frozenset[str], bool], frozenset[str]]:
     """Return what is compared of a fact: its bare words, its figures and whether it has a "not", and its stems."""
     lowered = text.casefold()
     signs = frozenset(_FIGURE.findall(lowered)), _NOT.search(lowered.replace("’", "'")) is not None
@@ -173,7 +173,7 @@ def _compared(text: str) -> tuple[str, tuple[frozenset[str], bool], frozenset[st
 
 def forget_texts() -> None:
     """Remove the texts of facts from the cache of their comparison: one of them was erased."""
-    _compared.cache_clear()
+    _comparison.cache_clear()
 
 
 def vocabulary(text: str) -> frozenset[str]:

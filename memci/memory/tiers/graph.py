@@ -142,13 +142,13 @@ class Graph:
 
 def name_key(name: str) -> str:
     """Return what makes two names the same concept: case, width and marks at the ends are no difference."""
-    key = _folded(name)
-    while (again := _folded(key)) != key:  # "the dog's 's." ends in marks again: a key is the key of itself
+    key = _fold(name)
+    while (again := _fold(key)) != key:  # "the dog's 's." ends in marks again: a key is the key of itself
         key = again
     return key
 
 
-def _folded(name: str) -> str:
+def _fold(name: str) -> str:
     text = " ".join(unicodedata.normalize("NFKC", name).casefold().replace("’", "'").split())
     start, end = 0, len(text)
     while start < end:
@@ -176,7 +176,7 @@ def seeds(graph: Graph, query: str, limit: int = 8) -> tuple[str, ...]:
                 start += length - 1
                 break
         else:
-            found.update(dict.fromkeys(_inside(graph, words[start].casefold())))
+            found.update(dict.fromkeys(_names_inside(graph, words[start].casefold())))
         start += 1
     return tuple(found)[:limit]
 
@@ -204,7 +204,7 @@ def activate(
     return sorted(active.items(), key=lambda one: (-one[1], one[0]))[:limit]
 
 
-def _inside(graph: Graph, word: str) -> list[str]:
+def _names_inside(graph: Graph, word: str) -> list[str]:
     """Return the names inside a word, where writing has no spaces; the longest at each place."""
     if word.isascii():
         return []

@@ -85,7 +85,7 @@ class Profile:
 
     def replaced(self, text: str, traits: Sequence[Trait] = (), *, now: float) -> "Profile":
         """Return it with a whole new text; itself if that says nothing or is what stands already."""
-        if not usable(text) or (text.strip() == self.text and (not traits or tuple(traits) == self.traits)):
+        if not is_usable(text) or (text.strip() == self.text and (not traits or tuple(traits) == self.traits)):
             return self
         body = text.strip()[-LONGEST:]
         if len(text.strip()) > LONGEST:
@@ -124,21 +124,21 @@ class Learned(NamedTuple):
     """(context, index) of the pages that a model has read: only those are analysed; None: all of them"""
 
 
-def usable(text: str) -> bool:
+def is_usable(text: str) -> bool:
     """Return whether *text* says something: not if it is empty, "none", or an error's text."""
     core = _CORE.search(text)
     bare = core[0].casefold() if core else ""
     return bool(bare) and not _NOTHING.match(bare) and not _FAILED.match(bare)
 
 
-def described(known: Sequence[Trait]) -> str:
+def describe_traits(known: Sequence[Trait]) -> str:
     """Return the text of a profile with these traits, a line for each."""
     return "\n".join(
         f"{each.dimension}: {each.level} — {each.reason}{f' (#{each.index})' if each.index else ''}" for each in known
     )
 
 
-def united(old: Sequence[Trait], new: Sequence[Trait]) -> tuple[Trait, ...]:
+def unite_traits(old: Sequence[Trait], new: Sequence[Trait]) -> tuple[Trait, ...]:
     """Return the traits of both; of one dimension, the new one."""
     return tuple({trait.dimension: trait for trait in (*old, *new)}.values())
 

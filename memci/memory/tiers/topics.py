@@ -85,7 +85,7 @@ def topics(batch: Sequence[PageFeatures]) -> list[Topic]:
     return [_topic(batch, group, alike) for group in groups]
 
 
-def named(batch: Sequence[PageFeatures], group: Sequence[int], theme: Topic) -> Topic:
+def name_topic(batch: Sequence[PageFeatures], group: Sequence[int], theme: Topic) -> Topic:
     """Return the topic of the pages *group* of *batch*, as a model named it; what it left out is theirs."""
     topic = _topic(batch, group, None)
     words = tuple(dict.fromkeys((*(word.casefold() for word in theme.keywords), *topic.keywords)))

@@ -4,7 +4,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memci.memory.consolidation.prompts.validation import invented, kept, moment, told, words
+from memci.memory.consolidation.prompts.validation import (
+    clean_keywords,
+    clean_line,
+    has_invented_id,
+    keep_identifiers,
+    parse_day,
+)
 from memci.text.sanitize import width
 from memci.text.summarize import one_line
 from tests.hostile_answers import SAYINGS
@@ -33,18 +39,18 @@ EXACT = "Refund OI5L9G, $157.50 of HAT136 · 2024-05-27 · /srv/papers/oslo.pdf 
 )
 def test_words_that_say_nothing_are_nothing(text: str | None) -> None:
     """Empty words, excuses, errors and the model's "nothing" are told as nothing."""
-    assert told(text, 160) == ""
+    assert clean_line(text, 160) == ""
 
 
 @pytest.mark.parametrize("text", ["No refund for the flight to Oslo", "Nothing tastes like home", "没有小孩", "42"])
 def test_words_that_begin_like_nothing_are_kept(text: str) -> None:
     """A line that says something is told as it is, though it begins with a "no"."""
-    assert told(text, 160) == text
+    assert clean_line(text, 160) == text
 
 
 def test_long_words_make_room_for_ids() -> None:
     """Where the ids that a line lacks do not fit behind it, it is shortened, so that all of them stand."""
-    line = kept("The user asks for " + "quite a few things and " * 12, EXACT, 120, "")
+    line = keep_identifiers("The user asks for " + "quite a few things and " * 12, EXACT, 120, "")
 
     assert width(line) <= 120
     assert line.startswith("The user asks for quite")
@@ -54,25 +60,25 @@ def test_long_words_make_room_for_ids() -> None:
 
 def test_exact_line_stands_when_there_is_no_room() -> None:
     """Where the ids leave no room for words, the exact line stands."""
-    assert kept("The user asks for a refund", EXACT, 84, "") == EXACT
+    assert keep_identifiers("The user asks for a refund", EXACT, 84, "") == EXACT
 
 
 def test_number_may_be_told_with_other_words() -> None:
     """A number counts as told if it stands there by itself, not as a part of another one."""
-    assert kept("He has 3 bags", "He has 3 big bags", 80, "") == "He has 3 bags"
-    assert kept("3 of his dogs", "He has 3 dogs.", 80, "") == "3 of his dogs"
-    assert kept("Dogs since 2023", "He has 3 dogs.", 80, "") == "Dogs since 2023 · 3 dogs"
+    assert keep_identifiers("He has 3 bags", "He has 3 big bags", 80, "") == "He has 3 bags"
+    assert keep_identifiers("3 of his dogs", "He has 3 dogs.", 80, "") == "3 of his dogs"
+    assert keep_identifiers("Dogs since 2023", "He has 3 dogs.", 80, "") == "Dogs since 2023 · 3 dogs"
 
 
 def test_id_is_invented_if_nobody_said_it() -> None:
     """An id that does not stand in what was shown was made up; words and short numbers are not looked at."""
-    assert invented("Booking ZZ99XX", "booking oi5l9g")
-    assert not invented("Booking OI5L9G of Anna, 3 bags", "booking oi5l9g")
+    assert has_invented_id("Booking ZZ99XX", "booking oi5l9g")
+    assert not has_invented_id("Booking OI5L9G of Anna, 3 bags", "booking oi5l9g")
 
 
 def test_keywords_are_folded_and_bounded() -> None:
     """Keywords are told once each, in small letters, as many as may be."""
-    assert words(["Flights", "flight", "none", "Oslo", "ZZ99XX", "the", "机票", "more"], 3, "") == (
+    assert clean_keywords(["Flights", "flight", "none", "Oslo", "ZZ99XX", "the", "机票", "more"], 3, "") == (
         "flights",
         "oslo",
         "机票",
@@ -82,7 +88,7 @@ def test_keywords_are_folded_and_bounded() -> None:
 @pytest.mark.parametrize("at", [float("nan"), float("inf"), 1e18, -1e18])
 def test_moment_of_a_page_without_a_real_time_is_none(at: float) -> None:
     """A page's time that is no moment gives an event none."""
-    assert moment("2024-05-04", at) is None
+    assert parse_day("2024-05-04", at) is None
 
 
 @settings(max_examples=150, deadline=None)
@@ -95,8 +101,8 @@ def test_kept_line_is_harmless_and_fits(text: str, exact: str, columns: int) -> 
     """Whatever a model says, and whatever the exact line is, what is kept is one harmless line that fits."""
     exact = one_line(exact, columns)
 
-    line = kept(text, exact, columns, "")
+    line = keep_identifiers(text, exact, columns, "")
 
-    assert line == exact or told(line, columns) == line
+    assert line == exact or clean_line(line, columns) == line
     assert width(line) <= columns
     assert one_line(line, columns) == line

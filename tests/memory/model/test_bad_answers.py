@@ -14,16 +14,22 @@ from pydantic import BaseModel
 from memci.errors import AnswerRejected, ModelError
 from memci.llm import ChatModel, Reply
 from memci.memory.backend import PageRecord
-from memci.memory.consolidation.prompts.days import SUMMARY_COLUMNS, ConversationAnswer, DayAnswer, conversation, day
-from memci.memory.consolidation.prompts.episodes import ThemesAnswer, themes
+from memci.memory.consolidation.prompts.days import (
+    SUMMARY_COLUMNS,
+    ConversationAnswer,
+    DayAnswer,
+    ask_for_conversation,
+    ask_for_day,
+)
+from memci.memory.consolidation.prompts.episodes import ThemesAnswer, ask_for_themes
 from memci.memory.consolidation.prompts.facts import (
     KIND_COLUMNS,
     NAME_COLUMNS,
     REASON_COLUMNS,
     LearnedAnswer,
     RelationsAnswer,
-    learned,
-    related,
+    ask_for_facts,
+    ask_for_relations,
 )
 from memci.memory.consolidation.prompts.pages import MOST_EVENTS, PageAnswer, describe
 from memci.memory.consolidation.prompts.strategy import (
@@ -31,13 +37,13 @@ from memci.memory.consolidation.prompts.strategy import (
     STRATEGY_COLUMNS,
     TAG_COLUMNS,
     StrategyAnswer,
-    treated,
+    ask_for_strategy,
 )
 from memci.memory.tiers.events import WHAT_COLUMNS, ConversationSummary, DailySummary, LifeEvent
 from memci.memory.tiers.facts import LONGEST, PER_PAGE
 from memci.memory.tiers.graph import PER_PAGE as RELATIONS_PER_PAGE
 from memci.memory.tiers.notes import Note
-from memci.memory.tiers.profile import DIMENSIONS, Learned, Profile, Trait, described
+from memci.memory.tiers.profile import DIMENSIONS, Learned, Profile, Trait, describe_traits
 from memci.memory.tiers.topics import CONTENT_LINES, MOST_KEYWORDS, THEME_COLUMNS, PageFeatures
 from memci.text.sanitize import width
 from memci.text.summarize import LINE_COLUMNS, TITLE_COLUMNS, extract, one_line
@@ -146,7 +152,7 @@ def lasting(made: Learned) -> None:
         line(fact.text, LONGEST)
         assert "ZZ99XX" not in fact.text
         assert set(fact.pages) <= keys
-    new = PROFILE.replaced(described(made.traits), made.traits, now=1.0)
+    new = PROFILE.replaced(describe_traits(made.traits), made.traits, now=1.0)
     assert len(new.traits) >= len(PROFILE.traits)
     assert new.text
 
@@ -194,17 +200,17 @@ def manner(made: Any) -> None:
 DAY = DailySummary("2024-05-04", "agent", "oslo, flight", (), 3, 6, ("user",))
 STEPS = (
     Step("page", PageAnswer, lambda chat: describe(chat, PAGES[0]), note),
-    Step("topics", ThemesAnswer, lambda chat: themes(chat, BATCH), divided),
-    Step("analysis", LearnedAnswer, lambda chat: learned(chat, PROFILE, PAGES), lasting),
-    Step("concepts", RelationsAnswer, lambda chat: related(chat, PAGES), stated),
-    Step("day", DayAnswer, lambda chat: day(chat, DAY, PAGES), dated),
+    Step("topics", ThemesAnswer, lambda chat: ask_for_themes(chat, BATCH), divided),
+    Step("analysis", LearnedAnswer, lambda chat: ask_for_facts(chat, PROFILE, PAGES), lasting),
+    Step("concepts", RelationsAnswer, lambda chat: ask_for_relations(chat, PAGES), stated),
+    Step("day", DayAnswer, lambda chat: ask_for_day(chat, DAY, PAGES), dated),
     Step(
         "conversation",
         ConversationAnswer,
-        lambda chat: conversation(chat, ConversationSummary("2024-05-04"), PAGES),
+        lambda chat: ask_for_conversation(chat, ConversationSummary("2024-05-04"), PAGES),
         ended,
     ),
-    Step("strategy", StrategyAnswer, lambda chat: treated(chat, [m for _, m in PAGES[0].entries]), manner),
+    Step("strategy", StrategyAnswer, lambda chat: ask_for_strategy(chat, [m for _, m in PAGES[0].entries]), manner),
 )
 
 

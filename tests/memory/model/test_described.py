@@ -8,7 +8,7 @@ import pytest
 
 from memci.errors import AnswerRejected
 from memci.memory.backend import PageRecord
-from memci.memory.consolidation.prompts.pages import PROMPT, describe, quotations
+from memci.memory.consolidation.prompts.pages import PROMPT, describe, quoted_pages
 from memci.memory.tiers.events import LifeEvent
 from memci.text.summarize import extract
 from memci.tokens import counter_for
@@ -149,7 +149,7 @@ def test_quoted_entry_keeps_the_line_that_says_so(says: Any, page: Page) -> None
     note = describe(chat, told)
 
     assert note.lines[2] == "recalled #4 entry 2"
-    assert quotations(told) == [None, None, (4, 2)]
+    assert quoted_pages(told) == [None, None, (4, 2)]
     assert "old words" not in chat.shown
 
 
@@ -165,7 +165,7 @@ def test_answer_to_a_search_keeps_the_line_that_says_so(says: Any, page: Page) -
 
     note = describe(says(GOOD | {"lines": [{"entry": 1, "line": "Wants to move."}]}), told)
 
-    assert quotations(told) == [None, None, None]
+    assert quoted_pages(told) == [None, None, None]
     assert note.lines[1].startswith("search_memory(")
     assert note.lines[2].startswith("search_memory →")
 

@@ -16,7 +16,7 @@ import pytest
 from memci import Context, EphemeralStorage
 from memci.errors import EmbeddingFailed
 from memci.memory import TieredMemory
-from memci.memory.retrieval.embedders import embedded
+from memci.memory.retrieval.embedders import embed
 from memci.memory.retrieval.sentence_embedder import SentenceEmbedder
 
 
@@ -84,10 +84,10 @@ def test_minilm_vectors_do_not_depend_on_company_or_order(minilm):
     """A text among longer and shorter ones, in any order, has the vector that it has alone; so have odd ones."""
     texts = ["short", "a sentence of middling length", "long " * 60, "", "我住在上海", "\ud800 half", "x" * 50_000]
 
-    together = embedded(minilm, texts)
-    turned = embedded(minilm, texts[::-1])[::-1]
+    together = embed(minilm, texts)
+    turned = embed(minilm, texts[::-1])[::-1]
 
-    alone = np.concatenate([embedded(minilm, [text]) for text in texts])
+    alone = np.concatenate([embed(minilm, [text]) for text in texts])
     assert np.abs(together - turned).max() < 1e-3
     assert np.abs(together - alone).max() < 1e-3
     assert np.linalg.norm(together, axis=1) == pytest.approx([1, 1, 1, 0, 1, 1, 1], abs=1e-5)
@@ -116,4 +116,4 @@ def test_a_damaged_model_is_an_error_with_a_name(folder, tmp_path):
     weights.write_bytes(weights.read_bytes()[:100_000])
 
     with pytest.raises(EmbeddingFailed, match="can't load 'cut'"):
-        embedded(SentenceEmbedder(tmp_path / "cut"), ["a"])
+        embed(SentenceEmbedder(tmp_path / "cut"), ["a"])

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memci.errors import EmbeddingFailed, InvalidSetting, MemciError
-from memci.memory.retrieval.embedders import Embedder, embedded
+from memci.memory.retrieval.embedders import Embedder, embed
 from memci.memory.retrieval.hash_embedder import HashEmbedder
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -40,7 +40,7 @@ class Fixed:
 
 
 def cosine(embedder, one, other):
-    first, second = embedded(embedder, [one, other])
+    first, second = embed(embedder, [one, other])
     return float(first @ second)
 
 
@@ -49,7 +49,7 @@ def cosine(embedder, one, other):
 
 def test_rows_are_brought_to_unit_length_whatever_the_embedder_gives():
     """Rows of any length and type of number come out as float32 of length 1, and a row of zeros as it is."""
-    rows = embedded(Fixed([[3, 4, 0], [0, 0, 0]]), ["a", "b"])
+    rows = embed(Fixed([[3, 4, 0], [0, 0, 0]]), ["a", "b"])
 
     assert rows.dtype == np.float32
     assert rows.tolist() == [[pytest.approx(0.6), pytest.approx(0.8), 0.0], [0.0, 0.0, 0.0]]
@@ -59,12 +59,12 @@ def test_blank_texts_are_rows_of_zeros_and_never_asked_for():
     """An endpoint that refuses an empty text is not asked for one, and is not called when there is nothing else."""
     embedder = Fixed([[1.0, 0.0, 0.0]])
 
-    rows = embedded(embedder, ["", "said", " \n\t"])
-    nothing = embedded(embedder, [" "])
+    rows = embed(embedder, ["", "said", " \n\t"])
+    nothing = embed(embedder, [" "])
 
     assert rows.tolist() == [[0.0, 0.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 0.0]]
     assert nothing.tolist() == [[0.0, 0.0, 0.0]]
-    assert embedded(embedder, []).shape == (0, 3)
+    assert embed(embedder, []).shape == (0, 3)
     assert embedder.asked == [["said"]]
 
 
@@ -88,7 +88,7 @@ def test_blank_texts_are_rows_of_zeros_and_never_asked_for():
 def test_an_answer_that_is_no_vector_is_an_error_that_names_the_embedder(answer):
     """Wrong dimension, wrong count, no numbers, NaN and infinity raise EmbeddingFailed; trying again will not help."""
     with pytest.raises(EmbeddingFailed, match="'fixed'") as caught:
-        embedded(Fixed(answer), ["a"])
+        embed(Fixed(answer), ["a"])
 
     assert isinstance(caught.value, MemciError)
     assert not caught.value.retryable
@@ -99,7 +99,7 @@ def test_an_answer_that_is_no_vector_is_an_error_that_names_the_embedder(answer)
 def test_an_embedder_that_is_down_is_an_error_to_try_again(answer):
     """What the embedder raises, or an answer that is no table, comes as EmbeddingFailed, retryable, with its cause."""
     with pytest.raises(EmbeddingFailed) as caught:
-        embedded(Fixed(answer), ["a", "b"])
+        embed(Fixed(answer), ["a", "b"])
 
     again = pickle.loads(pickle.dumps(caught.value))
     assert caught.value.retryable
@@ -110,7 +110,7 @@ def test_an_embedder_that_is_down_is_an_error_to_try_again(answer):
 def test_one_text_in_place_of_a_list_is_refused():
     """A text is a sequence of texts to Python; nobody wants a vector for each of its letters."""
     with pytest.raises(InvalidSetting, match="texts"):
-        embedded(HashEmbedder(), "violin")
+        embed(HashEmbedder(), "violin")
 
 
 # hashing

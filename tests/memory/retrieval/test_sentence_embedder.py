@@ -17,7 +17,7 @@ import pytest
 from memci.errors import EmbeddingFailed, InvalidSetting
 from memci.memory import TieredMemory
 from memci.memory.backend import PageRecord
-from memci.memory.retrieval.embedders import Embedder, embedded
+from memci.memory.retrieval.embedders import Embedder, embed
 from memci.memory.retrieval.sentence_embedder import SentenceEmbedder
 from memci.storage import EphemeralStorage
 
@@ -96,7 +96,7 @@ def test_rows_are_those_of_the_library_and_the_model_is_loaded_once(folder, libr
     embedder = SentenceEmbedder(folder, threads=2)
     made = len(library.made)
 
-    rows = embedded(embedder, ["ab", "", "b"])
+    rows = embed(embedder, ["ab", "", "b"])
     threads = [Thread(target=embedder, args=(["c"],)) for _ in range(4)]
     for thread in threads:
         thread.start()
@@ -209,7 +209,7 @@ def test_weights_that_can_not_be_loaded_leave_words(folder):
     (folder / "onnx" / "model.onnx").write_text("damaged")
     embedder = SentenceEmbedder(folder)
     with pytest.raises(EmbeddingFailed, match="Protobuf parsing failed") as caught:
-        embedded(embedder, ["a"])
+        embed(embedder, ["a"])
     memory = TieredMemory(EphemeralStorage(), owner="alice", embedder=embedder)
     memory.observe(PageRecord("talk", 1, 1, ((1, {"role": "user", "content": "I play the violin."}),)))
 

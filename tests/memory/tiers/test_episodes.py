@@ -7,7 +7,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memci.memory.tiers.episodes import LINE_COLUMNS, MOST_KEYWORDS, MOST_LINES, Episode, best, merged, opened, score
+from memci.memory.tiers.episodes import (
+    LINE_COLUMNS,
+    MOST_KEYWORDS,
+    MOST_LINES,
+    Episode,
+    best_episode,
+    merge_topic,
+    open_episode,
+    score,
+)
 from memci.memory.tiers.topics import Topic
 
 NORTH, EAST = np.eye(2, dtype=np.float32)
@@ -31,7 +40,7 @@ times = st.none() | st.floats(0, 4e9)
 
 def test_score_is_cosine_and_jaccard():
     """M21: what is scored is the cosine of the vectors and the shared keywords, with equal weight."""
-    episode = opened(FLIGHT, now=0.0)
+    episode = open_episode(FLIGHT, now=0.0)
 
     assert score(episode, SEAT) == pytest.approx(0.6 + 1 / 3)
     assert score(episode, DOG) == 0
@@ -40,22 +49,26 @@ def test_score_is_cosine_and_jaccard():
 
 def test_score_without_vectors_is_the_keywords():
     """An episode that is not embedded yet is still known by its words."""
-    assert score(replace(opened(FLIGHT, now=0.0), embedding=None), FLIGHT) == 1
+    assert score(replace(open_episode(FLIGHT, now=0.0), embedding=None), FLIGHT) == 1
 
 
 def test_best_is_the_highest_score_at_or_above_the_threshold():
     """A topic joins the episode that it belongs to most, or opens one."""
-    candidates = [(4, opened(DOG, now=0.0)), (9, opened(FLIGHT, now=0.0)), (2, opened(FLIGHT, now=0.0))]
+    candidates = [
+        (4, open_episode(DOG, now=0.0)),
+        (9, open_episode(FLIGHT, now=0.0)),
+        (2, open_episode(FLIGHT, now=0.0)),
+    ]
 
-    assert best(SEAT, candidates) == 2
-    assert best(SEAT, candidates, threshold=0.95) is None
-    assert best(SEAT, []) is None
-    assert best(SEAT, [(4, opened(DOG, now=0.0))], threshold=0.85) is None
+    assert best_episode(SEAT, candidates) == 2
+    assert best_episode(SEAT, candidates, threshold=0.95) is None
+    assert best_episode(SEAT, []) is None
+    assert best_episode(SEAT, [(4, open_episode(DOG, now=0.0))], threshold=0.85) is None
 
 
 def test_opened_has_its_pages_and_no_visit():
     """A new episode is as long as its topic, and nobody visited it yet."""
-    episode = opened(FLIGHT, now=5.0, times=[1.0, 2.0])
+    episode = open_episode(FLIGHT, now=5.0, times=[1.0, 2.0])
     warmth = episode.warmth
 
     assert (episode.summary, episode.keywords) == ("Flight to Oslo", ("flight", "oslo"))
@@ -65,9 +78,9 @@ def test_opened_has_its_pages_and_no_visit():
 
 def test_merged_follows_what_joined():
     """P11: summary, keywords and vector of an episode are refreshed when pages join; it is longer, and visited."""
-    before = opened(FLIGHT, now=5.0, times=[1.0, 2.0])
+    before = open_episode(FLIGHT, now=5.0, times=[1.0, 2.0])
 
-    after = merged(before, SEAT, now=9.0, times=[7.0, 8.0])
+    after = merge_topic(before, SEAT, now=9.0, times=[7.0, 8.0])
 
     assert after.summary == "Flight to Oslo\nA seat on that flight"
     assert after.keywords == ("flight", "seat", "oslo")
@@ -78,7 +91,7 @@ def test_merged_follows_what_joined():
 
 def test_visited_counts_as_use():
     """What a search brings back is warmer, more used and newer."""
-    after = opened(FLIGHT, now=5.0).visited(9.0)
+    after = open_episode(FLIGHT, now=5.0).visited(9.0)
 
     warmth = after.warmth
     assert (warmth.visits, warmth.access_count, warmth.last_visit, after.version) == (1, 1, 9.0, 2)
@@ -86,12 +99,12 @@ def test_visited_counts_as_use():
 
 def test_merged_forgets_the_line_that_says_least():
     """When a summary grows too long, it keeps its first line, its last one and those that are most about the topic."""
-    episode = opened(FLIGHT, now=0.0)
+    episode = open_episode(FLIGHT, now=0.0)
     for number in range(MOST_LINES - 1):
-        episode = merged(episode, replace(FLIGHT, content=f"oslo flight {number}"), now=0.0)
-    episode = merged(episode, replace(FLIGHT, content="nothing of the kind"), now=0.0)
+        episode = merge_topic(episode, replace(FLIGHT, content=f"oslo flight {number}"), now=0.0)
+    episode = merge_topic(episode, replace(FLIGHT, content="nothing of the kind"), now=0.0)
 
-    episode = merged(episode, replace(FLIGHT, content="flight to oslo at last"), now=0.0)
+    episode = merge_topic(episode, replace(FLIGHT, content="flight to oslo at last"), now=0.0)
 
     lines = episode.summary.splitlines()
     assert lines[0] == "Flight to Oslo"
@@ -102,10 +115,10 @@ def test_merged_forgets_the_line_that_says_least():
 @given(topics, st.lists(st.tuples(topics, times, times, st.floats(0, 4e9)), max_size=12))
 def test_merged_any_number_of_times_stays_bounded(first, joins):
     """However many pages join, the record stays small and its counts exact."""
-    episode = opened(first, now=0.0)
+    episode = open_episode(first, now=0.0)
     for topic, began, ended, now in joins:
         before = episode
-        episode = merged(before, topic, now=now, times=[at for at in (began, ended) if at is not None])
+        episode = merge_topic(before, topic, now=now, times=[at for at in (began, ended) if at is not None])
 
         assert episode.warmth.length == before.warmth.length + len(topic.pages)
         assert episode.warmth.visits == before.warmth.visits + 1

@@ -13,9 +13,9 @@ from memci.memory.tiers.profile import (
     LONGEST,
     Profile,
     Trait,
-    described,
-    united,
-    usable,
+    describe_traits,
+    is_usable,
+    unite_traits,
 )
 
 bodies = st.text(max_size=60) | st.sampled_from(["none", "Error: no", "likes tea", "likes coffee"])
@@ -51,7 +51,7 @@ def test_replacing_by_nothing_keeps_the_profile(answer):
     """P04, P25: empty answers, "none" and the texts of errors change nothing, whatever their length."""
     profile = Profile().replaced("likes tea", now=1.0)
 
-    assert not usable(answer)
+    assert not is_usable(answer)
     assert profile.replaced(answer, now=2.0) is profile
 
 
@@ -60,7 +60,7 @@ def test_replacing_by_nothing_keeps_the_profile(answer):
 )
 def test_usable_text_is_taken(text):
     """Words that an error or nothing would begin with are fine in a sentence."""
-    assert usable(text)
+    assert is_usable(text)
     assert Profile().replaced(text, now=1.0).text == text
 
 
@@ -139,7 +139,7 @@ def test_profile_of_new_pages_keeps_what_was_known():
     """R27: a new profile keeps the traits that new pages say nothing of; of one dimension, it has the newer level."""
     known = (Trait("travel", "high", "flies every week", "c", 3), Trait("humour", "low", "never jokes"))
 
-    found = united(known, [Trait("humour", "high", "jokes")])
+    found = unite_traits(known, [Trait("humour", "high", "jokes")])
 
     assert found == (known[0], Trait("humour", "high", "jokes"))
-    assert described(found).splitlines() == ["travel: high — flies every week (#3)", "humour: high — jokes"]
+    assert describe_traits(found).splitlines() == ["travel: high — flies every week (#3)", "humour: high — jokes"]

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memci.memory.tiers.topics import PageFeatures, Topic, mean, named, topics
+from memci.memory.tiers.topics import PageFeatures, Topic, mean, name_topic, topics
 
 words = st.lists(st.sampled_from(("dog", "vet", "flight", "oslo", "上海", "酒店")), max_size=3).map(tuple)
 vectors = st.none() | st.lists(st.floats(-1, 1, width=32), min_size=3, max_size=3).map(
@@ -43,9 +43,9 @@ def test_topics_of_any_batch_hold_each_page_once(batch):
 @given(batches.filter(len), themes)
 def test_topic_that_a_model_names_has_its_pages_and_says_something(batch, theme):
     """M20: whatever a model names, the topic has the pages of its group, and what is left out is said by them."""
-    found = named(batch, range(len(batch)), theme)
+    found = name_topic(batch, range(len(batch)), theme)
 
-    plain = named(batch, range(len(batch)), Topic(""))
+    plain = name_topic(batch, range(len(batch)), Topic(""))
     assert found.pages == tuple(range(len(batch)))
     assert found.content == (theme.content.strip() or plain.content)
     assert set(theme.keywords) <= set(found.keywords)
@@ -93,7 +93,7 @@ def test_topics_by_vectors_need_no_words():
 def test_topics_of_different_batches_have_different_content():
     """P15: there is no text that stands for every batch: the content is made of the batch itself."""
     assert topics(FLIGHT)[0].content != topics(DOG)[0].content
-    assert named(FLIGHT, range(2), Topic("")).content == topics(FLIGHT)[0].content
+    assert name_topic(FLIGHT, range(2), Topic("")).content == topics(FLIGHT)[0].content
 
 
 def test_mean_is_of_unit_length_and_of_one_model():

@@ -1,4 +1,4 @@
-"""The steps of the memory as a model does them: functions of values.
+"""The steps of the memory that ask a model: functions from values to values.
 
     when                   step                 gives                                        calls   prompt, per turn
     a page closes          pages.describe       title, lines, keywords, chain, events        1       380
@@ -10,6 +10,6 @@
     10 turns               strategy.treated     strategy and tags                            0.1     60
 
 The last columns are estimates for chats of 50 tokens per turn: 1.9 calls and about 850 tokens in all. (MemoryOS,
-arXiv 2506.06326, tells of 4.9 calls and 3,874 tokens for an answer.) Each function returns what is usable, or raises a
+arXiv 2506.06326, reports 4.9 calls and 3,874 tokens for an answer.) Each function returns what is usable, or raises a
 `ModelError`.
 """

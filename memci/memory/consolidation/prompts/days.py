@@ -1,9 +1,9 @@
-"""Days and conversations in a sentence or two, as a model summarizes them.
+"""Asks a model to summarize days and conversations in a sentence or two.
 
     DailySummary("2024-05-04", summary="oslo, flight, refund", …)  ──▶  summary="Mel moved a flight …", felt="positive"
     the end of a conversation  ──▶  ConversationSummary(date, summary, key topics, sentiment, notable moments)
 
-Counts, dates and key events are never a model's.
+A model never changes counts, dates and key events.
 """
 
 from collections.abc import Sequence
@@ -14,8 +14,8 @@ from typing import Annotated
 from ....llm import ChatModel
 from ...backend import PageRecord
 from ...tiers.events import WHAT_COLUMNS, ConversationSummary, DailySummary, Mood
-from .page_text import RULES, Framed, framed
-from .validation import AnswerSchema, Lowered, asked, stated, words
+from .page_text import RULES, Framed, frame_pages
+from .validation import AnswerSchema, Lowered, ask_checked, clean_keywords, clean_statement
 
 SUMMARY_COLUMNS = 320
 MOST_TOPICS = 5
@@ -23,14 +23,14 @@ MOST_MOMENTS = 3
 
 
 class DayAnswer(AnswerSchema):
-    """What is asked of a day."""
+    """The answer about a day."""
 
     summary: str
     mood: Annotated[Mood, Lowered]
 
 
 class ConversationAnswer(AnswerSchema):
-    """What is asked of a conversation."""
+    """The answer about a conversation."""
 
     summary: str
     topics: list[str]
@@ -45,14 +45,14 @@ Sum up a day of conversation. {RULES}
 Copy names, ids, numbers and dates as they stand."""
 
 
-def day(chat: ChatModel, summary: DailySummary, pages: Sequence[PageRecord]) -> DailySummary:
-    """Return *summary* with a text and a mood that *chat* gives for the raw *pages* of that day. One call."""
-    shown = framed(pages)
+def ask_for_day(chat: ChatModel, summary: DailySummary, pages: Sequence[PageRecord]) -> DailySummary:
+    """Return *summary* with a text and a mood that *chat* gives for the *pages* of that day. One call."""
+    shown = frame_pages(pages)
 
     def read(answer: DayAnswer) -> DailySummary:
         return replace(summary, summary=_summary(answer.summary, shown), felt=answer.mood)
 
-    return asked(chat, DAY_PROMPT, shown.text, DayAnswer, read, step="day", most=300)
+    return ask_checked(chat, DAY_PROMPT, shown.text, DayAnswer, read, step="day", most=300)
 
 
 CONVERSATION_PROMPT = f"""\
@@ -64,27 +64,27 @@ Sum up a conversation that is over, for an assistant who goes on with this user 
 Copy names, ids, numbers and dates as they stand. Empty lists are fine."""
 
 
-def conversation(
+def ask_for_conversation(
     chat: ChatModel, summary: ConversationSummary, pages: Sequence[PageRecord], zone: tzinfo = UTC
 ) -> ConversationSummary:
-    """Return *summary* in the words that *chat* gives for the raw *pages* of the conversation. One call."""
-    shown = framed(pages, zone=zone)
+    """Return *summary* with the texts that *chat* gives for the *pages* of the conversation. One call."""
+    shown = frame_pages(pages, zone=zone)
 
     def read(answer: ConversationAnswer) -> ConversationSummary:
-        moments = dict.fromkeys(stated(each, WHAT_COLUMNS, shown.said) for each in answer.moments[:100])
+        moments = dict.fromkeys(clean_statement(each, WHAT_COLUMNS, shown.said) for each in answer.moments[:100])
         return replace(
             summary,
             summary=_summary(answer.summary, shown),
-            key_topics=words(answer.topics, MOST_TOPICS, shown.said),
+            key_topics=clean_keywords(answer.topics, MOST_TOPICS, shown.said),
             sentiment=answer.sentiment,
             notable_moments=tuple(filter(None, moments))[:MOST_MOMENTS],
         )
 
-    return asked(chat, CONVERSATION_PROMPT, shown.text, ConversationAnswer, read, step="conversation", most=600)
+    return ask_checked(chat, CONVERSATION_PROMPT, shown.text, ConversationAnswer, read, step="conversation", most=600)
 
 
 def _summary(text: str, shown: Framed) -> str:
-    line = stated(text, SUMMARY_COLUMNS, shown.said)
+    line = clean_statement(text, SUMMARY_COLUMNS, shown.said)
     if not line:
         raise ValueError("the summary says nothing, or has ids that are not in the texts")
     return line

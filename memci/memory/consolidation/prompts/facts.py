@@ -1,12 +1,12 @@
-"""What lasts of pages, as a model reads them: traits of the user, facts about both sides, and concepts.
+"""Asks a model for long-term knowledge in pages: traits of the user, facts about both sides, and relations.
 
     profile  formality: low           pages   1 "Would you kindly …"       2 "I moved to Oslo in May."
     ──▶ Learned   traits  formality: high (page 1)     facts  user: "Moved to Oslo in May." (page 2)     sent  1, 2
     "My wife Anna adopted a puppy in Oslo."   ──▶   Mel ──married to──▶ Anna      Anna ──adopted──▶ puppy
 
-One call for traits and facts, where MemoryOS (arXiv 2506.06326) has two. What the answer leaves out stays; a trait that
-is told again, with a reason and a page that shows it, takes the place of the old one. A relation weighs as much as
-there are pages that state it. A model is not asked for weights, so that erasing a page removes exactly what it stated.
+One call asks for traits and facts, where MemoryOS (arXiv 2506.06326) has two. Traits that the answer leaves out stay; a
+new trait with a reason and a page replaces the old one of its dimension. The weight of a relation is the number of
+pages that state it, never a number of the model, so that erasing a page removes exactly what it stated.
 """
 
 from collections.abc import Sequence
@@ -18,9 +18,9 @@ from ...backend import PageKey, PageRecord
 from ...tiers.facts import LONGEST, PER_PAGE, About, Known
 from ...tiers.graph import PER_PAGE as RELATIONS_PER_PAGE
 from ...tiers.graph import Relation, name_key
-from ...tiers.profile import DIMENSIONS, Learned, Level, Profile, Trait, united
-from .page_text import MANY, RULES, WHOLE, Framed, framed
-from .validation import AnswerSchema, Lowered, asked, invented, moment, stated, told
+from ...tiers.profile import DIMENSIONS, Learned, Level, Profile, Trait, unite_traits
+from .page_text import MANY, RULES, WHOLE, Framed, frame_pages
+from .validation import AnswerSchema, Lowered, ask_checked, clean_line, clean_statement, has_invented_id, parse_day
 
 NAME_COLUMNS = 60
 KIND_COLUMNS = 40
@@ -28,7 +28,7 @@ REASON_COLUMNS = 120
 
 
 class TraitAnswer(AnswerSchema):
-    """The user in one dimension."""
+    """A trait of the user."""
 
     dimension: Annotated[str, Lowered]
     level: Annotated[Level, Lowered]
@@ -37,14 +37,14 @@ class TraitAnswer(AnswerSchema):
 
 
 class FactAnswer(AnswerSchema):
-    """A fact, and the page that states it."""
+    """A fact and its page."""
 
     fact: str
     page: int
 
 
 class LearnedAnswer(AnswerSchema):
-    """What is asked of pages."""
+    """The answer about pages."""
 
     traits: list[TraitAnswer]
     user: list[FactAnswer]
@@ -62,18 +62,18 @@ empty lists are fine. "page" is the page that shows it. Copy names, ids, numbers
 "yesterday" or "next week" write the date."""
 
 
-def learned(chat: ChatModel, profile: Profile, pages: Sequence[PageRecord]) -> Learned:
-    """Return what *chat* learns from as many of *pages* as fit, beside what *profile* knows. One call."""
+def ask_for_facts(chat: ChatModel, profile: Profile, pages: Sequence[PageRecord]) -> Learned:
+    """Return the traits and facts that *chat* finds in as many of *pages* as fit, with those of *profile*. One call."""
     known = {each.dimension: each.level for each in profile.traits if each.dimension in DIMENSIONS}
     before = {"dimensions": ", ".join(DIMENSIONS), "known": known}
-    shown = framed(pages, before=before, most=MANY, least=WHOLE)
+    shown = frame_pages(pages, before=before, most=MANY, least=WHOLE)
 
     def read(answer: LearnedAnswer) -> Learned:
-        traits = united(profile.traits, _traits(answer.traits, shown))
+        traits = unite_traits(profile.traits, _traits(answer.traits, shown))
         facts = (*_facts(answer.user, "user", shown), *_facts(answer.assistant, "assistant", shown))
         return Learned(traits, facts, shown.sent)
 
-    return asked(
+    return ask_checked(
         chat, FACTS_PROMPT, shown.text, LearnedAnswer, read, step="analysis", most=800 + 400 * len(shown.pages)
     )
 
@@ -81,7 +81,7 @@ def learned(chat: ChatModel, profile: Profile, pages: Sequence[PageRecord]) -> L
 def _traits(given: Sequence[TraitAnswer], shown: Framed) -> list[Trait]:
     found: dict[str, Trait] = {}
     for each in given:
-        page, reason = shown.page(each.page), stated(each.reason, REASON_COLUMNS, shown.said)
+        page, reason = shown.page(each.page), clean_statement(each.reason, REASON_COLUMNS, shown.said)
         if page is not None and reason and each.dimension in DIMENSIONS:
             found.setdefault(each.dimension, Trait(each.dimension, each.level, reason, page.context, page.index))
     return list(found.values())
@@ -91,7 +91,7 @@ def _facts(given: Sequence[FactAnswer], about: About, shown: Framed) -> list[Kno
     found: dict[tuple[PageKey, str], Known] = {}
     counts: dict[PageKey, int] = {}
     for each in given:
-        page, text = shown.page(each.page), stated(each.fact, LONGEST, shown.said)
+        page, text = shown.page(each.page), clean_statement(each.fact, LONGEST, shown.said)
         if page is None or not text or (page.key, text.casefold()) in found:
             continue
         counts[page.key] = counts.get(page.key, 0) + 1
@@ -102,7 +102,7 @@ def _facts(given: Sequence[FactAnswer], about: About, shown: Framed) -> list[Kno
 
 
 class RelationAnswer(AnswerSchema):
-    """A statement, and the page that states it."""
+    """A relation and its page."""
 
     subject: str
     relation: str
@@ -112,7 +112,7 @@ class RelationAnswer(AnswerSchema):
 
 
 class RelationsAnswer(AnswerSchema):
-    """What is asked of pages."""
+    """The answer about pages."""
 
     relations: list[RelationAnswer]
 
@@ -126,11 +126,11 @@ what is stated, no questions or wishes; at most 10 for each page, the telling on
 states it. An empty list is fine."""
 
 
-def related(chat: ChatModel, pages: Sequence[PageRecord]) -> tuple[list[Relation], tuple[PageKey, ...]]:
-    """Return what *chat* reads of concepts in *pages*, and the pages that it has read. One call."""
-    shown = framed(pages, most=MANY, least=WHOLE)
+def ask_for_relations(chat: ChatModel, pages: Sequence[PageRecord]) -> tuple[list[Relation], tuple[PageKey, ...]]:
+    """Return the relations that *chat* finds in *pages*, and the pages that were sent. One call."""
+    shown = frame_pages(pages, most=MANY, least=WHOLE)
     read, most = partial(_relations, shown), 200 + 600 * len(shown.pages)
-    found = asked(chat, RELATIONS_PROMPT, shown.text, RelationsAnswer, read, step="concepts", most=most)
+    found = ask_checked(chat, RELATIONS_PROMPT, shown.text, RelationsAnswer, read, step="concepts", most=most)
     return found, shown.sent
 
 
@@ -139,14 +139,14 @@ def _relations(shown: Framed, answer: RelationsAnswer) -> list[Relation]:
     counts: dict[PageKey, int] = {}
     for each in answer.relations:
         page = shown.page(each.page)
-        source, target = told(each.subject, NAME_COLUMNS), told(each.object, NAME_COLUMNS)
-        kind = told(each.relation, KIND_COLUMNS)
+        source, target = clean_line(each.subject, NAME_COLUMNS), clean_line(each.object, NAME_COLUMNS)
+        kind = clean_line(each.relation, KIND_COLUMNS)
         keys = name_key(source), name_key(kind), name_key(target)
-        if page is None or not all(keys) or keys[0] == keys[2] or invented(f"{source} {target}", shown.said):
+        if page is None or not all(keys) or keys[0] == keys[2] or has_invented_id(f"{source} {target}", shown.said):
             continue
         counts[page.key] = counts.get(page.key, 0) + 1
         if counts[page.key] <= RELATIONS_PER_PAGE:
-            when = moment(each.date, page.at)
+            when = parse_day(each.date, page.at)
             relation = Relation(source, kind, target, page.key, page.at if when is None else when)
             found.setdefault((page.key, *keys), relation)
     return list(found.values())

@@ -1,11 +1,11 @@
-"""A page as a model describes it: all that is wanted of a page, in one call.
+"""Asks a model to describe a page: title, lines, keywords and events in one call.
 
     "Hi! I'd like to move OI5L9G to May 27, since my sister …"      title      "Moving flight OI5L9G to May 27"
     "Done: HAT1 on May 27, $157.50 refunded …"                      lines      one for each message
                                                                     keywords, events
 
-A message that fits on its line stands as it is, so no line is asked for it; of a longer one, every id and number of the
-extractive line is kept. All is made of raw messages.
+A message that fits on its line is kept as it is, so the model need not write one. A model's line keeps every id and
+number of the extracted line.
 """
 
 import json
@@ -20,22 +20,31 @@ from ...backend import PageRecord
 from ...tiers.events import WHAT_COLUMNS, LifeEvent
 from ...tiers.notes import Note
 from ...tiers.topics import page_text
-from .page_text import RULES, framed
-from .validation import WORD_COLUMNS, AnswerSchema, asked, kept, moment, stated, told, words
+from .page_text import RULES, frame_pages
+from .validation import (
+    WORD_COLUMNS,
+    AnswerSchema,
+    ask_checked,
+    clean_keywords,
+    clean_line,
+    clean_statement,
+    keep_identifiers,
+    parse_day,
+)
 
 MOST_KEYWORDS = 10
 MOST_EVENTS = 3
 
 
 class LineAnswer(AnswerSchema):
-    """A line for an entry."""
+    """A line for a message."""
 
     entry: int
     line: str
 
 
 class EventAnswer(AnswerSchema):
-    """Something that happened."""
+    """An event."""
 
     what: str
     who: str = ""
@@ -44,7 +53,7 @@ class EventAnswer(AnswerSchema):
 
 
 class PageAnswer(AnswerSchema):
-    """What is asked of a page."""
+    """The answer about a page."""
 
     title: str
     lines: list[LineAnswer]
@@ -64,34 +73,35 @@ Importance is from 0 to 1."""
 
 
 def describe(chat: ChatModel, page: PageRecord, *, zone: tzinfo = UTC) -> Note:
-    """Return what *chat* says of *page*, within all bounds, without ids and what is extracted. One call."""
-    exact = extract([message for _, message in page.entries], quotations(page))
+    """Return a note of *page* by *chat*, checked and within its limits. One call."""
+    exact = extract([message for _, message in page.entries], quoted_pages(page))
     lines = dict(zip((ordinal for ordinal, _ in page.entries), exact.lines, strict=True))
     numbered = {n for n, message in page.entries if tool_calls(message) or text_of(message) != lines[n]}
-    shown = framed([page], zone=zone, numbered=numbered)
+    shown = frame_pages([page], zone=zone, numbered=numbered)
 
     def read(answer: PageAnswer) -> Note:
-        if not told(answer.title, TITLE_COLUMNS):
+        if not clean_line(answer.title, TITLE_COLUMNS):
             raise ValueError("the title says nothing")
-        named = {each.entry for each in answer.lines if told(each.line, LINE_COLUMNS)}
+        named = {each.entry for each in answer.lines if clean_line(each.line, LINE_COLUMNS)}
         if shown.entries and not named & shown.entries:
             raise ValueError("no line is for an entry of the page")
         written = {each.entry: each.line for each in reversed(answer.lines) if each.entry in shown.entries}
         return Note(
-            kept(answer.title, exact.title, TITLE_COLUMNS, shown.said),
-            tuple(kept(written.get(n), line, LINE_COLUMNS, shown.said) for n, line in lines.items()),
-            words(answer.keywords, MOST_KEYWORDS, shown.said) or keywords([page_text(page)], limit=MOST_KEYWORDS),
+            keep_identifiers(answer.title, exact.title, TITLE_COLUMNS, shown.said),
+            tuple(keep_identifiers(written.get(n), line, LINE_COLUMNS, shown.said) for n, line in lines.items()),
+            clean_keywords(answer.keywords, MOST_KEYWORDS, shown.said)
+            or keywords([page_text(page)], limit=MOST_KEYWORDS),
             tuple(_events(answer.events, page, shown.said, zone)),
         )
 
-    return asked(chat, PROMPT, shown.text, PageAnswer, read, step="page", most=600 + 100 * len(shown.entries))
+    return ask_checked(chat, PROMPT, shown.text, PageAnswer, read, step="page", most=600 + 100 * len(shown.entries))
 
 
-def quotations(page: PageRecord) -> list[tuple[int, int | None] | None]:
-    """Return for each entry of *page* the page (and entry) that it quotes, as `extract` takes them."""
+def quoted_pages(page: PageRecord) -> list[tuple[int, int | None] | None]:
+    """Return for each message of *page* the page (and entry) that it quotes, as `extract` takes them."""
     calls = {call.get("id"): call for _, message in page.entries for call in tool_calls(message)}
     return [
-        _recalled(calls.get(message.get("tool_call_id"))) if ordinal in page.quotes else None
+        _recalled_page(calls.get(message.get("tool_call_id"))) if ordinal in page.quotes else None
         for ordinal, message in page.entries
     ]
 
@@ -99,17 +109,17 @@ def quotations(page: PageRecord) -> list[tuple[int, int | None] | None]:
 def _events(given: Sequence[EventAnswer], page: PageRecord, said: str, zone: tzinfo) -> list[LifeEvent]:
     found: dict[str, LifeEvent] = {}
     for each in given:
-        what = stated(each.what, WHAT_COLUMNS, said)
+        what = clean_statement(each.what, WHAT_COLUMNS, said)
         if len(found) < MOST_EVENTS and what:
-            who = told(each.who, WORD_COLUMNS) or "user"
-            when = moment(each.when, page.at, zone)
+            who = clean_line(each.who, WORD_COLUMNS) or "user"
+            when = parse_day(each.when, page.at, zone)
             importance = min(1.0, max(0.0, each.importance))
             found.setdefault(what, LifeEvent(what, who, importance, page.context, page.index, when))
     return list(found.values())
 
 
-def _recalled(call: Message | None) -> tuple[int, int | None] | None:
-    """Return the page (and entry) that *call* asks for; None if it is no recall, or can't be read."""
+def _recalled_page(call: Message | None) -> tuple[int, int | None] | None:
+    """Return the page (and entry) that *call* recalls; None if it is no recall, or can't be read."""
     try:
         arguments = json.loads(call["function"]["arguments"]) if call and call_name(call) == "recall_page" else {}
         index, entry = arguments["index"], arguments.get("entry")

@@ -1,8 +1,8 @@
-"""How to treat a user, as a model reads it from the last messages.
+"""Asks a model how to treat the user, by the last messages.
 
     20 messages   ──▶   "Answer briefly and in French; explain why, with figures.", ("brief", "curious", "precise")
 
-What tools printed is not shown: how somebody is treated is not for a web page to say.
+The model does not see the output of tools: a web page must not influence how the user is treated.
 """
 
 from collections.abc import Sequence
@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from ....llm import ChatModel
 from ....messages import Message
 from ...tiers.profile import STRATEGY_MESSAGES
-from .page_text import RULES, cut, shown, shown_values
-from .validation import AnswerSchema, asked, invented, stated, told
+from .page_text import RULES, frame_values, message_text, shorten
+from .validation import AnswerSchema, ask_checked, clean_line, clean_statement, has_invented_id
 
 STRATEGY_COLUMNS = 400
 TAG_COLUMNS = 24
@@ -21,7 +21,7 @@ _ASSISTANT = 60
 
 
 class StrategyAnswer(AnswerSchema):
-    """What is asked of the last messages."""
+    """The answer about the last messages."""
 
     strategy: str
     tags: list[str]
@@ -34,26 +34,23 @@ Say how an assistant should treat this user, by the way the user writes and reac
 Manner only: no tasks, no facts, no names, no addresses."""
 
 
-def treated(chat: ChatModel, messages: Sequence[Message]) -> tuple[str, tuple[str, ...]]:
-    """Return a strategy and tags from the last 20 *messages*; "" and none, without a call, if no user speaks in them.
-
-    One call.
-    """
+def ask_for_strategy(chat: ChatModel, messages: Sequence[Message]) -> tuple[str, tuple[str, ...]]:
+    """Return a strategy and tags by the last 20 *messages*; "" and none if no user speaks in them. One call at most."""
     bounds = {"user": _USER, "assistant": _ASSISTANT}
     said = [
-        {role: cut(shown(each), bounds[role])}
+        {role: shorten(message_text(each), bounds[role])}
         for each in messages[-STRATEGY_MESSAGES:]
         if (role := str(each.get("role"))) in bounds
     ]
     if not any("user" in each for each in said):
         return "", ()
-    return asked(chat, PROMPT, shown_values(said).text, StrategyAnswer, _strategy, step="strategy", most=400)
+    return ask_checked(chat, PROMPT, frame_values(said).text, StrategyAnswer, _strategy, step="strategy", most=400)
 
 
 def _strategy(answer: StrategyAnswer) -> tuple[str, tuple[str, ...]]:
-    line = stated(answer.strategy, STRATEGY_COLUMNS, "")
+    line = clean_statement(answer.strategy, STRATEGY_COLUMNS, "")
     if not line or "[:]//" in line:
         raise ValueError("the strategy says nothing, or names ids or addresses")
-    tags = dict.fromkeys(told(each, TAG_COLUMNS).casefold() for each in answer.tags[:100])
-    named = [tag for tag in tags if tag and not tag.endswith("…") and not invented(tag, "")]
+    tags = dict.fromkeys(clean_line(each, TAG_COLUMNS).casefold() for each in answer.tags[:100])
+    named = [tag for tag in tags if tag and not tag.endswith("…") and not has_invented_id(tag, "")]
     return line, tuple(named[:MOST_TAGS])

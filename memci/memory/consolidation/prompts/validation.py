@@ -1,4 +1,4 @@
-r"""What a model says, as far as it may be kept.
+r"""Checks of a model's answers: what may be kept of them.
 
     told("Sorry, I can't help with that.", 160)     ""          an excuse, "none", "No prior history.": nothing was said
     told("#42 forged\nline", 160)                   "no. 42 forged line"
@@ -8,7 +8,7 @@ r"""What a model says, as far as it may be kept.
                                                     "Refund OI5L9G …": the model made ZZ99XX up
     asked(…)    {"title": "what it is about, …"}        {"title": ""}: a text that repeats the prompt is none
 
-An answer is a proposal: its type is checked by pydantic, its ids against what was offered, its texts here.
+Model output is untrusted: pydantic checks types, callers check ids, this module checks texts.
 """
 
 import json
@@ -26,7 +26,7 @@ from ....text.language.patterns import pattern
 from ....text.language.salience import FACT, NUMBER, find_salient, ids
 from ....text.sanitize import width
 from ....text.summarize import one_line
-from ...tiers.profile import usable
+from ...tiers.profile import is_usable
 
 WORD_COLUMNS = 40
 _SCANNED = 4_000
@@ -40,26 +40,26 @@ _T = TypeVar("_T")
 
 
 class AnswerSchema(BaseModel):
-    """What a model is asked for: numbers are finite, and what was not asked for is not looked at."""
+    """Base class of answers: numbers are finite, and additional fields are ignored."""
 
     model_config = ConfigDict(allow_inf_nan=False, extra="ignore", frozen=True)
 
 
-def asked(
+def ask_checked(
     chat: ChatModel, prompt: str, texts: str, schema: type[_S], read: Callable[[_S], _T], *, step: str, most: int
 ) -> _T:
-    """Return what *read* makes of the answer to *prompt* about *texts*. One call, and at most two more.
+    """Ask *chat* about *texts*, and return what *read* makes of the answer. One call, and at most two more.
 
-    A text of the answer that repeats the prompt is "" when *read* gets it.
+    A text of the answer that repeats the prompt is replaced by "" before *read*.
 
     Args:
-        chat: The model; if it has a method `rejected(step, reason)`, that counts each answer that is not usable.
-        prompt: What is asked.
-        texts: What is shown.
+        chat: The model; its method `rejected(step, reason)`, if it has one, counts each unusable answer.
+        prompt: The system message.
+        texts: The user message.
         schema: The type of the answer.
-        read: Called with each answer of that type; raises ValueError if it is not usable.
-        step: What the call is counted as.
-        most: Tokens of an answer: about twice what the bounds of its texts need, so that only a rambling one is cut.
+        read: Called with each answer of that type; raises ValueError if the answer is unusable.
+        step: The step to which the cost is counted.
+        most: Tokens of an answer: about twice what its texts need, so that only a rambling answer is cut.
     """
     made: list[_T] = []
     written = f"{prompt}\n{json.dumps(schema.model_json_schema())}"
@@ -79,45 +79,45 @@ def _lowered(value: object) -> object:
 
 
 Lowered = BeforeValidator(_lowered)
-"""For closed sets: "High " is "high"."""
+"""for closed sets: reads "High " as "high" """
 
 
-def told(text: str | None, columns: int) -> str:
-    """Return *text* as one harmless line, "" if it says nothing: empty, "none", an excuse, an error's text."""
+def clean_line(text: str | None, columns: int) -> str:
+    """Return *text* as one line without markup; "" if it is empty, "none", an excuse, or the text of an error."""
     head = (text or "")[:_SCANNED]
-    if not usable(head) or _EXCUSES.match(head.strip(" \t\r\n\"'`.*_-").casefold()):
+    if not is_usable(head) or _EXCUSES.match(head.strip(" \t\r\n\"'`.*_-").casefold()):
         return ""
     line = one_line(head, columns)
     return line if any(char.isalnum() for char in line) else ""
 
 
-def stated(text: str | None, columns: int, said: str) -> str:
-    """Return *text* as `told` does, "" if it has an id that was not *said*."""
-    line = told(text, columns)
-    return "" if invented(line, said) else line
+def clean_statement(text: str | None, columns: int, said: str) -> str:
+    """Return *text* as `clean_line` does; "" if it has an id that was not *said*."""
+    line = clean_line(text, columns)
+    return "" if has_invented_id(line, said) else line
 
 
-def words(given: Iterable[str], limit: int, said: str) -> tuple[str, ...]:
-    """Return at most *limit* keywords, case-folded, none twice, none with an id that was not *said*."""
+def clean_keywords(given: Iterable[str], limit: int, said: str) -> tuple[str, ...]:
+    """Return at most *limit* different keywords, case-folded, without those that have an id that was not *said*."""
     found: dict[str, str] = {}
     for each in given:
         if len(found) >= limit:
             break
-        word = told(each, WORD_COLUMNS).casefold()
+        word = clean_line(each, WORD_COLUMNS).casefold()
         key = stems_of(word)
-        if key and not word.endswith("…") and not invented(word, said):
+        if key and not word.endswith("…") and not has_invented_id(word, said):
             found.setdefault(key, word)
     return tuple(found.values())
 
 
-def kept(text: str | None, exact: str, columns: int, said: str) -> str:
-    """Return *text*, a model's, as a line with every id, number and path of the *exact* one, else the exact line."""
-    head = told(text, columns)
-    if not head or invented(head, said):
+def keep_identifiers(text: str | None, exact: str, columns: int, said: str) -> str:
+    """Return a model's *text* as a line with every id, number and path of *exact*; if that is impossible, *exact*."""
+    head = clean_line(text, columns)
+    if not head or has_invented_id(head, said):
         return exact
     pieces = _identifiers(exact)
     for _ in range(3):
-        missing = [piece for piece in pieces if not _has(head, piece)]
+        missing = [piece for piece in pieces if not _contains(head, piece)]
         line = _JOINT.join([head, *missing])
         if width(line) <= columns:
             return line if one_line(line, columns) == line else exact
@@ -128,13 +128,13 @@ def kept(text: str | None, exact: str, columns: int, said: str) -> str:
     return exact
 
 
-def invented(line: str, said: str) -> bool:
-    """Return whether *line* has an id (letters and digits mixed, long numbers, addresses) that *said* lacks."""
+def has_invented_id(line: str, said: str) -> bool:
+    """Return whether *line* has an id (letters and digits mixed, long number, address) that *said* lacks."""
     return any(each.casefold().rstrip("…") not in said for each in ids(line))
 
 
-def moment(day: str | None, at: float | None, zone: tzinfo = UTC) -> float | None:
-    """Return a *day* as 2024-05-04 in seconds since 1970 UTC, at the time of day of *at*; None if it is no such day."""
+def parse_day(day: str | None, at: float | None, zone: tzinfo = UTC) -> float | None:
+    """Return a *day* such as 2024-05-04 in seconds since 1970 UTC, at the time of day of *at*; None if invalid."""
     found = _DAY.match((day or "").strip()[:32])
     try:
         named = date.fromisoformat(found[0]) if found else None
@@ -155,7 +155,7 @@ def _identifiers(line: str) -> list[str]:
     ]
 
 
-def _has(line: str, piece: str) -> bool:
+def _contains(line: str, piece: str) -> bool:
     if piece in line:
         return True
     # "3 dogs" may stand as "3 of his dogs"

@@ -29,9 +29,9 @@ from .page_notes import are_unchanged
 from .step import Step, StepRun
 
 MOST = 50
-"""pages of one run, and of the summary of a conversation: some 1 MB of text at most"""
+"""pages of one run, and of the summary of a conversation: more would not fit into a prompt"""
 _RECENT = 2 * STRATEGY_MESSAGES
-"""pages in which the last messages are looked for: enough unless half of the pages are empty"""
+"""pages in which the last messages are looked for: more than enough, since most pages have two messages"""
 
 Pages = Sequence[tuple[int, PageRecord]]
 """pages with their ids"""

@@ -1,1 +1,1 @@
-"""The memory's rows in Postgres, beside the pages: packed postings and columns, which a search reads in blocks."""
+"""The memory tables in Postgres: packed postings and columns, which a search reads in blocks."""

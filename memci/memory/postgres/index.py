@@ -1,9 +1,9 @@
-"""The index of one owner's words over packed rows: a search reads the postings of its terms, and the blocks they name.
+"""The index of words of one owner, over packed rows: a search reads the postings of its terms, and their blocks.
 
     "oslo"  ──▶  postings of block 0 and 7  ──▶  columns of block 0 and 7        nothing else of the owner is read
 
-What was read stays in RAM. Each block says at which revision of the owner it changed last: after a change, by this
-process or another, only the blocks that changed are read again.
+Blocks that were read stay in RAM. Each block has the revision of the owner at its last change. After a change by any
+process, only the changed blocks are read again.
 """
 
 from collections import Counter
@@ -26,15 +26,15 @@ class PackedIndex(WordIndex):
         self._passages = passages
         self.layout: Sheet = Sheet()
         self._seen = 0
-        """the revision of the owner as of which all is"""
+        """the revision of the owner that the index shows"""
         self._stale: dict[str, set[int]] = {}
-        """blocks whose postings are to be read again, by term"""
+        """blocks whose postings must be read again, by term"""
 
     def __len__(self) -> int:
         return (len(self.layout.loaded) << BLOCK_BITS) + self._kept
 
     def refresh(self) -> None:
-        """Read which blocks changed, if any did. One query, and one for the speakers."""
+        """Read which blocks have changed, if there is a new revision. Two queries."""
         revision = self._passages.revision
         if revision == self._seen:
             return
@@ -47,13 +47,13 @@ class PackedIndex(WordIndex):
         self._seen = revision
 
     def prepare(self, *, standing: bool, whole: bool) -> None:
-        """Read what a search needs beside its terms: blocks with lasting instructions, or all."""
+        """Read blocks that a search needs beside its terms: those with lasting instructions, or all."""
         self.refresh()
         if standing or whole:
             self._load(block for block, state in self.layout.states.items() if whole or state.standing)
 
     def postings(self, terms: Iterable[str]) -> Mapping[str, Posting]:
-        """Return which passages have each of *terms*; their blocks are in RAM then. O(their postings + blocks)."""
+        """Return the postings of *terms*, and load their blocks. O(their postings + blocks)."""
         self.refresh()
         if self._kept > MOST_POSTINGS:
             self._known, self._stale, self._kept = {}, {}, 0
@@ -66,7 +66,7 @@ class PackedIndex(WordIndex):
         for numbers, _ in found.values():
             having[numbers] = True
         posted = np.flatnonzero(having)
-        # Other passages of those whom the question names come behind what is posted.
+        # If the question names a speaker, other passages of the speaker follow.
         named = any(self.layout.people(term) for term in wanted)
         self._load(self.layout.states if named and len(posted) < _FEW else _blocks_of(posted))
         near = self.layout.columns.links[:, posted]
@@ -74,13 +74,13 @@ class PackedIndex(WordIndex):
         return found
 
     def add(self, ids: Sequence[int], rows: Sequence[Row], counts: Sequence[Counter[str]]) -> None:
-        """Do nothing: the blocks say that they changed."""
+        """Do nothing: blocks have revisions."""
 
     def read_again(self) -> None:
-        """Do nothing: the blocks say that they changed."""
+        """Do nothing: blocks have revisions."""
 
     def _read_all(self, lookups: int) -> None:
-        """Do nothing: what is read, is read for all terms of a search at once."""
+        """Do nothing: the postings of all terms of a search are read at once."""
 
     def _of(self, term: str) -> Posting:
         if term not in self._known or term in self._stale:
@@ -88,13 +88,13 @@ class PackedIndex(WordIndex):
         return self._known[term]
 
     def _fetch(self, terms: Iterable[str]) -> None:
-        """Read the postings of *terms* that are not known, and of the others what is in blocks that changed."""
+        """Read the postings of *terms* that are not in RAM, and those in changed blocks."""
         self._update([term for term in terms if term not in self._known], set(self.layout.states))
         changed = [term for term in terms if term in self._stale]
         self._update(changed, set().union(*(self._stale[term] for term in changed)))
 
     def _update(self, terms: Sequence[str], blocks: Collection[int]) -> None:
-        """Read the postings of *terms* in *blocks*, in place of what is known there."""
+        """Read the postings of *terms* in *blocks*, which replace those in RAM."""
         read: dict[str, dict[int, bytes]] = {term: {} for term in terms}
         for term, block, postings in self._passages.read_postings(terms, [*blocks]) if terms else ():
             read[term][block] = postings
@@ -115,12 +115,12 @@ class PackedIndex(WordIndex):
 
 
 _FEW = 2_048
-"""as many passages as a search looks at, at most"""
+"""passages that a search reads at most (32 · 64)"""
 _NONE: Posting = (np.zeros(0, np.int64), np.zeros(0, np.int64))
 
 
 def _blocks_of(numbers: Integers) -> list[int]:
-    """Return the blocks that *numbers* are in. O(numbers)."""
+    """Return the blocks of *numbers*. O(numbers)."""
     return np.flatnonzero(np.bincount(numbers >> BLOCK_BITS)).tolist()
 
 

@@ -1,9 +1,9 @@
-"""The passages of one owner's memory in Postgres: rows, and beside them their words and columns, packed by block.
+"""The passages of one owner in Postgres: rows, with their words and columns packed by block.
 
     add(page 57)      numbers 301 to 304 in block 0: four rows, one row for each term and block, one for the block
-    remove([57])      the postings of these numbers are cut out, and the passages beside the gap become neighbours
+    remove([57])      cuts the postings of these numbers out, and makes the passages beside the gap neighbours
 
-What writes is called within a change of the owner.
+Call all methods that write within a change of the owner.
 """
 
 from collections import Counter
@@ -19,11 +19,11 @@ from ..retrieval.layout import ROLES, STANDING, Row
 from .sheet import AROUND, BLOCK_BITS, NUMBERS, PASSAGE, POSTING, pack_passages
 
 _LONGEST = 500
-"""characters of a term that stand in a row as they are: longer ones do not fit into an index"""
+"""characters of a term that are stored unchanged: longer ones do not fit into an index of Postgres"""
 _NAME = 200
-"""characters of a speaker's name by which a question may name them"""
+"""characters of the name of a speaker that are indexed"""
 _MESSAGE = 256
-"""passages of one message, at most"""
+"""passages of one message at most"""
 
 
 class PackedPassages(PassageTable):
@@ -32,9 +32,9 @@ class PackedPassages(PassageTable):
     def __init__(self, owner: OwnerKey, read_packed: Callable[..., list[tuple[Any, ...]]]) -> None:
         super().__init__(owner)
         self.read_packed = read_packed
-        """reads rows whose values are bytes, as the store's `read_rows` does"""
+        """reads rows with bytes, like `read_rows` of the store"""
         self.index: Any = None
-        """what was read of them: a `PackedIndex`"""
+        """the `PackedIndex` of the passages"""
 
     @property
     def nr(self) -> int:
@@ -43,13 +43,13 @@ class PackedPassages(PassageTable):
 
     @property
     def revision(self) -> int:
-        """The revision of the owner that is known in this process."""
+        """The revision of the owner in this process."""
         return int(getattr(self._owner, "revision", 0))
 
     def add(
         self, page: int, rows: Sequence[Any], spans: Sequence[tuple[int, int]], counts: Sequence[Counter[str]]
     ) -> list[int]:
-        """Add the passages of *page* (its id), each found by the terms of its *counts*; return their ids."""
+        """Add the passages of *page* (its id), each with the terms of its *counts*; return their ids."""
         if not rows:
             return []
         end = self._store.insert_row(_NUMBER, len(rows), self.nr)
@@ -84,7 +84,7 @@ class PackedPassages(PassageTable):
         return ids
 
     def annotate(self, page: int, kind: int, terms: Iterable[str]) -> None:
-        """Let the first passage of *page* (its id) be found by *terms* of a *kind*, too, in place of those before."""
+        """Make the first passage of *page* (its id) searchable by *terms*, instead of earlier ones of this *kind*."""
         first = self._store.read_value("SELECT min(id) FROM memory_passage WHERE page = ?", page)
         if first is None:
             return
@@ -98,7 +98,7 @@ class PackedPassages(PassageTable):
         self._store.execute(_TOUCH, self.nr, number >> BLOCK_BITS)
 
     def remove(self, pages: Collection[int]) -> None:
-        """Remove the passages of *pages* (their ids), and what else they are found by. O(their blocks)."""
+        """Remove the passages of *pages* (their ids), and all of their terms. O(their blocks)."""
         wanted = list(pages)
         places = self._store.read_rows(_PLACES, wanted)
         removed = self.read_packed(_REMOVE, wanted)
@@ -119,7 +119,7 @@ class PackedPassages(PassageTable):
             self._note((now, 1), (was, -1))
 
     def spelled(self, terms: Iterable[str]) -> list[str]:
-        """Return those of *terms* that any passage has. O(terms)."""
+        """Return those of *terms* that at least one passage has. O(terms)."""
         own = {self._term(each): each for each in terms}
         return [own[found] for found in self._store.read_column(_SPELLED, self.nr, list(own))]
 
@@ -130,11 +130,11 @@ class PackedPassages(PassageTable):
         return self._store.read_column(_BEGINNING, self.nr, start, f"{start}\U0010ffff", most)
 
     def changed(self, since: int) -> list[tuple[Any, ...]]:
-        """Return the blocks that changed after the revision *since*: block, and the fields of `BlockState`."""
+        """Return the blocks that changed after the revision *since*: number, and the fields of `BlockState`."""
         return self._store.read_rows(_CHANGED, self.nr, since)
 
     def speakers(self) -> list[tuple[int, str, int]]:
-        """Return number, name and how many passages of each speaker. O(speakers)."""
+        """Return the number, name and count of passages of each speaker. O(speakers)."""
         rows = self._store.read_rows(_SPEAKERS, self.nr)
         plain = self._plain(name for _, name, _ in rows)
         return [(nr, plain[name], count) for nr, name, count in rows]
@@ -161,19 +161,19 @@ class PackedPassages(PassageTable):
         }
 
     def _around(self, context: int, page: int) -> tuple[Any, Any]:
-        """Return the passages before and after a page (its id) of a context that `packed` wants, in order."""
+        """Return the passages before and after a page (its id) that `pack_passages` needs, in order."""
         before = self.read_packed(_BEFORE, context, page, AROUND)
         after = self.read_packed(_AFTER, context, page, AROUND + _MESSAGE)
         return self._read(before[::-1]), self._read(after)
 
     def _put(self, changed: Any) -> None:
-        """Store the columns of passages that changed."""
+        """Store the columns of changed passages."""
         ids = (self.nr * NUMBERS + changed["number"].astype(np.int64)).tolist()
         rows = [(each.tobytes(), id_) for each, id_ in zip(changed, ids, strict=True)]
         self._store.executemany("UPDATE memory_passage SET columns = ? WHERE id = ?", rows)
 
     def _note(self, *noted: tuple[Any, int]) -> None:
-        """Count passages in the states of their blocks, or out of them (-1), and note that the blocks changed."""
+        """Add passages to the states of their blocks, or subtract them (-1), and mark the blocks as changed."""
         states: dict[int, Any] = {}
         for passages, sign in noted:
             blocks = (passages["number"] >> BLOCK_BITS).astype(np.int64)
@@ -190,7 +190,7 @@ class PackedPassages(PassageTable):
         self._store.executemany(_NOTE, rows)
 
     def _post(self, posted: Iterable[tuple[int, Counter[str], int]]) -> None:
-        """Add postings: of each number its terms, which are of a kind."""
+        """Add postings: for each number its terms, and their kind."""
         rows: dict[tuple[str, int], list[tuple[int, int, int]]] = {}
         for number, counts, kind in posted:
             for term, times in counts.items():
@@ -201,7 +201,7 @@ class PackedPassages(PassageTable):
         )
 
     def _strip(self, rows: Sequence[tuple[str, int, bytes]], numbers: Any, kind: int | None = None) -> None:
-        """Cut the postings of *numbers* out of *rows*, of one kind or of all. O(postings)."""
+        """Remove the postings of *numbers*, of one kind or all, from *rows*. O(postings)."""
         read = [np.frombuffer(row[2], POSTING) for row in rows]
         if not read:
             return
@@ -220,7 +220,7 @@ class PackedPassages(PassageTable):
         self._store.executemany(_LEFT, left)
 
     def _key(self, term: str) -> str:
-        """Return *term* as the index has it, or its beginning and a digest if it is too long for an index."""
+        """Return *term* as the index has it; of one that is too long, its beginning and a digest."""
         own = self._term(term)
         if len(own) <= _LONGEST:
             return own

@@ -1,10 +1,11 @@
-"""A sheet: what ranking knows of an owner's passages, as columns of which some blocks are in RAM.
+"""A sheet: the columns of an owner's passages for ranking, of which some blocks are in RAM.
 
     number     1 … 2047 │ 2048 … 4095 │ 4096 … 6143 │ …         the position of a passage is its number
     in RAM     yes      │ –           │ yes         │
 
-A passage is stored as one value of fixed width, `PASSAGE`, with its links to its neighbours; a block is their sum. A
-number whose passage is gone, or whose block is not in RAM, has zeros in all columns, and no posting names it.
+A passage is stored as one value of fixed width, `PASSAGE`, with links to its neighbours, and a block as the values of
+its passages. A number whose passage was removed, or whose block is not in RAM, has zeros in all columns, and no
+postings.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -27,11 +28,11 @@ from ..retrieval.layout import (
 
 BLOCK_BITS: Final = 11
 BLOCK: Final = 2**BLOCK_BITS
-"""numbers of a block"""
+"""numbers of a block: some 200 KB, a good size for one read"""
 NUMBERS: Final = 2**32
-"""an id is the owner's number times this, and the number of the passage"""
+"""an id is the owner's number times this, plus the number of the passage"""
 AROUND: Final = 4
-"""neighbours on each side of a change that tell what the two next to it lend and borrow"""
+"""neighbours on each side of a change that determine the shares of the two next to it"""
 
 PASSAGE: Final = np.dtype(
     [
@@ -46,15 +47,15 @@ _KEPT: Final = frozenset(PASSAGE.names or ())
 
 
 class BlockState(NamedTuple):
-    """What is known of a block without reading it."""
+    """The summary of a block, which is known without reading the block."""
 
     alive: int
     others: int
-    """passages that are not the user's"""
+    """number of passages that are not the user's"""
     lecture: float
-    """the sum of their column of this name"""
+    """sum of their column with this name"""
     standing: int
-    """passages with lasting instructions"""
+    """number of passages with lasting instructions"""
 
 
 class Sheet(Layout):
@@ -65,10 +66,10 @@ class Sheet(Layout):
         self.states: dict[int, BlockState] = {}
         self.loaded: set[int] = set()
         self._filled: set[int] = set()
-        """blocks that ever were in RAM"""
+        """blocks that were ever in RAM"""
         self._people: dict[str, list[int]] = {}
         self._said: dict[int, int] = {}
-        """how many passages each speaker has"""
+        """number of passages of each speaker"""
         self._base: dict[int, int] = {}
 
     def __len__(self) -> int:
@@ -76,12 +77,12 @@ class Sheet(Layout):
 
     @property
     def columns(self) -> Columns:
-        """What is known of each passage: views of all blocks."""
+        """The columns of all passages: views of all blocks."""
         return self._columns
 
     @property
     def lecturing(self) -> float:
-        """From 0 to 1, how much the others answer the user in long texts."""
+        """From 0 to 1, how much the assistant answers in long texts."""
         others = sum(each.others for each in self.states.values())
         return sum(each.lecture for each in self.states.values()) / others if others else 0.0
 
@@ -94,7 +95,7 @@ class Sheet(Layout):
         return sum(self._said.get(each, 0) for each in people) == len(self)
 
     def know(self, states: Mapping[int, BlockState], speakers: Sequence[tuple[int, str, int]]) -> None:
-        """Take in what changed: states of blocks, which are no longer in RAM, and all speakers. O(blocks)."""
+        """Update the states of changed blocks, drop these blocks from RAM, and update all speakers. O(blocks)."""
         self.states.update(states)
         self.loaded.difference_update(states)
         size = (max(self.states, default=0) + 1) * BLOCK
@@ -112,7 +113,7 @@ class Sheet(Layout):
                 self._people.setdefault(term, []).append(number)
 
     def load(self, block: int, packed: bytes) -> None:
-        """Fill in the passages of a block. O(block)."""
+        """Load the passages of a block. O(block)."""
         read = np.frombuffer(packed, PASSAGE)
         rows = slice(block * BLOCK, (block + 1) * BLOCK)
         self._columns.role[rows] = -1
@@ -122,7 +123,9 @@ class Sheet(Layout):
         self._filled.add(block)
         at: Integers | slice = read["number"].astype(np.int64)
         if len(read) and int(read["number"][-1]) - int(read["number"][0]) == len(read) - 1:
-            at = slice(int(read["number"][0]), int(read["number"][-1]) + 1)  # without a gap: three times as fast
+            at = slice(
+                int(read["number"][0]), int(read["number"][-1]) + 1
+            )  # without gaps, a slice is three times as fast
         for name, column in self._columns._asdict().items():
             if name in _KEPT:
                 column[..., at] = read[name].T
@@ -140,14 +143,14 @@ def pack_passages(
     before: Any,
     after: Any,
 ) -> tuple[Any, Any, Any]:
-    """Return new passages as `PASSAGE`, and those of their neighbours that change: as they are now, and were. O(rows).
+    """Return new passages as `PASSAGE`, and the neighbours that they change: as they are, and as they were. O(rows).
 
     Args:
-        numbers: Of the new passages.
-        rows: The new passages, in order; none, if passages between the neighbours were removed.
+        numbers: The numbers of the new passages.
+        rows: The new passages, in order; none if passages between the neighbours were removed.
         speakers: The number of each speaker's name.
         before: Up to `AROUND` passages before the new ones, in order, as `PASSAGE`.
-        after: Those after them: at least `AROUND`, and the whole message that comes next; or all that there are.
+        after: Those after them: at least `AROUND`, and the whole next message; or all that exist.
     """
     own = np.zeros(len(rows), PASSAGE)
     if rows:
@@ -162,7 +165,7 @@ def pack_passages(
     every = np.concatenate([before, own, after])
     layout = Layout()
     fields: dict[str, Any] = {name: every[name] for name in Row._fields}
-    fields["part"] = np.minimum(every["part"], np.arange(len(every)))  # the first parts may be beyond these neighbours
+    fields["part"] = np.minimum(every["part"], np.arange(len(every)))  # the first parts may lie before these neighbours
     fields["speaker"] = [str(each) for each in every["speaker"]]
     layout.fill(fields.values(), whole=every["whole"])
     linked, was = layout.columns, every.copy()
@@ -170,7 +173,7 @@ def pack_passages(
     first, last = len(before), len(before) + len(own)
     every["links"], every["lent"] = numbered[linked.links].T, linked.lent.T
     every["lecture"][first:] = linked.lecture[first:]
-    # Too far from the change to be seen whole from here: as they were.
+    # Neighbours that are too far from the change keep their values.
     far = np.arange(len(every)) >= last + 2
     far[: max(0, first - 2)] = True
     every["links"][far], every["lent"][far] = was["links"][far], was["lent"][far]
@@ -184,7 +187,7 @@ def pack_passages(
 
 
 def _grow(kept: Columns, size: int) -> Columns:
-    """Return columns for *size* passages, with those that are *kept*. The system gives memory when it is written to."""
+    """Return columns for *size* passages, which begin with *kept*. The system provides memory on the first write."""
     made = []
     for column in kept:
         larger = np.zeros((*column.shape[:-1], size), column.dtype)

@@ -1,10 +1,10 @@
-"""The tables of memories in the schema of a Postgres store.
+"""The memory tables in the schema of a Postgres store.
 
     MemoryStore ── PostgresMemory(storage.database)
 
-A read is one statement on any connection of the pool, a change one transaction on one: nothing depends on the session,
-so a pooler of transactions may stand before the server. An owner's row is locked for the time of a change, so changes
-of one owner follow each other, and those of others go on beside them.
+A read is one statement on any connection of the pool, a change is one transaction. Nothing depends on the session, so
+a transaction pooler may be used. A change locks the owner's row, so changes of one owner follow each other, and changes
+of other owners run at the same time.
 """
 
 import re
@@ -32,7 +32,7 @@ _TYPES: Final = {
     "STRICT": "",
     ", WITHOUT ROWID": "",
 }
-"""what SQLite calls it, and Postgres"""
+"""what SQLite calls it, and what Postgres does"""
 _TABLES: Final = reduce(lambda tables, names: tables.replace(*names), _TYPES.items(), SCHEMA) + _WORDS
 _THERE = "SELECT to_regclass('memory_schema') IS NOT NULL"
 _LOCK_MAKING = "SELECT pg_advisory_xact_lock(7881692370212)"
@@ -42,7 +42,7 @@ _ARRAY = "(SELECT value::bigint FROM json_array_elements_text(?::json) AS value)
 
 
 class PostgresMemory(MemoryStore):
-    """The tables in the schema of *database*, made by the first change."""
+    """The memory tables in the schema of *database*, which the first change creates."""
 
     def __init__(self, database: Database, *, cache_bytes: int = CACHE_BYTES) -> None:
         super().__init__(database.name, read_only=database.read_only, lasting=True, cache_bytes=cache_bytes)
@@ -65,13 +65,13 @@ class PostgresMemory(MemoryStore):
         return self._connection is not None
 
     def read_rows(self, statement: str, *values: Any) -> list[tuple[Any, ...]]:
-        """Return the rows of a query, [] if nothing was ever kept."""
+        """Return the rows of a query, [] if there are no tables."""
         rows = self.read_packed(statement, *map(_escape, values))
         texts = rows and any(isinstance(each, str) for each in rows[0])
         return [tuple(map(_unescape, row)) for row in rows] if texts else rows
 
     def read_packed(self, statement: str, *values: Any) -> list[tuple[Any, ...]]:
-        """Return the rows of a query whose texts hold no NUL, as the server has them: faster where there are many."""
+        """Return the rows of a query without unescaping texts: faster for many rows, but only if no text has a NUL."""
         return self._fetched_rows(statement, *values) if self.there else []
 
     def execute(self, statement: str, *values: Any) -> int:
@@ -86,7 +86,7 @@ class PostgresMemory(MemoryStore):
 
     @contextmanager
     def change(self) -> Iterator[Connection]:
-        """Give the connection for one transaction: all of it is kept, or nothing. A nested one is a part of it."""
+        """Open a transaction and yield its connection. A nested call joins the transaction."""
         with self.lock:
             if self.read_only:
                 raise StorageReadOnly(f"{self._place} was opened for reading only")
@@ -108,24 +108,24 @@ class PostgresMemory(MemoryStore):
                     self._change.connection = None
 
     def scrub(self, *, whole: bool = False) -> bool:
-        """Write the tables again if it is to be done *whole*: bytes of what was removed stay in them until then."""
+        """Rewrite the tables if *whole* is set; bytes of removed rows stay in them until then."""
         if whole and self.there:
             self._database.rewrite(memory=True)
         return whole or not self.there
 
     def purge(self) -> None:
-        """Do nothing: what is removed from the index is removed at once."""
+        """Do nothing: terms are removed at once."""
 
     def passages(self, owner: OwnerKey) -> PackedPassages:
         """Return the passages of an owner."""
         return PackedPassages(owner, self.read_packed)
 
     def index(self, passages: PackedPassages, *, empty: bool = False) -> PackedIndex:
-        """Return the index over the passages of an owner, which reads blocks as they are asked for."""
+        """Return the index of an owner's passages, which reads blocks on demand."""
         return PackedIndex(passages) if empty or passages.index is None else passages.index
 
     def shut(self) -> None:
-        """Close it for all users; the connections are those of the store of the pages."""
+        """Close the tables for all users; the connections belong to the store of the pages."""
         with self.lock:
             self._closed = True
             self.owners.clear()
@@ -150,13 +150,13 @@ class PostgresMemory(MemoryStore):
 
     def _make(self) -> None:
         self.execute(_LOCK_MAKING)
-        if not self.there:  # else another process was faster
+        if not self.there:  # else another process made them
             self.execute(_TABLES)
 
 
 @lru_cache(maxsize=1024)
 def _to_postgres(statement: str) -> str:
-    """Return *statement* with the placeholders of psycopg, and with what is for Postgres alone."""
+    """Return *statement* with the placeholders of psycopg, and the parts that are for Postgres alone."""
     text = re.sub(r"/\*!(.*?)\*/", r"\1", statement).replace(_LIST, _ARRAY).replace("?", "%s")
     return re.sub(r"(?<![.\w])memory_", "our.memory_", text)
 

@@ -1,9 +1,9 @@
-"""The pages of one owner's memory, as rows: their tier, their episode and chain, and what was derived from them.
+"""The pages of one owner, as rows: their tiers, episodes, chains, and marks.
 
     find("alice", 42)  ──▶  KnownPage(id=57, tier=SHORT, …)       queue()  ──▶  [57, 58]
     into_tier(57, …)   ──▶  #42 in a chain and an episode         untold(3, FACTS)  ──▶  [57]
 
-A page is named by its id, which is never used again. Whatever writes is called within a change of the owner.
+A page is named by its id, which is never used again. Call all methods that write within a change of the owner.
 """
 
 import json
@@ -16,15 +16,15 @@ from .items import squeeze, unsqueeze
 from .store import OwnerTable
 
 OBSERVED, SHORT, MID, EVICTED = range(4)
-"""the tier of a page: found by words only, in the short-term queue, in an episode, in none any more"""
+"""tier of a page: only searchable, in the short-term queue, in an episode, in an evicted episode"""
 
 FACTS, GRAPH, QUARANTINED, ASIDE = 1, 2, 4, 8
-"""bits of `marks`: facts and the profile were derived from the page; the graph was; nothing may ever be; the page
+"""bits of `marks`: facts and the profile were derived; relations were derived; nothing may be derived again; the page
 was set aside, without its messages"""
 
 
 class KnownPage(NamedTuple):
-    """What the memory's row of a page says."""
+    """The row of a page."""
 
     id: int
     context: str
@@ -32,18 +32,18 @@ class KnownPage(NamedTuple):
     turn: int
     at: float | None
     digest: bytes
-    """of what the page said when it was observed"""
+    """of the content of the page when it was observed"""
     tier: int
     marks: int
     """`FACTS`, `GRAPH`, `QUARANTINED`, `ASIDE`"""
     episode: int | None
     chain: int | None
     title: str
-    """"" if it never was in an episode"""
+    """"" before the page is in an episode"""
 
 
 class Extract(NamedTuple):
-    """What is kept of a page that is in an episode."""
+    """The stored features of a page that is or was in an episode."""
 
     id: int
     chain: int | None
@@ -51,40 +51,40 @@ class Extract(NamedTuple):
 
 
 class TalkRow(NamedTuple):
-    """What is known of the context of a page: its conversation that is not over, and the page before."""
+    """The state of the context of a page: its current conversation, and the page before."""
 
     context: int
     first: int | None
-    """the first page of the conversation; less than 0: it was summarized, after a silence"""
+    """the first page of the conversation; negative: it was summarized after a silence"""
     before: int | None
     at: float | None
-    """when the page before happened"""
+    """the time of the page before"""
 
 
 class PageTable(OwnerTable):
     """The pages of one owner."""
 
     def find(self, context: str, index: int) -> KnownPage | None:
-        """Return the row of a page, None if it was never observed."""
+        """Return the row of a page, None if there is none."""
         rows = self._store.read_rows(_FIND, self._owner.name, context, index)
         return self._known(rows[0]) if rows else None
 
     def row(self, page: int) -> KnownPage | None:
-        """Return the row of a page by its id, None if there is no such page."""
+        """Return the row of a page by its id, None if there is none."""
         rows = self._store.read_rows(_ROW, page)
         return self._known(rows[0]) if rows else None
 
     def acknowledged(self, context: str) -> int:
-        """Return the highest page of *context* that was observed, 0 if none was."""
+        """Return the highest observed page of *context*, 0 if there is none."""
         return self._store.read_value(_ACKNOWLEDGED, self._owner.name, context) or 0
 
     def ids_of(self, context: str, indexes: Collection[int]) -> dict[int, int]:
-        """Return the ids of the pages of *context* with *indexes*, without those that were never observed. O(these)."""
+        """Return the ids of those pages of *context* with *indexes* that exist. O(these)."""
         rows = self._store.read_rows(_SOME_OF_CONTEXT, self._owner.nr, context, json.dumps([*indexes]))
         return dict(rows)
 
     def ids(self, context: str | None = None, indexes: Iterable[int] | None = None) -> list[int]:
-        """Return the ids of all pages, or of those of a context, or with *indexes*. O(what is returned)."""
+        """Return the ids of all pages, or only of a context, or only with *indexes*. O(what is returned)."""
         wanted = None if indexes is None else json.dumps(list(indexes))
         return self._store.read_column(_IDS, self._owner.nr, context, context, wanted, wanted)
 
@@ -98,28 +98,28 @@ class PageTable(OwnerTable):
         return id_, context
 
     def acknowledge(self, context: str, index: int) -> None:
-        """Note that the pages of *context* up to *index* were observed."""
+        """Store that the pages of *context* up to *index* were observed."""
         self._store.execute(_ACKNOWLEDGE, self._owner.nr, context, index)
 
     def remove(self, page: int) -> None:
-        """Remove the row of a page and its vectors. Its passages go before."""
+        """Remove the row of a page and its vectors; remove its passages before."""
         self._store.execute("DELETE FROM memory_vector WHERE page = ?", page)
         self.detach(page)
         self._store.execute("DELETE FROM memory_page WHERE id = ?", page)
 
     def detach(self, page: int) -> None:
-        """Take a page out of all that was derived from it, and out of the job queue."""
+        """Remove a page from the evidence of items, its vector, and its job."""
         self._store.execute("DELETE FROM memory_vector WHERE page = ? AND passage = 0", page)
         self._store.execute("DELETE FROM memory_evidence WHERE page = ?", page)
         self._store.execute("DELETE FROM memory_job WHERE kind = 'page' AND subject = ?", page)
 
     def quarantine(self, page: int) -> None:
-        """Take a page out of its tier, for good: nothing is derived from it any more."""
+        """Remove a page from its tier, and mark it, so that nothing is derived from it again."""
         self._store.execute(_QUARANTINE, QUARANTINED, page)
         self._store.execute(_NOT_LAST, self._owner.nr, page)
 
     def forget_context(self, context: str | None) -> None:
-        """Remove the row of a context whose pages were removed; None: all rows that the owner has left."""
+        """Remove the row of a context without pages; None: all remaining rows of the owner."""
         nr = self._owner.nr
         if context is not None:
             self._store.execute("DELETE FROM memory_context WHERE owner = ? AND name = ?", nr, context)
@@ -129,23 +129,23 @@ class PageTable(OwnerTable):
         self._store.execute("DELETE FROM memory_owner WHERE nr = ?", nr)
 
     def has_context(self) -> bool:
-        """Return whether any context is left. One query."""
+        """Return whether the owner has a context. One query."""
         return bool(self._store.read_value("SELECT 1 FROM memory_context WHERE owner = ?", self._owner.nr))
 
     def recount(self, context: str | None) -> None:
-        """Set what is acknowledged of a context to its highest page: numbers after it may be given out again."""
+        """Acknowledge only the pages up to the highest existing one: later numbers may be used again."""
         self._store.execute(_RECOUNT, self._owner.nr, context)
 
     def observed(self, context: str) -> list[int]:
-        """Return the pages of *context* (their indexes) that are in no tier yet. O(the owner's pages in none)."""
+        """Return the indexes of the pages of *context* that are in no tier yet. O(the owner's pages in no tier)."""
         return self._store.read_column(_OBSERVED, self._owner.name, OBSERVED, QUARANTINED, context)
 
     def silent(self, before: float) -> list[int]:
-        """Return the pages in no tier whose context has no page after *before*, in order. O(pages in no tier)."""
+        """Return the pages in no tier whose context has no page after the time *before*. O(pages in no tier)."""
         return self._store.read_column(_SILENT, self._owner.name, OBSERVED, QUARANTINED, before)
 
     def enqueue(self, pages: Iterable[int]) -> None:
-        """Put those of *pages* that are in no tier at the end of the short-term queue."""
+        """Append those of *pages* that are in no tier to the short-term queue."""
         rows = [(SHORT, self._owner.nr, SHORT, page, OBSERVED, QUARANTINED) for page in pages]
         self._store.executemany(_ENQUEUE, rows)
 
@@ -162,7 +162,7 @@ class PageTable(OwnerTable):
             self._store.execute(_KEEP_VECTOR, page, model, self._owner.nr, vector)
 
     def retitle(self, page: int, title: str, keywords: Sequence[str]) -> None:
-        """Replace title and keywords of a page that has some; one that is in no episode yet gets them later."""
+        """Replace the title and keywords of a page that has some; other pages get them with their episode."""
         self._store.execute(
             "UPDATE memory_page SET title = ?, keywords = ? WHERE id = ? AND title <> ''",
             *(*self._described(page, title, keywords), page),
@@ -173,19 +173,19 @@ class PageTable(OwnerTable):
         return next(map(self._extract, self._store.read_rows(_LAST, self._owner.nr)), None)
 
     def set_last(self, page: int | None) -> None:
-        """Note the page that joined an episode last."""
+        """Store which page joined an episode last."""
         self._store.execute("UPDATE memory_owner SET last_page = ? WHERE nr = ?", page, self._owner.nr)
 
     def evict(self, episode: int) -> None:
-        """Let the pages of an episode be in none."""
+        """Remove all pages from an episode."""
         self._store.execute("UPDATE memory_page SET tier = ?, episode = NULL WHERE episode = ?", EVICTED, episode)
 
     def extracts(self, item: int) -> list[Extract]:
-        """Return what is kept of the pages that are evidence of an item, in the order of their contexts. O(pages)."""
+        """Return the features of the pages that are evidence of an item, by context and page. O(pages)."""
         return list(map(self._extract, self._store.read_rows(_EXTRACTS, item)))
 
     def untold(self, episode: int, mark: int, most: int) -> list[int]:
-        """Return up to *most* pages of an episode that do not have *mark*, without those in quarantine."""
+        """Return up to *most* pages of an episode without *mark*, except those in quarantine."""
         statement = "SELECT id FROM memory_page WHERE episode = ? AND marks & ? = 0 ORDER BY id LIMIT ?"
         return self._store.read_column(statement, episode, mark | QUARANTINED, most)
 
@@ -194,7 +194,7 @@ class PageTable(OwnerTable):
         self._store.executemany(_MARK, [(keep, mark, each) for each in pages])
 
     def all_there(self, pages: Collection[int]) -> bool:
-        """Return whether all *pages* are still there, and none is in quarantine. O(pages)."""
+        """Return whether all *pages* exist and none is in quarantine. O(pages)."""
         return len(set(pages)) == self._store.read_value(_COUNT, json.dumps(list(pages)), QUARANTINED)
 
     def new(self, most: int) -> list[tuple[int, int, float | None]]:
@@ -202,7 +202,7 @@ class PageTable(OwnerTable):
         return self._store.read_rows(_NEW, QUARANTINED, self._owner.name, most)
 
     def set_noticed(self, page: int) -> None:
-        """Note that the events of all pages up to *page* were detected."""
+        """Store that the events of all pages up to *page* were detected."""
         self._store.execute("UPDATE memory_owner SET detected = ? WHERE nr = ?", page, self._owner.nr)
 
     def between(self, context: int, first: int, last: int, most: int) -> list[int]:
@@ -214,18 +214,18 @@ class PageTable(OwnerTable):
         return self._store.read_column(_UNTIL, self._owner.nr, last, QUARANTINED, most)
 
     def talks(self, page: int) -> list[TalkRow]:
-        """Return the conversation that was not over when *page* came; [] if there is no such page."""
+        """Return the conversation of the context of *page* before this page; [] if there is no such page."""
         return [TalkRow(*row) for row in self._store.read_rows(_TALK, page)]
 
     def open_talks(self, context: str | None) -> list[tuple[int, str, int, int, float | None]]:
-        """Return the conversations that go on, and that of *context* in any case. O(the owner's contexts).
+        """Return the current conversations, and that of *context* in any case. O(the owner's contexts).
 
         Each has the number and the name of its context, its first page, and the last one with its time.
         """
         return self._store.read_rows(_OPEN_TALKS, self._owner.nr, context)
 
     def set_talks(self, first: Mapping[int, int | None]) -> None:
-        """Note where the conversations of contexts begin that are not over (see `TalkRow.first`)."""
+        """Store where the current conversations of contexts begin (see `TalkRow.first`)."""
         for context, page in first.items():
             self._store.execute("UPDATE memory_context SET conversation = ? WHERE nr = ?", page, context)
 
@@ -241,7 +241,7 @@ class PageTable(OwnerTable):
         }
 
     def grouped(self) -> list[KnownPage]:
-        """Return each page that is or was in an episode, in the order of their ids. O(pages)."""
+        """Return the pages that are in an episode or a chain, by id. O(pages)."""
         return [self._known(row) for row in self._store.read_rows(_GROUPED, self._owner.nr)]
 
     def _described(self, page: int, title: str, keywords: Sequence[str]) -> tuple[str, str]:
@@ -291,7 +291,7 @@ _NOT_LAST = "UPDATE memory_owner SET last_page = NULL WHERE nr = ? AND last_page
 _ENQUEUE = """
 UPDATE memory_page SET tier = ?, entered = (SELECT coalesce(max(entered), 0) + 1 FROM memory_page
 WHERE owner = ? AND tier = ?) WHERE id = ? AND tier = ? AND marks & ? = 0"""
-# Few pages are in no tier, those that are whole in a window: "+" keeps SQLite at the index that has them.
+# Few pages are in no tier, only those that are whole in a window: "+" makes SQLite use the index on tiers.
 _OBSERVED = """
 SELECT g.page FROM memory_page AS g JOIN memory_context AS c ON c.nr = +g.context
 WHERE g.owner = (SELECT nr FROM memory_owner WHERE name = ?) AND g.tier = ? AND g.marks & ? = 0 AND c.name = ?

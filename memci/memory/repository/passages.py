@@ -1,9 +1,9 @@
-"""The passages of one owner's memory, as rows: where each is, the terms that it is found by, and its vectors.
+"""The passages of one owner, as rows, with their terms and vectors.
 
-    add(57, …, ["oslo", "fly"])  ──▶  id 301        having("oslo")  ──▶  [301, 301, 344]: 301 has it twice
+    add(57, …, ["oslo", "fly"])  ──▶  id 301        having("oslo")  ──▶  "301,301,344": 301 has it twice
 
-Terms are kept in a full-text index of SQLite, which is used for its postings. What writes is called within a change of
-the owner.
+SQLite's full-text index keeps the terms, and is used only for its postings. Call all methods that write within a change
+of the owner.
 """
 
 import json
@@ -19,12 +19,12 @@ from .items import halve, read_matrix
 from .store import OwnerTable
 
 NOTE, TOPIC, DAY, TALK, STRATEGY, TRAITS = range(1, 7)
-"""what a model wrote: of a page alone, of the pages of an episode, a day, a conversation; how to treat the user, and
-what kind of person that is"""
+"""kinds of terms that come from a model: from its texts about a page, an episode, a day, a conversation, from the
+strategy, and from the traits of the user"""
 
 
 class FoundPassage(NamedTuple):
-    """A passage with its page: enough to read its text and to show it."""
+    """A passage with its page: all that is needed to read and show its text."""
 
     id: int
     context: str
@@ -36,19 +36,19 @@ class FoundPassage(NamedTuple):
     episode: int | None
     start: int
     size: int
-    """of the passage, in characters of its entry's text"""
+    """in characters"""
     entry: int
     role: str
     speaker: str
 
     @property
     def place(self) -> tuple[str, int, int]:
-        """Where its message is: context, page and entry."""
+        """The place of its message: context, page and entry."""
         return self.context, self.page, self.entry
 
 
 class UnembeddedPassage(NamedTuple):
-    """A passage that has no vector of the present model."""
+    """A passage that has no vector of the current model."""
 
     id: int
     page: int
@@ -62,10 +62,10 @@ class PassageTable(OwnerTable):
     """The passages of one owner."""
 
     def columns(self) -> list[Any]:
-        """Return all passages by context, page, entry and part: the columns that `Layout.fill` takes, and their ids.
+        """Return all passages as columns for `Layout.fill`, and their ids, ordered by context, page, entry and part.
 
-        Roles are numbers, as in `layout.ROLES`. The store joins each column to one text: a row for each passage would
-        take three times as long. O(passages).
+        Roles are the numbers of `layout.ROLES`. The statement joins each column to one text, which takes a third of the
+        time of separate rows. O(passages).
         """
         [(speakers, times, *texts)] = self._store.read_rows(_COLUMNS, self._owner.nr)
         index, *numbers = (np.fromstring(text or "", np.int64, sep=",") for text in texts)
@@ -79,7 +79,7 @@ class PassageTable(OwnerTable):
     def add(
         self, page: int, rows: Sequence[Any], spans: Sequence[tuple[int, int]], counts: Sequence[Counter[str]]
     ) -> list[int]:
-        """Add passages of *page* (its id) and return their ids: of each a `Row`, start and size, and its terms."""
+        """Add passages of *page* (its id), each with its `Row`, its start and size, and its terms; return their ids."""
         ids = []
         for span, counted, row in zip(spans, counts, rows, strict=True):
             speaker = self._seal(row.speaker, "speaker", same=True)
@@ -90,7 +90,7 @@ class PassageTable(OwnerTable):
         return ids
 
     def annotate(self, page: int, kind: int, terms: Iterable[str]) -> None:
-        """Let the first passage of *page* (its id) be found by *terms* of a *kind*, too, in place of those before."""
+        """Make the first passage of *page* (its id) searchable by *terms*, instead of earlier ones of this *kind*."""
         for first in self._store.read_column("SELECT min(id) FROM memory_passage WHERE page = ?", page):
             if first is not None:
                 row = first + kind * _KINDS
@@ -99,22 +99,22 @@ class PassageTable(OwnerTable):
                     self._store.execute("INSERT INTO memory_words(rowid, terms) VALUES (?, ?)", row, text)
 
     def remove(self, pages: Collection[int]) -> None:
-        """Remove the passages of *pages* (their ids), and what else they are found by. O(their passages)."""
+        """Remove the passages of *pages* (their ids), and all of their terms. O(their passages)."""
         for page in pages:
             self._store.execute(_REMOVE_WORDS, page)
             self._store.execute("DELETE FROM memory_passage WHERE page = ?", page)
 
     def having(self, term: str) -> str:
-        """Return the ids of the passages that have *term*, each as often as it has it: "7,9,9". O(its postings)."""
+        """Return the ids of the passages that have *term*, once for each occurrence: "7,9,9". O(its postings)."""
         return self._store.read_value(_HAVING, self.key(term)) or ""
 
     def stored(self) -> dict[str, str]:
-        """Return what `having` does of all terms, as `key` has them. O(all postings)."""
+        """Return the result of `having` for all terms, by the `key` of the term. O(all postings)."""
         owner = f"{self._owner.nr:x}"
         return dict(self._store.read_rows(_STORED, f"{owner}:", f"{owner};"))  # ";" comes after ":"
 
     def spelled(self, terms: Iterable[str]) -> list[str]:
-        """Return those of *terms* that any passage has. O(terms)."""
+        """Return those of *terms* that at least one passage has. O(terms)."""
         own = {self.key(each): each for each in terms}
         return [own[found] for found in self._store.read_column(_SPELLED, json.dumps(list(own)))]
 
@@ -127,24 +127,24 @@ class PassageTable(OwnerTable):
         return [term.removeprefix(own) for term in found]
 
     def find(self, ids: Sequence[int]) -> dict[int, FoundPassage]:
-        """Return the passages with *ids*, without those that are gone."""
+        """Return the passages with *ids*, without removed ones."""
         rows = self._store.read_rows(_FIND, json.dumps(ids))
         plain = self._plain(row[-1] for row in rows)
         return {row[0]: FoundPassage(*row)._replace(speaker=plain[row[-1]]) for row in rows}
 
     def unembedded(self, model: str, most: int, *, after: int) -> list[UnembeddedPassage]:
-        """Return up to *most* passages *after* one (an id) without a vector of *model*, oldest first. O(passages)."""
+        """Return up to *most* passages with larger ids than *after* that have no vector of *model*. O(passages)."""
         rows = self._store.read_rows(_UNEMBEDDED, self._owner.name, after, model, most)
         return [UnembeddedPassage(*row) for row in rows]
 
     def keep_vectors(self, model: str, vectors: Mapping[int, Vector]) -> None:
-        """Keep the vectors of passages (by their ids), and drop all that another model made."""
+        """Store the vectors of passages (by their ids), and remove those of other models."""
         rows = [(model, self._seal(halve(vector), "vector of a passage", id_), id_) for id_, vector in vectors.items()]
         self._store.executemany(_KEEP_VECTOR, rows)
         self._store.execute(_DROP_VECTORS, self._owner.nr, model)
 
     def vectors(self, model: str, dimension: int) -> tuple[list[int], Vector]:
-        """Return the ids of passages, and row by row the vectors of *dimension* that *model* made. O(passages)."""
+        """Return the ids of passages and a matrix of their vectors, of *dimension* numbers, by *model*. O(passages)."""
         size = len(self._seal(bytes(2 * dimension), "size"))
         rows = self._store.read_rows(_VECTORS, self._owner.nr, model, size)
         return [id_ for id_, _ in rows], read_matrix(
@@ -152,16 +152,16 @@ class PassageTable(OwnerTable):
         )
 
     def key(self, term: str) -> str:
-        """Return *term* as the index has it, as a term of this owner: a query of another owner can't find it."""
+        """Return *term* as the index has it, with the number of the owner, so that no other owner finds it."""
         return f"{self._owner.nr:x}:{self._term(term)}"
 
     def _term(self, term: str) -> str:
-        """Return *term* as the index has it: as it is, or if rows are encrypted, 16 hexadecimal digits for it."""
+        """Return *term* unchanged, or as 16 hexadecimal digits if rows are encrypted."""
         cipher = self._owner.cipher
         return term if cipher is None else cipher.mac(term.encode("utf-8", "surrogatepass"), 8).hex()
 
     def _plain(self, speakers: Iterable[str]) -> dict[str, str]:
-        """Return the name of each of *speakers*, which are as rows have them. O(speakers)."""
+        """Return the names of *speakers*, by their values in rows. O(speakers)."""
         return {name: self._unseal(name, "speaker") for name in dict.fromkeys(speakers)}
 
 
@@ -180,7 +180,7 @@ _ADD = """
 INSERT INTO memory_passage(owner, page, entry, part, start, size, role, speaker, length, flags)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id"""
 _KINDS = 2**40
-# Rows of memory_words from there on have what else a passage is found by: its id and the kind, times 2**40.
+# Rows of memory_words from there on have the terms of a model: their number is the id plus kind times 2**40.
 _HAVING = "SELECT group_concat(doc & 1099511627775) FROM memory_postings WHERE term = ?"
 _REMOVE_WORDS = """
 DELETE FROM memory_words WHERE rowid IN (

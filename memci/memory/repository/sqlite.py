@@ -1,8 +1,8 @@
-"""The tables of memories in a SQLite file: a store's own, its sidecar, or one that is named.
+"""The memory tables in a SQLite file: that of the pages, a sidecar, or a file with a given path.
 
     MemoryStore ── SQLiteMemory(Sidecar("agent.db", shared=True), lasting=True)
 
-Words are found by a full-text index, whose postings are read into RAM as they are asked for.
+A full-text index has the words. Its postings are read into RAM when searches need them.
 """
 
 import os
@@ -22,6 +22,7 @@ from .passages import PassageTable
 from .store import FIND_VERSION, SCHEMA, MemoryStore, OwnerKey
 
 _BUSY_MILLISECONDS = 5_000
+"""how long a statement waits for another writer, whose transactions take milliseconds"""
 
 _WORDS: Final = sql_file(__file__, "words.sql")
 _THERE = "SELECT 1 FROM sqlite_schema WHERE name = 'memory_schema'"
@@ -30,7 +31,7 @@ _inherited: list[apsw.Connection] = []
 
 
 class SQLiteMemory(MemoryStore):
-    """The tables in one SQLite file, opened when they are first used, over one connection."""
+    """The memory tables in one SQLite file, opened on first use, with one connection."""
 
     def __init__(self, place: Sidecar, *, lasting: bool) -> None:
         super().__init__(place.path, read_only=place.read_only, lasting=lasting, cache_bytes=place.cache_bytes)
@@ -45,9 +46,9 @@ class SQLiteMemory(MemoryStore):
             return self._look(make=False) is not None
 
     def read_rows(self, statement: str, *values: Any) -> list[tuple[Any, ...]]:
-        """Return the rows of a query, [] if nothing was ever kept."""
+        """Return the rows of a query, [] if there are no tables."""
         with self.lock:
-            try:  # as `_errors` does: this runs several times in a search
+            try:  # not `_errors`, since a search does this several times
                 connection = self._look(make=False)
                 return [] if connection is None else connection.execute(statement, values).fetchall()
             except apsw.Error as error:
@@ -69,12 +70,12 @@ class SQLiteMemory(MemoryStore):
 
     @contextmanager
     def change(self) -> Iterator[apsw.Connection]:
-        """Give the connection for one transaction: all of it is kept, or nothing. A nested one is a part of it."""
+        """Open a transaction and yield its connection. A nested call joins the transaction."""
         with self.lock, self._errors():
             if self.read_only:
                 raise StorageReadOnly(f"{self._place!r} was opened for reading only")
             connection = self._look(make=True)
-            assert connection is not None, "tables are made where there are none"
+            assert connection is not None, "missing tables are created"
             if connection.in_transaction:
                 yield connection
                 return
@@ -88,7 +89,7 @@ class SQLiteMemory(MemoryStore):
             return self._connection is not None and self._connection.in_transaction
 
     def scrub(self, *, whole: bool = False) -> bool:
-        """Write the file again, and return whether no byte of what was removed is left (`sqlite.write.scrub`)."""
+        """Rewrite the file, and return whether no byte of removed rows is left (`sqlite.write.scrub`)."""
         with self.lock, self._errors():
             connection = self._look(make=False)
             if connection is None:
@@ -96,7 +97,7 @@ class SQLiteMemory(MemoryStore):
             return not connection.in_transaction and scrub(connection, whole=whole)
 
     def purge(self) -> None:
-        """Take removed terms out of the full-text index, where they stay until its segments are merged. O(index)."""
+        """Merge the segments of the full-text index, which still have deleted terms. O(index)."""
         self.execute("INSERT INTO memory_words(memory_words) VALUES ('optimize')")
 
     def passages(self, owner: OwnerKey) -> PassageTable:
@@ -108,18 +109,18 @@ class SQLiteMemory(MemoryStore):
         return WordIndex(passages, () if empty else passages.columns())
 
     def shut(self) -> None:
-        """Close it for all users."""
+        """Close the tables for all users."""
         with self.lock:
             self._closed = True
             self.owners.clear()
             if self._connection is not None and self._pid == os.getpid():
                 self._connection.close()
-            elif self._connection is not None:  # closing it here would release the locks of the parent process
+            elif self._connection is not None:  # closing the connection would release the locks of the parent process
                 _inherited.append(self._connection)
             self._connection = None
 
     def _look(self, *, make: bool) -> apsw.Connection | None:
-        """Return the connection if the tables are there, or are to be made."""
+        """Return the connection if there are tables; *make* them if there are none."""
         self._check_open()
         if self._connection is None:
             if not make and self._place != ":memory:" and not os.path.exists(self._place):  # noqa: PTH110
@@ -142,18 +143,18 @@ class SQLiteMemory(MemoryStore):
             connection.pragma("secure_delete", True)
             if self._synced:
                 connection.pragma("journal_mode", "wal")
-            # In the same file, the next synced transaction of the pages also syncs what the memory wrote before it.
+            # In the file of the pages, the next synced transaction also syncs earlier writes of the memory.
             connection.pragma("synchronous", "FULL" if self._synced else "NORMAL")
         return connection
 
     def _make(self, connection: apsw.Connection) -> None:
         with _transaction(connection):
-            if not self._found(connection):  # else another process was faster
+            if not self._found(connection):  # else another process made them
                 connection.execute(SCHEMA + _WORDS)
         self._there = True
 
     def _found(self, connection: apsw.Connection) -> bool:
-        """Return whether the tables are there, and check their version."""
+        """Return whether there are tables, and check their version."""
         if not connection.execute(_THERE).fetchall():
             return False
         self._check_schema(connection.execute(FIND_VERSION).fetchall())
@@ -169,7 +170,7 @@ class SQLiteMemory(MemoryStore):
 
 @contextmanager
 def _transaction(connection: apsw.Connection) -> Iterator[None]:
-    """Commit what is written in the block, or nothing of it if it fails."""
+    """Commit what the block writes, or roll it back if the block fails."""
     try:
         begin(connection)
         yield

@@ -1,15 +1,14 @@
-"""Where a memory keeps what it derives: tables of SQL beside the pages.
+"""The store of a memory: SQL tables beside the pages.
 
     SQLiteStorage("agent.db")       the tables are in agent.db
     FilesystemStorage("agent")      in agent/memory.db
     EphemeralStorage()              in RAM, as the pages
 
-All of it can be made again from raw pages, so losing it loses no message. Each owner has a number, and every row and
-every term says whose it is; a change counts the owner's revision up, by which other processes see that theirs is old.
+All rows can be derived again from the pages, so losing them loses no message. Each owner has a number, which is part of
+every row and every term. A change increases the owner's revision, so that other processes see that their copy is old.
 
 Statements are written once, in the SQL that SQLite and Postgres share. A value is `?`. A list is the JSON of numbers,
-unpacked by `(SELECT value FROM json_each(?))`. A comment `/*! … */` is for Postgres alone: SQLite has one writer, and
-needs no locks of rows.
+unpacked by `(SELECT value FROM json_each(?))`. A comment `/*! … */` is for Postgres alone.
 """
 
 import os
@@ -30,7 +29,7 @@ FIND_VERSION: Final = "SELECT version FROM memory_schema"
 
 
 class Visit(NamedTuple):
-    """What a search found, and when (seconds since 1970 UTC): ids of episodes and facts."""
+    """The episodes and facts (ids) that a search found, and its time in seconds since 1970 UTC."""
 
     episodes: Sequence[int]
     facts: Sequence[int]
@@ -38,25 +37,25 @@ class Visit(NamedTuple):
 
 
 class MemoryStore(ABC):
-    """The tables of the memories of one store. Thread-safe; all who use one storage object share one of these.
+    """The memory tables of one store. Thread-safe; all users of a storage object share one instance.
 
     Args:
-        place: Where it is, for errors.
-        read_only: Whether nothing is ever written.
-        lasting: Whether it lives as long as its storage, not only as long as it has users.
-        cache_bytes: How much of its owners stays in RAM.
+        place: The path or name of the store, for errors.
+        read_only: Whether writing is refused.
+        lasting: Whether the tables stay open as long as the storage, not only as long as they have users.
+        cache_bytes: Bytes of owners that stay in RAM.
     """
 
     keys: KeyRing | None = None
-    """what wraps the data keys of owners; None: nothing is encrypted"""
+    """wraps the data keys of owners; None: no encryption"""
 
     def __init__(self, place: str, *, read_only: bool, lasting: bool, cache_bytes: int) -> None:
         self.lock = RLock()
         self.read_only = read_only
         self.owners = OwnerCache(cache_bytes)
-        """what is in RAM of owners"""
+        """the owners in RAM"""
         self.visits: dict[str, list[Visit]] = {}
-        """by owner, what searches found since the owner's last change; here, an owner that leaves RAM loses none"""
+        """visits since the last change of each owner; kept here, so that an owner that leaves RAM loses none"""
         self._place = place
         self._lasting = lasting
         self._pid = os.getpid()
@@ -65,7 +64,7 @@ class MemoryStore(ABC):
 
     @property
     def closed(self) -> bool:
-        """Whether it was closed, or belongs to a parent process."""
+        """Whether it was closed, or belongs to the parent process."""
         return self._closed or self._pid != os.getpid()
 
     @property
@@ -80,7 +79,7 @@ class MemoryStore(ABC):
 
     @abstractmethod
     def read_rows(self, statement: str, *values: Any) -> list[tuple[Any, ...]]:
-        """Return the rows of a query, [] if nothing was ever kept."""
+        """Return the rows of a query, [] if there are no tables."""
 
     @abstractmethod
     def execute(self, statement: str, *values: Any) -> int:
@@ -92,18 +91,18 @@ class MemoryStore(ABC):
 
     @abstractmethod
     def change(self) -> AbstractContextManager[Any]:
-        """Give the connection for one transaction: all of it is kept, or nothing. A nested one is a part of it."""
+        """Open a transaction and yield its connection. A nested call joins the transaction."""
 
     @abstractmethod
     def scrub(self, *, whole: bool = False) -> bool:
-        """Remove the bytes of what was removed, and return whether none can be left. O(bytes of the file).
+        """Overwrite the bytes of removed rows, and return whether none are left. O(bytes of the file).
 
-        Not while another reader keeps an older state; a large file only if it is to be done *whole*.
+        It fails while another reader uses an older state. A large file is only rewritten if *whole* is set.
         """
 
     @abstractmethod
     def purge(self) -> None:
-        """Take removed terms out of the index of words, within a change. O(index)."""
+        """Remove deleted terms from the index of words, within a change. O(index)."""
 
     @abstractmethod
     def passages(self, owner: "OwnerKey") -> Any:
@@ -111,52 +110,52 @@ class MemoryStore(ABC):
 
     @abstractmethod
     def index(self, passages: Any, *, empty: bool = False) -> Any:
-        """Return the `WordIndex` over the passages of an owner, as they are now; *empty*: of an owner who has none."""
+        """Return the `WordIndex` of an owner's current passages; *empty*: without passages."""
 
     @abstractmethod
     def shut(self) -> None:
-        """Close it for all users."""
+        """Close the tables for all users."""
 
     def read_column(self, statement: str, *values: Any) -> list[Any]:
         """Return the first value of each row of a query."""
         return [row[0] for row in self.read_rows(statement, *values)]
 
     def read_value(self, statement: str, *values: Any) -> Any | None:
-        """Return the first value of the first row of a query, None if it has no row."""
+        """Return the first value of the first row of a query, None without rows."""
         return next(iter(self.read_column(statement, *values)), None)
 
     def insert_row(self, statement: str, *values: Any) -> int:
-        """Insert a row within `change`, and return the id that the statement returns."""
+        """Insert a row within `change`, and return its id, which the statement returns."""
         assert self.writing, "rows are written in a transaction"
         return int(self.read_rows(statement, *values)[0][0])
 
     def owner_names(self, context: str | None = None) -> list[str]:
-        """Return the owners of memories, those that know *context* if it is given, the oldest first."""
+        """Return the names of all owners, or of those that have *context*, the oldest first."""
         if context is None:
             return self.read_column("SELECT name FROM memory_owner ORDER BY nr")
         return self.read_column(_OWNERS_OF, context)
 
     def join(self) -> bool:
-        """Count one user more, and return whether it is still open."""
+        """Add a user, and return whether the tables are still open."""
         with self.lock:
             self._users += not self.closed
             return not self.closed
 
     def close(self) -> None:
-        """Release it for one user; the last one closes tables that do not live as long as a storage."""
+        """Remove a user. The last one closes tables that do not last as long as the storage."""
         with self.lock:
             self._users -= 1
             if self._users <= 0 and not self._lasting:
                 self.shut()
 
     def _check_schema(self, rows: Sequence[tuple[Any, ...]]) -> None:
-        """Raise an error unless *rows*, those of `memory_schema`, say that these are the tables of this memci."""
+        """Raise an error unless *rows* of `memory_schema` have the version of this memci."""
         if not rows:
-            raise CorruptRecord("", 0, f"the memory in {self._place!r} does not say its version")
+            raise CorruptRecord("", 0, f"the memory in {self._place!r} has no version")
         if rows[0][0] != SCHEMA_VERSION:
             raise SchemaTooNew(
-                f"the memory in {self._place!r} was written by another memci: "
-                f"its schema is {rows[0][0]}, this one knows {SCHEMA_VERSION}"
+                f"another memci wrote the memory in {self._place!r}: its schema is {rows[0][0]}, this one knows "
+                f"{SCHEMA_VERSION}: use that version, or export the contexts with it and import them into a new store"
             )
 
     def _check_open(self) -> None:
@@ -177,22 +176,22 @@ _ADD = "INSERT INTO memory_owner(name) VALUES (?) ON CONFLICT(name) DO UPDATE SE
 
 
 class OwnerKey:
-    """Which rows are an owner's: the store, the owner's name, and its number there (0: it has no rows yet)."""
+    """The identity of an owner in a store: its name and its number (0: it has no rows yet)."""
 
     def __init__(self, store: MemoryStore, name: str, nr: int = 0) -> None:
         self.store, self.name, self.nr = store, name, nr
         self._cipher: tuple[int, Cipher, bool] | None = None
-        """with the number that the owner had then, and whether the data key is wrapped with the first key"""
+        """the number that the owner had, its cipher, and whether the data key is wrapped with the first key"""
 
     @property
     def cipher(self) -> Cipher | None:
-        """What encrypts the rows of the owner, None if nothing is encrypted. One query, once.
+        """The cipher of the owner's rows, None without encryption. One query, once.
 
-        Within a change, a data key is made if there is none, and wrapped with the first key.
+        Within a change, a missing data key is made, and the data key is wrapped with the first key.
 
         Raises:
-            KeyMissing: If the key that it needs was not given.
-            CorruptRecord: If it is not what was encrypted.
+            KeyMissing: If the key that wraps the data key was not given.
+            CorruptRecord: If the wrapped data key was changed.
         """
         keys = self.store.keys
         if keys is None:
@@ -214,32 +213,32 @@ class OwnerKey:
         else:
             cipher, current = Cipher(os.urandom(32)), True
             if not self.store.writing or not self.nr:
-                return cipher  # there is nothing yet that it could read
+                return cipher  # there are no rows yet
             self.store.execute(_ADD_KEY, self.nr, keys.wrap(cipher, self.name, *place))
         self._cipher = self.nr, cipher, current
         return cipher
 
     def rotate(self) -> bool:
-        """Wrap the data key of the owner with the first key, and return whether it was not. One change at most."""
+        """Wrap the data key with the first key; return whether it was wrapped with another. One change at most."""
         if self.cipher is None or self._cipher is None or self._cipher[2]:
             return False
         with self.store.change():
             return self.cipher is not None
 
     def keyed(self, digest: bytes) -> bytes:
-        """Return a *digest* of a text as it is kept: keyed, if rows are encrypted."""
+        """Return a *digest* of a text as rows have it: keyed if they are encrypted."""
         cipher = self.cipher
         return digest if cipher is None else cipher.mac(digest, len(digest))
 
     @property
     def exists(self) -> bool:
-        """Whether the store has an owner with this number. One query."""
+        """Whether the store still has the owner. One query."""
         return bool(self.store.read_value("SELECT 1 FROM memory_owner WHERE nr = ?", self.nr))
 
     def read_state(self) -> tuple[int, int, int]:
-        """Return number, revision and removals of the owner as they are now; zeros if it has no rows. One query.
+        """Return the number, revision and removals of the owner; zeros if it has no rows. One query.
 
-        Within a change, no other process changes the owner from now on.
+        Within a change, this locks the owner against changes by other processes.
         """
         rows = self.store.read_rows(_LOCKED if self.store.writing else _STATE, self.name)
         return rows[0] if rows else (0, 0, 0)
@@ -249,7 +248,7 @@ class OwnerKey:
         return self.store.insert_row(_ADD, self.name)
 
     def count(self, *, revisions: int = 0, removals: int = 0) -> None:
-        """Count changes of the owner, and those that remove passages or add them out of order."""
+        """Increase the numbers of changes, and of changes that remove passages or add them out of order."""
         self.store.execute(_COUNT, revisions, removals, self.nr)
 
 
@@ -257,14 +256,14 @@ _Content = TypeVar("_Content", str, bytes, bytes | None)
 
 
 class OwnerTable:
-    """Rows of one owner. Whatever writes is called within a change of the owner."""
+    """Rows of one owner. Call all methods that write within a change of the owner."""
 
     def __init__(self, owner: OwnerKey) -> None:
         self._owner = owner
         self._store = owner.store
 
     def _seal(self, content: _Content, kind: str, *place: Place, same: bool = False) -> _Content:
-        """Return a text or bytes as a column of a *kind* keeps them at a *place*; *same*: equal ones alike. O(size)."""
+        """Encrypt *content*, if rows are encrypted, for a *kind* and *place*; *same*: equal contents alike. O(size)."""
         cipher = self._owner.cipher
         if cipher is None or not content:
             return content
@@ -273,7 +272,7 @@ class OwnerTable:
         return cipher.seal(content, kind, *place, same=same)
 
     def _unseal(self, kept: _Content, kind: str, *place: Place) -> _Content:
-        """Return what `_seal` was given, or raise CorruptRecord. O(size)."""
+        """Return the content that `_seal` encrypted, or raise CorruptRecord. O(size)."""
         cipher = self._owner.cipher
         if cipher is None or not kept:
             return kept

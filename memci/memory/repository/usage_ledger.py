@@ -1,9 +1,9 @@
-"""The usage ledger of a memory: the calls and tokens of its model, by step and day, and their ceiling.
+"""The usage ledger of a memory: calls and tokens of its model, by step and day.
 
     Meter(chat, …)(messages, step="page")   ──▶   chat(messages, step="page")      page: 1 call, 812 + 96 tokens
     UsageLedger(owner).add(meter, day)      ──▶   rows of the store, in the transaction that stores the result
 
-If a provider reports no usage, the texts are counted.
+If a provider reports no usage, the tokens of the texts are counted.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -18,9 +18,10 @@ from .store import OwnerTable
 
 
 class Meter:
-    """A model whose calls and tokens are counted, for one job.
+    """Wraps a model and counts its calls and tokens for one job.
 
-    *count* gives the tokens of a text, for a model that reports no usage; *left* tokens may be spent (None: no bound).
+    *count* returns the tokens of a text, for a model that reports no usage. *left* tokens may be spent (None: no
+    limit).
     """
 
     def __init__(self, chat: ChatModel, count: Callable[[str], int], left: int | None = None) -> None:
@@ -29,11 +30,11 @@ class Meter:
 
     @property
     def answered(self) -> bool:
-        """Whether the model gave any answer."""
+        """Whether the model has answered at least once."""
         return any(each.calls > each.failed for each in self.ledger.steps.values())
 
     def __call__(self, messages: Sequence[Message], /, *, step: str = "chat", **options: Any) -> Reply:
-        """Ask the model, and count it; CeilingReached if the tokens for today are spent."""
+        """Ask the model, and count the call. Raise CeilingReached if the tokens of the day are spent."""
         self.ledger.admit(step)
         try:
             reply = checked_reply(self._chat(messages, step=step, **options), step)
@@ -46,34 +47,34 @@ class Meter:
         return reply
 
     def rejected(self, step: str, reason: str) -> None:  # noqa: ARG002 -- the arguments that `ask` gives
-        """Count an answer that was not what was asked for with the model, too: `ask` knows the ledger of the meter."""
+        """Count a rejected answer in the ledger of the model; `ask` counts it in that of the meter."""
         ledger = getattr(self._chat, "ledger", None)
         if isinstance(ledger, Ledger):
             ledger.add(step, Spent(rejected=1))
 
 
 class UsageLedger(OwnerTable):
-    """What the model of one owner's memory cost, by step and UTC day."""
+    """The costs of one owner's memory, by step and UTC day."""
 
     def add(self, meter: Meter, day: str) -> None:
-        """Move what *meter* counted into the store, within a change of it."""
+        """Move the counts of *meter* into the store, within a change."""
         self._store.executemany(
             _ADD, [(self._owner.nr, day, step, *astuple(each)) for step, each in meter.ledger.steps.items()]
         )
         meter.ledger = Ledger(meter.ledger.ceiling)
 
     def total(self) -> Mapping[str, Spent]:
-        """Return what was ever spent, by step. O(days)."""
+        """Return all costs so far, by step. O(days)."""
         rows = self._store.read_rows(_TOTAL, self._owner.nr)
         return {row[0]: Spent(*map(int, row[1:])) for row in rows}
 
     def on(self, day: str) -> int:
-        """Return the tokens that were spent on a day."""
+        """Return the tokens spent on a day."""
         return int(self._store.read_value(_ON_DAY, self._owner.nr, day) or 0)
 
 
 def utc_day(now: float) -> str:
-    """Return the UTC day of *now* (seconds since 1970) as 2024-05-04."""
+    """Return the UTC day of *now* (seconds since 1970), such as 2024-05-04."""
     return datetime.fromtimestamp(now, UTC).date().isoformat()
 
 

@@ -1,1 +1,1 @@
-"""Retrieval: from a query to pages. Passages, postings, vectors, embedders, and ranking by BM25 and the rest."""
+"""Retrieval: finds messages and knowledge for a query, with passages, postings, vectors and a ranking."""

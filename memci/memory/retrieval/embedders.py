@@ -1,10 +1,10 @@
-"""Embedders: texts in, one row of numbers per text out; texts with a like meaning have rows that are near.
+"""Embedders turn texts into vectors: texts with similar meanings have vectors that are near.
 
     embed(HashEmbedder(), ["Mel plays the violin", ""])      float32 (2, 1024): a row of length 1, a row of zeros
 
-`HashEmbedder` (`hash_embedder`) knows words only and needs nothing. `SentenceEmbedder` (`sentence_embedder`) knows
-meanings and needs a model in a folder. Any other callable of this form will do. `embed` checks what an embedder
-returns, for all of them: an endpoint that is down, or that returns nonsense, must not spoil what is stored.
+`HashEmbedder` (`hash_embedder`) compares words and needs no model. `SentenceEmbedder` (`sentence_embedder`) compares
+meanings with a model in a folder. Any other callable of this form is allowed. `embed` checks the results of all
+embedders, so that a broken endpoint cannot spoil the store.
 """
 
 from collections.abc import Sequence
@@ -18,29 +18,29 @@ from ...errors import EmbeddingFailed, InvalidSetting, MemciError, brief
 
 @runtime_checkable
 class Embedder(Protocol):
-    """What turns texts into vectors. It is called from any thread; equal texts should have equal rows."""
+    """Turns texts into vectors. It is called from any thread. Equal texts should have equal vectors."""
 
     @property
     def name(self) -> str:
-        """What its vectors are stored under: vectors of different names are never compared."""
+        """The name under which its vectors are stored. Vectors of different names are never compared."""
 
     @property
     def dimension(self) -> int:
-        """How many numbers a row has."""
+        """The number of numbers in a vector."""
 
     @property
     def semantic(self) -> bool:
-        """Whether it knows meanings; False: shared words and parts of words only."""
+        """Whether it compares meanings; False: only words."""
 
     def __call__(self, texts: Sequence[str], /) -> ArrayLike:
-        """Return a row per text, in their order. It is never given a blank text, nor an empty list."""
+        """Return a vector for each text, in order. There is at least one text, and none is blank."""
 
 
 def embed(embedder: Embedder, texts: Sequence[str]) -> NDArray[np.float32]:
-    """Return the vectors of *texts*: a row of unit length for each, a row of zeros for a blank one.
+    """Return the vectors of *texts* as rows: of unit length, or zeros for a blank text.
 
-    EmbeddingFailed if the embedder raises (it is retryable then), or returns another shape than it says, or a number
-    that is not finite.
+    Raise EmbeddingFailed if the embedder raises (retryable then), or returns another shape than its dimension, or a
+    number that is not finite.
     """
     if isinstance(texts, str):
         raise InvalidSetting("texts", f"a list of texts, not the text {brief(texts)}")
@@ -52,7 +52,7 @@ def embed(embedder: Embedder, texts: Sequence[str]) -> NDArray[np.float32]:
         given = np.asarray(embedder([texts[position] for position in spoken]))
     except MemciError:
         raise
-    except Exception as error:  # a caller's embedder may raise anything: its endpoint is down, its answer is no table
+    except Exception as error:  # an embedder of a caller may raise anything
         raise EmbeddingFailed(embedder.name, f"{type(error).__name__}: {error}"[:300], retryable=True) from error
     expected = len(spoken), embedder.dimension
     if given.shape != expected or given.dtype.kind not in "fiu":

@@ -1,4 +1,4 @@
-"""Knowledge lookup: the facts and concepts that a question is about.
+"""Knowledge lookup: finds facts, concepts and statements for a question.
 
     "What does Mel play?"    ──▶  "Mel: I play the violin."        mel ──plays── violin
 
@@ -22,22 +22,23 @@ from ..tiers.graph import activate, seeds
 from .ranking import Query
 
 FACTS = 3
-"""facts at most (the paper's code: 20 of each kind)"""
+"""facts that are returned at most, so that messages have the room (the code of the paper: 20 of each kind)"""
 LEAST = 0.5
-"""score from which a fact is returned: half of these bear on the question; from 0.01, the paper's, to 0.25 it is 3 %"""
+"""score from which a fact is returned: half of these are relevant; of those between 0.01 (the paper) and 0.25, 3 %"""
 CONCEPTS = 5
 STATEMENTS = 3
+"""returned at most, so that they take little room beside the messages"""
 HALF = 0.5
-"""the share of the words of a question that a statement has at least"""
+"""share of the words of a question that a statement must have"""
 RELATIONS = 5
-"""relations that are returned with a concept, at most"""
+"""relations that are returned with a concept at most"""
 
 
 def find_facts(owner: Owner, asked: Iterable[str], limit: int = FACTS) -> list[tuple[int, Fact]]:
-    """Return the facts that a question with the terms *asked* is about, best first, with their ids. O(facts).
+    """Return the facts that match the terms *asked*, best first, with their ids. O(facts).
 
-    The score is the share of the terms that a fact has, each weighted by its rarity among the facts. The name
-    of who said it counts nothing: where the question names somebody who said facts, what others said is left out.
+    The score is the share of the terms that a fact has, weighted by their rarity among the facts. Names of speakers
+    have no weight. If the question names speakers of facts, facts of other speakers are left out.
     """
     facts = owner.tiers.user.facts | owner.tiers.assistant.facts
     said = {key: _split_speaker(fact.text) for key, fact in facts.items()}
@@ -57,7 +58,7 @@ def find_facts(owner: Owner, asked: Iterable[str], limit: int = FACTS) -> list[t
 
 
 def find_concepts(owner: Owner, query: str, limit: int = CONCEPTS) -> Iterator[Concept]:
-    """Yield the concepts that *query* activates, most active first. Bounded work, whatever the graph's size."""
+    """Yield the concepts that *query* activates, the most active first. The size of the graph does not matter."""
     graph = owner.tiers.graph
     for key, activation in activate(graph, seeds(graph, query), limit=limit) if len(graph) else ():
         edges = graph.relations(key, RELATIONS)
@@ -66,10 +67,10 @@ def find_concepts(owner: Owner, query: str, limit: int = CONCEPTS) -> Iterator[C
 
 
 def find_statements(owner: Owner, query: Query, pages: Mapping[PageKey, float | None], zone: tzinfo) -> list[Statement]:
-    """Return what a model said that has half of the terms of *query*, best first. O(events + days).
+    """Return texts of a model that have half of the terms of *query*, best first. O(events + days).
 
-    Of events, those of *pages* (with their times) are looked at, which were found; a day that *query* names is shown in
-    any case.
+    Events are only those of *pages*, the pages that the search found, with their times. A day that *query* names is
+    returned in any case.
     """
     tiers, profile, words = owner.tiers, owner.tiers.profile, set(query.terms)
     dates = set(query.dates)
@@ -98,12 +99,12 @@ def find_statements(owner: Owner, query: Query, pages: Mapping[PageKey, float | 
 
 
 def forget_texts() -> None:
-    """Remove the texts of facts from the cache of their terms: one of them was erased."""
+    """Clear the cache of terms, which has texts of facts, after an erasure."""
     _terms.cache_clear()
 
 
 def _split_speaker(text: str) -> tuple[frozenset[str], frozenset[str]]:
-    """Return the terms of who said a fact, if it names them ("Mel: I play."), and those of what was said."""
+    """Return the terms of the speaker of a fact ("Mel: I play."), if there is one, and those of the rest."""
     speaker = _SPEAKER.match(text)
     return (_terms(speaker[1]), _terms(text[speaker.end() :])) if speaker else (frozenset(), _terms(text))
 

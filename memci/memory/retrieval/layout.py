@@ -1,13 +1,13 @@
-"""The layout: where each passage of an owner stands, as columns, and what it borrows from its neighbours.
+"""The layout: the passages of an owner as columns, and the shares of words that they borrow from neighbours.
 
     position   context  page  entry  part  role  speaker  length  at     flags
     0          0        0     0      0     user  Ann      9       1.7e9  question          ┐ one run: each borrows
     1          0        1     2      0     user  Ben      14      1.7e9  –                 ┘ words from those beside it
     2          0        2     4      0     user  Ann      6       1.9e9  –                   after a silence: a new run
 
-Rows are appended as pages come, of several contexts in any order; the neighbours of a row are those of its context.
-How much a passage borrows from a neighbour follows from length and role: much in quick talk, little in long texts, and
-nothing where one person makes statement after statement.
+Rows are appended as pages arrive, of several contexts in any order. Neighbours are always of the same context. The
+share that a passage borrows depends on length and role: it is large in quick talk, small in long texts, and 0 where
+one person makes statement after statement.
 """
 
 from collections.abc import Collection, Iterable, Sequence
@@ -26,21 +26,21 @@ Integers = NDArray[np.int64]
 Floats = NDArray[np.float32]
 
 QUESTION: Final = 1
-"""flag: the passage ends by asking"""
+"""flag: the passage ends with a question"""
 TIMED: Final = 2
-"""flag: the passage says when something is or was"""
+"""flag: the passage contains a time"""
 STANDING: Final = 4
 """flag: the passage has a lasting instruction or preference of the user"""
 ROLES: Final = {"user": 0, "assistant": 1, "tool": 2}
 
 SPEAKER_FROM: Final = 5
-"""passages from which on a name is a speaker's: "Monday: call Jacob" is no transcript"""
+"""passages that a name needs to count as a speaker: "Monday: call Jacob" is no transcript"""
 SHORT, LONG = 24, 48
-"""terms up to which a message is a turn of talk, and from which it is a text of its own"""
+"""terms up to which a message is a turn of talk, and from which it is a long text: see benchmarks/recall"""
 _GAP_SECONDS: Final = 6 * 3600.0
 """silence after which a new run begins"""
 ENOUGH: Final = 30
-"""terms of a message that says all it can"""
+"""terms of the longest message whose length costs nothing: see benchmarks/recall"""
 
 
 class Row(NamedTuple):
@@ -53,13 +53,13 @@ class Row(NamedTuple):
     role: str
     speaker: str
     length: int
-    """words of its text that carry something: `memci.text.language.terms.extent` of its terms"""
+    """number of significant words: `memci.text.language.terms.extent` of its terms"""
     at: float | None
     flags: int = 0
 
 
 def flags_of(passage: Passage) -> int:
-    """Return `QUESTION`, `TIMED` and `STANDING` as far as they are true of *passage*. O(length)."""
+    """Return those of `QUESTION`, `TIMED` and `STANDING` that apply to *passage*. O(length)."""
     asks = passage.text.rstrip(" \t\n\"'”’)*_").endswith(("?", "？"))
     said = passage.role == "user" and not observes(passage.text)
     return (
@@ -70,24 +70,24 @@ def flags_of(passage: Passage) -> int:
 
 
 class Borrowing(NamedTuple):
-    """Which share of a neighbour's words a passage takes for its own."""
+    """The shares of a neighbour's words that a passage borrows, chosen by benchmarks/recall."""
 
     beside: float = 0.5
     further: float = 0.35
     """from the neighbour's neighbour"""
     asked: float = 0.35
-    """in addition from the passage before, if that one asks: an answer leaves out the words of the question"""
+    """in addition from the passage before, if it is a question: an answer leaves out the words of the question"""
     whole: float = 0.25
     """between pieces of one long message"""
     prompt: float = 0.15
-    """what an answer, however long, takes from what it answers; nothing goes the other way"""
+    """for an answer of any length from the message that it answers; nothing in the other direction"""
 
 
 class Columns(NamedTuple):
-    """What is known of each passage, position by position."""
+    """The columns of passages, position by position."""
 
     nth: Integers
-    """how many passages of the owner came before it"""
+    """number of passages of the owner before it"""
     context: Integers
     page: Integers
     entry: Integers
@@ -98,16 +98,16 @@ class Columns(NamedTuple):
     """seconds since 1970 UTC; nan: unknown"""
     length: Floats
     whole: Floats
-    """terms of the message that it is a piece of"""
+    """terms of the whole message"""
     question: Floats
     timed: Floats
     standing: Floats
     lecture: Floats
-    """from 0 to 1, how much it is a piece of a long text by the assistant; what follows a tool's answer is a report"""
+    """from 0 to 1, how much it belongs to a long text of the assistant, unless that follows the answer of a tool"""
     links: Integers
-    """four rows: the positions of its neighbours in its run, one before, one after, two before, two after; -1: none"""
+    """four rows: positions of its neighbours in its run: one before, one after, two before, two after; -1: none"""
     lent: Floats
-    """four rows: the share of the words of those neighbours that it takes"""
+    """four rows: the shares of the words that it borrows from these neighbours"""
 
     def cut(self, rows: slice) -> "Columns":
         """Return views of some *rows*."""
@@ -115,10 +115,10 @@ class Columns(NamedTuple):
 
 
 class Layout:
-    """The passages of an owner, in the order they came. Not thread-safe while it grows.
+    """The passages of an owner, in the order of their arrival. Not thread-safe while it grows.
 
     Args:
-        borrowing: What neighbours lend each other; default: `Borrowing()`.
+        borrowing: The shares of words; default: `Borrowing()`.
     """
 
     def __init__(self, *, borrowing: Borrowing | None = None) -> None:
@@ -130,7 +130,7 @@ class Layout:
         self._last: dict[int, int] = {}
         self._columns = _room(64)
         self._waiting: list[Row] = []
-        """rows that were appended since the columns were read last: many at once cost little more than one"""
+        """rows that were appended since the columns were read: adding many at once costs little more than one"""
         self._views: Columns | None = None
         self._lecturing: float | None = None
 
@@ -139,7 +139,7 @@ class Layout:
 
     @property
     def columns(self) -> Columns:
-        """What is known of each passage: views, valid until the next `extend`."""
+        """The columns of all passages: views, valid until the next `extend`."""
         self._place()
         if self._views is None:
             self._views = self._columns.cut(slice(0, self._count))
@@ -148,7 +148,7 @@ class Layout:
     def extend(self, rows: Iterable[Row]) -> range:
         """Append *rows*, and return their positions. O(rows), amortised.
 
-        Those of a context come in order, the pieces of a message in one call.
+        The rows of a context must be in order, and the pieces of a message in one call.
         """
         start = len(self)
         self._waiting += rows
@@ -157,9 +157,9 @@ class Layout:
     def fill(
         self, columns: Iterable[Sequence[Any]], *, nth: Integers | None = None, whole: Floats | None = None
     ) -> None:
-        """Append passages that are given as the *columns* of their rows, roles as the numbers of `ROLES`. O(passages).
+        """Append passages as *columns*, in the order of `Row`, with roles as the numbers of `ROLES`. O(passages).
 
-        *nth* and *whole* are what stands in the columns of this name; default: in the order of the rows, and counted.
+        *nth* and *whole* are the values of these columns; default: computed from the rows.
         """
         self._place()
         context, page, entry, part, role, speaker, length, when, flags = columns
@@ -186,7 +186,7 @@ class Layout:
         self._link(start, end)
 
     def _place(self) -> None:
-        """Put the rows that wait into the columns."""
+        """Add the waiting rows to the columns."""
         fresh, self._waiting = self._waiting, []
         if fresh:
             context, page, entry, part, role, *more = zip(*fresh, strict=True)
@@ -194,7 +194,7 @@ class Layout:
 
     @property
     def lecturing(self) -> float:
-        """From 0 to 1, how much the others answer the user in long texts: 0 between people, and where tools speak."""
+        """From 0 to 1, how much the assistant answers in long texts: 0 between people, and for reports about tools."""
         self._place()
         if self._lecturing is None:
             others = self.columns.role != ROLES["user"]
@@ -202,7 +202,7 @@ class Layout:
         return self._lecturing
 
     def people(self, term: str) -> list[int]:
-        """Return the numbers of the speakers whose name has *term*: those with at least `SPEAKER_FROM` passages."""
+        """Return the numbers of the speakers whose name has *term*, and who have at least `SPEAKER_FROM` passages."""
         self._place()
         return [number for number in self._named.get(term, ()) if self._passages_of[number] >= SPEAKER_FROM]
 
@@ -227,7 +227,7 @@ class Layout:
         return number
 
     def _link(self, start: int, end: int) -> None:
-        """Join the rows from *start* to those before them in their contexts, and set what they lend each other."""
+        """Link the rows from *start* to the rows before them in their contexts, and compute the shares."""
         at = self.columns
         new = np.arange(start, end)
         order = new[np.argsort(at.context[start:], kind="stable")]
@@ -268,7 +268,9 @@ class Layout:
             if side in (0, 2):
                 answers = (at.role[rows] == ROLES["assistant"]) & (at.role[other] == ROLES["user"])
                 lent = np.maximum(lent, rule.prompt * answers)
-            near = at.links[side % 2][rows]  # who goes on alone does not answer: each statement is about something else
+            near = at.links[side % 2][
+                rows
+            ]  # one person in a row does not answer: each statement is about something else
             alone = (at.role[rows] == at.role[near]) & (at.speaker[rows] == at.speaker[near])
             lent[alone & (at.question[rows] + at.question[near] == 0)] = 0
             same = (at.page[rows] == at.page[other]) & (at.entry[rows] == at.entry[other])
@@ -278,18 +280,18 @@ class Layout:
 
 
 def name_terms(name: str) -> list[str]:
-    """Return the terms by which a question names the speaker *name*. O(length)."""
+    """Return the terms by which a question may name the speaker *name*. O(length)."""
     parts = dict.fromkeys(terms(name))
     return [part for part in parts if not is_single(part)] or list(parts)
 
 
 def talk_like(words: Floats) -> Floats:
-    """Return from 0 to 1 how much messages of so many *words* are turns of talk, rather than texts of their own."""
+    """Return, from 0 to 1, how much messages of so many *words* are turns of talk rather than long texts."""
     return np.clip((LONG - words) / (LONG - SHORT), 0, 1)
 
 
 def _room(size: int, kept: Columns | None = None) -> Columns:
-    """Return columns for *size* rows: those that are *kept*, then empty ones."""
+    """Return columns with room for *size* rows, which begin with *kept*."""
     floats = ("length", "whole", "question", "timed", "standing", "lecture", "lent")
     kinds: dict[str, type] = dict.fromkeys(floats, np.float32)
     kinds["at"] = np.float64

@@ -1,10 +1,10 @@
-"""Pages into passages: the pieces of messages that a search finds.
+"""Cuts pages into passages, the pieces of messages that a search finds.
 
     entry 7, "First paragraph … Second …"     ──▶  Passage(7, 0, "user", start=0), Passage(7, 1, "user", start=412)
 
-A passage is at most about 120 tokens, ends where a paragraph, a sentence or a word does, and the passages of an entry
-joined are its text: nothing is left out, however long a tool's answer is. A passage is found by the terms of its text,
-of the tool that gave it, and of its date.
+A passage has at most about 120 tokens, and ends at the end of a paragraph, a sentence or a word. The passages of a
+message together are its whole text. A passage is found by the terms of its text, of the name of a tool that returned
+it, and of its date.
 """
 
 import re
@@ -16,9 +16,9 @@ from ...text.language.dates import date_terms
 from ...text.language.terms import terms
 
 LONGEST = 600
-"""the width of a passage, about 120 tokens: a character is one wide, one of a writing without spaces three"""
+"""width of a passage, about 120 tokens, a few sentences: 1 for a character, 3 in scripts without spaces"""
 MOST = 256
-"""passages of one entry at most; beyond, they grow longer"""
+"""passages of one message at most; those of longer messages are larger"""
 
 _BORDERS = (
     re.compile(r"\n\s*\n\s*"),
@@ -27,7 +27,7 @@ _BORDERS = (
     re.compile(r"[,;:，、]\s*|[}\]]"),
     re.compile(r"\s+"),
 )
-"""where a text may be cut, best first: between paragraphs, lines, sentences, clauses, words"""
+"""where a text may be cut, the best first: between paragraphs, lines, sentences, clauses, words"""
 _TRANSCRIPT = re.compile(
     r"\s*(?:[\[(][^\])\n]{1,40}[\])]\s*)?"  # "[8 May, 13:56] "
     r"(?P<name>[^\W\d_a-z][\w.'’-]{0,20}(?: [^\W\d_a-z][\w.'’-]{0,20}){0,2})[:：](?=\s|[^\x00-\x7f])"
@@ -36,16 +36,16 @@ _WIDE = re.compile("[\u1100-\u11ff\u3005-\u30ff\u3400-\u9fff\uac00-\ud7a3\uf900-
 
 
 class Passage(NamedTuple):
-    """A piece of a message: which entry, and which part of it, from 0."""
+    """A piece of a message: the ordinal of the message, and the number of the piece, from 0."""
 
     entry: int
     part: int
     role: str
     speaker: str
-    """the `name` of the message; for a tool's answer the name of the tool; "" if unknown"""
+    """the `name` of the message, or of the tool that answers; "" if unknown"""
     text: str
     start: int = 0
-    """where in the entry's text the piece begins, in characters"""
+    """position in the text of the message, in characters"""
 
 
 def passages(entries: Sequence[tuple[int, Message]]) -> list[Passage]:
@@ -65,7 +65,7 @@ def passages(entries: Sequence[tuple[int, Message]]) -> list[Passage]:
 
 
 def entry_text(message: Message) -> str:
-    """Return the text by which *message* is searched: its text, and its tool calls with their arguments."""
+    """Return the searchable text of *message*: its text, and its tool calls with their arguments."""
     lines = [text_of(message)]
     for call in tool_calls(message):
         body = call_body(call)
@@ -74,7 +74,7 @@ def entry_text(message: Message) -> str:
 
 
 def pieces(text: str, longest: int = LONGEST) -> list[str]:
-    """Cut *text* into pieces of about *longest* width at most, whose sum is the text. O(characters)."""
+    """Cut *text* into pieces of at most about *longest* width, which together are the text. O(characters)."""
     if not text.strip():
         return []
     width = _width(text)
@@ -83,13 +83,13 @@ def pieces(text: str, longest: int = LONGEST) -> list[str]:
 
 
 def passage_terms(passage: Passage, at: float | None) -> list[str]:
-    """Return the terms that *passage* is found by: of its text, its tool, and its date (seconds since 1970 UTC)."""
+    """Return the terms of *passage*: of its text, its tool, and its date, *at* (seconds since 1970 UTC)."""
     tool = terms(passage.speaker) if passage.role == "tool" else ()
     return [*terms(passage.text), *tool, *(date_terms(at) if at is not None else ())]
 
 
 def _speaker(message: Message, text: str) -> str:
-    """Return the speaker of *message*: its `name`, or the name that it begins with, as in "Mel: I painted it"."""
+    """Return the speaker of *message*: its `name`, or a name at its beginning, as in "Mel: I painted it"."""
     if name := message.get("name"):
         return str(name)
     start = _TRANSCRIPT.match(text)
@@ -113,7 +113,7 @@ def _cut(text: str, width: int) -> Iterator[str]:
 
 
 def _end(text: str, start: int, width: int) -> int:
-    """Return where the piece that begins at *start* ends: at the best border in the second half of *width*."""
+    """Return the end of the piece that begins at *start*: the best border in the second half of *width*."""
     reach = min(len(text), start + width)
     if not text[start:reach].isascii():
         room = width
@@ -123,7 +123,7 @@ def _end(text: str, start: int, width: int) -> int:
                 reach = max(place, start + 1)
                 break
     floor = start + (reach - start) // 2
-    beyond = min(len(text), reach + (reach - start) // 4)  # the end of a paragraph or a line may be a little farther
+    beyond = min(len(text), reach + (reach - start) // 4)  # the end of a paragraph or a line may lie a little farther
     for rank, border in enumerate(_BORDERS):
         last = 0
         for match in border.finditer(text, floor, beyond if rank < 2 else reach):

@@ -1,9 +1,9 @@
-"""The index of one owner's words: which passages have a term, and how often.
+"""The index of words of one owner: which passages have a term, and how often.
 
     "oslo"   ──▶   positions [3, 17, 18]   times [1, 2, 1]        positions are those of a `Layout`
 
-What was read from the store stays in RAM, and passages are added to it as they come; after a change by another process
-it is read again.
+Postings that were read stay in RAM, and new passages are added to them. After a change by another process, the index is
+read again.
 """
 
 from collections import Counter
@@ -20,20 +20,20 @@ from .passages import Passage
 from .vectors import Positions
 
 MOST_POSTINGS = 4_000_000
-"""postings of one owner that stay in RAM, at most"""
+"""postings of one owner in RAM at most: some 64 MB"""
 
 _BEGINNING = 7
-"""characters of an identifier by which it is found, at least"""
+"""characters of an identifier that are enough to find it: as many as a short Git hash has"""
 _SPELLED = 5
-"""letters of a word that may be misspelled, at least"""
+"""letters of a word that may be misspelled, at least: shorter words have too many neighbours"""
 _SIMILAR = 20
-"""identifiers with the same beginning, at most"""
+"""identifiers with the same beginning at most: more than that means that it identifies nothing"""
 _RARE = 5
-"""passages that have a rare word, at most, or a hundredth of all"""
+"""passages that have a rare word at most, or a hundredth of all"""
 _AT_ONCE = 4_096
-"""passages of an owner, at most, whose postings may all be read at once"""
+"""passages of an owner whose postings may be read all at once, at most: more would delay a search"""
 _A_READ = 8
-"""passages whose postings are read in the time in which one term is looked for, all at once"""
+"""passages whose postings can be read in the time of a query for one term"""
 _NONE: Integers = np.zeros(0, np.int64)
 
 Posting = tuple[Integers, Integers]
@@ -44,7 +44,7 @@ class WordIndex:
     """The passages of one owner. Not thread-safe: the caller holds the store's lock."""
 
     def __init__(self, table: PassageTable, columns: Sequence[Any] = ()) -> None:
-        """Make an index of the passages of the table, given as its *columns*; default: of none. O(passages)."""
+        """Index the passages of the table, given as its *columns*; default: none. O(passages)."""
         self._table = table
         self.layout = Layout()
         self.ids: Integers = _NONE
@@ -52,35 +52,35 @@ class WordIndex:
             *fields, self.ids = columns
             self.layout.fill(fields, nth=np.argsort(np.argsort(self.ids)))
         self._positions: Positions | None = None
-        """of the ids; None after a change"""
+        """positions of the ids; None after a change"""
         self._lookups = 0
-        """terms that were looked for one by one"""
+        """number of queries for single terms"""
         self._stored: dict[str, str] | None = None
-        """the ids of the passages that have each term, as the table has it and them, if all were read at once"""
+        """the ids of the passages that have each term, as in the table, if all were read at once"""
         self._known: dict[str, Posting] = {}
         self._more: dict[str, list[tuple[int, int]]] = {}
-        """what was added after a term was read: (position, times)"""
+        """postings that were added after a term was read: (position, times)"""
         self._kept = 0
 
     def __len__(self) -> int:
-        """Return how many passages and postings are in RAM."""
+        """Return the number of passages and postings in RAM."""
         return len(self.ids) + self._kept
 
     def prepare(self, *, standing: bool, whole: bool) -> None:
-        """Read what a search needs beside its terms: passages with lasting instructions, or all. They are in RAM."""
+        """Read passages that a search needs beside its terms: with lasting instructions, or all. Here, do nothing."""
 
     def postings(self, terms: Iterable[str]) -> Mapping[str, Posting]:
-        """Return which passages have each of *terms*, or what it stands for. O(their postings), the first time."""
+        """Return the postings of *terms*, or of terms like an unknown one. O(postings), the first time."""
         if self._kept > MOST_POSTINGS:
             self.read_again()
         found = {term: self._of(term) for term in terms}
         unknown = [term for term, (positions, _) in found.items() if not positions.size]
-        # To look for misspellings can take 5 ms a word: only where the query has little else.
+        # Misspellings can take 5 ms a word: look for them only if the query has little else.
         spelled = 2 * len(unknown) >= len(found)
         return found | {term: self._like(term, spelled=spelled) for term in unknown}
 
     def add(self, ids: Sequence[int], rows: Sequence[Row], counts: Sequence[Counter[str]]) -> None:
-        """Add passages that were just stored: their *ids*, and the terms of each. O(terms)."""
+        """Add passages that were stored, with the terms of each. O(terms)."""
         places = self.layout.extend(rows)
         self.ids, self._positions = np.append(self.ids, ids), None
         stored = self._stored = self._stored if len(self.ids) <= _AT_ONCE else None
@@ -94,7 +94,7 @@ class WordIndex:
                     self._kept += 1
 
     def read_again(self) -> None:
-        """Forget what was read of terms: the table has changed, by other means than `add`."""
+        """Drop all postings in RAM, because the table has changed by other means than `add`."""
         self._stored, self._known, self._more, self._kept = None, {}, {}, 0
 
     def _of(self, term: str) -> Posting:
@@ -108,10 +108,10 @@ class WordIndex:
         return known
 
     def _like(self, term: str, *, spelled: bool) -> Posting:
-        """Return the postings of the terms that *term*, which no passage has, may stand for.
+        """Return the postings of terms that are similar to *term*, which no passage has.
 
-        They are those that begin with an identifier of which only the beginning was given, or, if that is wanted, rare
-        words that are *spelled* with one letter more, less, another or in another place.
+        These are identifiers that begin with *term*, or, with *spelled*, rare words that differ by one letter: one
+        more, one less, another one, or two exchanged.
         """
         known: list[str] = []
         if any(map(str.isdigit, term)):
@@ -126,14 +126,14 @@ class WordIndex:
         return positions, np.bincount(where, times, len(positions)).astype(np.int64)
 
     def _read_all(self, lookups: int) -> dict[str, str] | None:
-        """Return what the table has of each term: once so many were looked for that it costs no more. Else None."""
+        """Return the postings of all terms, once so many terms were queried that this costs no more; else None."""
         self._lookups += lookups
         if self._stored is None and len(self.ids) <= min(_AT_ONCE, _A_READ * self._lookups):
             self._stored = self._table.stored()
         return self._stored
 
     def _spelled(self, terms: Collection[str]) -> list[str]:
-        """Return those of *terms* that any passage has. O(terms)."""
+        """Return those of *terms* that at least one passage has. O(terms)."""
         stored = self._read_all(len(terms))
         if stored is None:
             return self._table.spelled(terms)
@@ -151,7 +151,7 @@ class WordIndex:
 
 
 def _misspellings(word: str) -> Iterator[str]:
-    """Yield what *word* may be with one letter less, exchanged, another or more. O(letters)."""
+    """Yield the words that differ from *word* by one letter: missing, exchanged, another or additional. O(letters)."""
     for at in range(len(word) + 1):
         start, end = word[:at], word[at:]
         yield from (start + letter + end for letter in ascii_lowercase)
@@ -164,11 +164,11 @@ def _misspellings(word: str) -> Iterator[str]:
 def store_passages(
     table: PassageTable, context: int, page: int, at: float | None, pieces: Iterable[tuple[Passage, Counter[str]]]
 ) -> tuple[list[int], list[Row], list[Counter[str]]]:
-    """Store the passages of *page* (its id), in a change of the owner; return what `WordIndex.add` takes. O(terms)."""
+    """Store the passages of *page* (its id) within a change; return the arguments for `WordIndex.add`. O(terms)."""
     rows, spans, counts = [], [], []
     for piece, counted in pieces:
         length = extent([term for term in counted.elements() if not term.startswith("@")])
-        speaker = piece.speaker.encode("utf-8", "replace").decode()  # half a surrogate pair can't be kept as text
+        speaker = piece.speaker.encode("utf-8", "replace").decode()  # half a surrogate pair can't be stored as text
         row = Row(context, page, piece.entry, piece.part, piece.role, speaker, length, at, flags_of(piece))
         rows.append(row)
         spans.append((piece.start, len(piece.text)))

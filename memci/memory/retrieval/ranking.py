@@ -1,13 +1,13 @@
-"""Ranking: from a question to a score per passage. BM25, and what else tells that a passage answers.
+"""Ranking: scores the passages for a question, by BM25 and further signs that a passage answers.
 
     question ──▶ `Query`: its terms, dates, form
-                   │ BM25 over the terms, with what passages borrow from their neighbours     `bm25`
+                   │ BM25 over the terms, with words borrowed from neighbours                 `bm25`
                    │ + vectors: how unusually near the passage is to the question
                    │ × priors: who says it, whether it tells a time, whether it only asks …    `Weights`
                    ▼
                  a score from 0 to 1
 
-Every prior is a field of `Weights`, and off at 0.
+Every prior is a field of `Weights`; 0 switches it off.
 """
 
 import math
@@ -26,101 +26,101 @@ from .bm25 import Postings, bm25
 from .layout import ROLES, Floats, Integers, Layout, talk_like
 
 _SCALE = 1.2
-"""a passage that has every word of a question once comes to 0.7"""
+"""makes the score of a passage with every word of a question 0.7"""
 _FAINT = 0.05
-"""the least deviation that scores of words are taken to have, so that vectors count where words find nothing"""
+"""minimum of the deviation of the scores of words, so that vectors count if words find nothing"""
 _LATELY = 200
-"""passages after which a tool's answer is a third as fresh"""
+"""number of passages after which the answer of a tool is a third as fresh"""
 _WHOLE = 8
-"""terms of a passage that says something by itself"""
+"""terms from which a passage is complete by itself"""
 _SUBSTANCE: Floats = np.log1p(np.arange(_WHOLE + 1, dtype=np.float32))
-"""by the number of its terms, up to these"""
+"""substance by the number of terms"""
 _LECTURED = 0.5
-"""`Layout.lecturing` from which on only the user tells of the user"""
+"""value of `Layout.lecturing` above which lists are made of the user's messages only"""
 
 
 _SURE_OF_MESSAGE = (-1.5, 0.35, 0.7, 3.2, 10.0, 1.1)
 _SURE_OF_ANSWER = (0.4, 1.0, 11.0, 4.0, -0.9)
-"""how sure a score is: logistic functions, chosen on dialogues and chats, each half confirmed on the other"""
+"""weights of logistic functions, chosen on dialogues and chats; each half confirmed those of the other"""
 
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """What counts how much. Chosen on conversations, confirmed on others: see benchmarks/recall."""
+    """The weights of a search, chosen on some conversations and confirmed on others: see benchmarks/recall."""
 
     saturation: float = 1.0
     """BM25's k1: the frequency that counts half of what a word can"""
     spread: float = 1.0
-    """BM25's b: how much a piece of an assistant's long answer pays for its length"""
+    """BM25's b: how much length lowers the score of a long answer of the assistant"""
     name: float = 0.0
-    """what a speaker's name counts as a word: it is the others who say it"""
+    """weight of a speaker's name as a word: mostly other people say it"""
     date: float = 1.2
-    """what the date beside a passage counts, where the question names one"""
+    """weight of the date of a passage, if the question names a date"""
     substance: float = 0.06
-    """for length: grows with the logarithm of it, up to 8 terms; what is longer takes the room of others"""
+    """bonus for length: grows with its logarithm up to 8 terms; longer passages take the room of others"""
     question: float = 0.15
-    """against a turn that asks: who asks does not know"""
+    """penalty for a question: the one who asks does not know"""
     speaker: float = 0.9
-    """for a passage by a person whom the question names"""
+    """bonus for a passage by a person whom the question names"""
     presence: float = 0.01
-    """the score of a passage by a person whom the question names, where it has no other word"""
+    """score of a passage by a person whom the question names, if no other word matches"""
     when: float = 0.5
-    """for a passage that tells a time, where the question asks for one"""
+    """bonus for a passage with a time, if the question asks for one"""
     lecture: float = 0.6
-    """against an assistant's long answer, which has the words of many questions; not if the question is about it"""
+    """penalty for a long answer of the assistant, which has words of many questions; not if the question is about it"""
     user: float = 2.0
-    """for what the user said, where the assistant answers in long texts; not if the question is about its answers"""
+    """bonus for the user's messages, if the assistant answers in long texts; not if the question is about those"""
     fresh: float = 2.0
-    """for what a tool answered lately: its answers go stale, and a later one tells how things are now"""
+    """bonus for late answers of a tool, since earlier ones may be outdated"""
     framing: float = 0.0
-    """what a word counts by which an order or a summary is asked for"""
+    """weight of words that only ask for an order or a summary"""
     listing: bool = True
-    """whether a list of what the user said, in order, is only that, and is filled up evenly over time"""
+    """whether a chronological list of the user's messages has only those, and is filled up evenly over time"""
     clauses: int = 8
-    """lasting instructions that a request gets, at most, beside what is found"""
+    """lasting instructions that a request gets at most, in addition to the results"""
     packed: int = 4_096
     """tokens of a budget for each piece of a message, after the first one"""
     vectors: float = 1.0
-    """what one standard deviation of cosine counts, in standard deviations of the words' scores"""
+    """weight of one standard deviation of the cosine, in standard deviations of the scores of words"""
 
 
 class Query(NamedTuple):
-    """A question, taken apart."""
+    """The parts of a question."""
 
     terms: tuple[str, ...]
     dates: tuple[str, ...] = ()
     asks_time: bool = False
     asks_assistant: bool = False
-    """whether it asks for something that the assistant wrote"""
+    """whether it asks about a text of the assistant"""
     form: Form = ""
     asks_own: bool = False
-    """whether it asks about the one who asks"""
+    """whether it asks about the person who asks"""
 
     @classmethod
     def of(cls, text: str) -> "Query":
-        """Take *text* apart. O(length)."""
+        """Parse *text*. O(length)."""
         found, dates = tuple(query_terms(text)), tuple(asked_dates(text))
         return cls(found, dates, asks_time(text), asks_assistant(text), form_of(text), asks_own(text))
 
     @property
     def framing(self) -> frozenset[str]:
-        """Its terms that only ask for an order or a summary; none if it has no others."""
+        """The terms that only ask for an order or a summary; none if there are no others."""
         asking = framing() if self.form in ("order", "summary") else frozenset()
         return asking if not asking.issuperset(self.terms) else frozenset()
 
     def lists_own(self, layout: Layout) -> bool:
-        """Return whether it wants in order what the user said: of a chat whose other side gives long answers."""
+        """Return whether it asks for a chronological list of the user's messages, in a chat with long answers."""
         return self.form == "order" and self.asks_own and layout.lecturing > _LECTURED
 
 
 class Ranking(NamedTuple):
-    """How well each passage answers."""
+    """The scores of all passages."""
 
     scores: Floats
     """from 0 to 1; 0: nothing in common"""
     fit: float = 0.0
-    """below 0: the words are rather those of other people than of the one whom the question names, who may never have
-    said such a thing; above 0: rather that one's. 0: it names nobody"""
+    """negative if the matches come mostly from speakers other than the one named in the question, positive if from that
+    one; 0: the question names nobody"""
 
 
 def rank(
@@ -133,8 +133,8 @@ def rank(
 ) -> Ranking:
     """Return a score per passage. O(postings of the query's terms + passages).
 
-    *vectors* are the cosines of each passage and the query, by an embedder that knows meanings; for nan, the mean of
-    the others stands.
+    *vectors* are the cosines of each passage and the query, by an embedder of meanings; nan counts as the mean of the
+    others.
     """
     rule = weights or Weights()
     if not len(layout):
@@ -144,7 +144,7 @@ def rank(
     terms |= dict.fromkeys(query.framing.intersection(terms), rule.framing)
     found = bm25(terms, postings, layout, saturation=rule.saturation, spread=rule.spread)
     if vectors is not None:
-        spread = float(found[layout.columns.role >= 0].std())  # -1: no passage is there
+        spread = float(found[layout.columns.role >= 0].std())  # -1: there is no passage
         found += rule.vectors * max(spread, _FAINT) * _deviations(vectors, layout)
     people = {number for term in query.terms for number in layout.people(term)}
     present = layout.said_by(people) if people else None
@@ -161,10 +161,10 @@ def rank(
 
 
 def certainty(score: float, best: Sequence[float], fit: float = 0.0) -> float:
-    """Return how likely a message answers that has this *score*: of a hundred with 0.8, about eighty do.
+    """Return the probability that a message with this *score* answers: of a hundred with 0.8, about eighty do.
 
-    *best* are the scores of the ten best messages, best first: what stands out from the others is likelier. *fit* is
-    that of the `Ranking`.
+    *best* are the scores of the ten best messages, best first: a score far above the others is more likely to answer.
+    *fit* is that of the `Ranking`.
     """
     own, *others = map(_unscale, (score, *best[:2], *best[9:10]))
     tenth, rival = others[2] if len(others) > 2 else 0.0, others[:2]
@@ -174,12 +174,12 @@ def certainty(score: float, best: Sequence[float], fit: float = 0.0) -> float:
 
 
 def answer_certainty(best: float, fit: float, *, asks: bool) -> float:
-    """Return how likely one of the first five messages answers: of a hundred questions with 0.8, about eighty do.
+    """Return the probability that one of the first five messages answers, calibrated like `certainty`.
 
     Args:
         best: The score of the best message.
         fit: That of the `Ranking`.
-        asks: Whether the best message is itself a question.
+        asks: Whether the best message is a question.
     """
     return _logistic(_SURE_OF_ANSWER, math.log(_unscale(best) + 1e-3), *_parts(fit), asks)
 
@@ -197,13 +197,13 @@ def _unscale(score: float) -> float:
 
 
 def _fit(found: Floats, present: NDArray[np.bool_]) -> float:
-    """Return by how much the best score of those who are *present* is above the best of the others (logarithms)."""
+    """Return the logarithm of the best score where *present*, minus that of the best other score."""
     named, others = (found * present).max(initial=0), (found * ~present).max(initial=0)
     return math.log((named + 0.05) / (others + 0.05))
 
 
 def _deviations(vectors: NDArray[np.float32], layout: Layout) -> Floats:
-    """Return by how many deviations the cosine of each passage, with its neighbours', is above the mean, or 0."""
+    """Return how many deviations the cosine of each passage, with its neighbours', is above the mean, or 0."""
     known = ~np.isnan(vectors)
     if not known.any():
         return np.zeros(len(vectors), np.float32)
@@ -223,11 +223,11 @@ def _priors(query: Query, layout: Layout, rule: Weights, rows: Integers, present
     at = layout.columns
     before, after = at.lent[0][rows] > 0, at.lent[1][rows] > 0
     talk = talk_like(at.whole[rows])
-    # A short statement that stands alone is whole, however short: between such, length says nothing.
+    # A statement without neighbours is complete, however short, so that its length means nothing.
     told = np.where(before | after, 1, 1 - talk)
     prior: Floats = np.zeros(len(rows), np.float32)
     prior += rule.substance / np.log1p(_WHOLE) * _SUBSTANCE[np.minimum(at.length[rows], _WHOLE).astype(np.int64)] * told
-    # Only in quick talk: who explains something to an assistant at length asks something in the end, too.
+    # Only in quick talk: a long explanation for an assistant often ends with a question, too.
     prior -= rule.question * at.question[rows] * talk * after
     if not query.asks_assistant:
         prior -= rule.lecture * at.lecture[rows]

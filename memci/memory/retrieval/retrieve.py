@@ -1,10 +1,10 @@
-"""Retrieval: what a memory answers to a question. Messages by their words and vectors, lasting instructions, facts.
+"""Retrieval: answers a query with messages, lasting instructions, facts, concepts and statements.
 
     question ──▶ words ─────┐
-             ──▶ vectors ───┼─▶ passages, best first ──▶ messages, in a budget ──▶ counted as visited
-             ──▶ its form ──┘   (a request gets lasting instructions, a list in order what was said over time)
+             ──▶ vectors ───┼─▶ passages, best first ──▶ messages, within a budget ──▶ visits
+             ──▶ its form ──┘   (a request gets lasting instructions, a chronological list gets messages over time)
 
-The text of a passage is read from its page in the page store, so that what is shown is exact.
+The text of a passage is read from its page in the page store, so that it is exact.
 """
 
 import logging
@@ -33,23 +33,23 @@ from .ranking import Query, Ranking, answer_certainty, certainty, rank
 from .vectors import VectorIndex
 
 _DEPTH = 32
-"""passages that a search looks at, at most, for each page that is asked for"""
+"""passages that a search reads at most for each requested message: most do not fit the budget or repeat a message"""
 _AT_ONCE = (8, 32)
-"""passages whose rows are read with the first query, at least, and with any at most"""
+"""passages that the first query reads at least, and any query at most"""
 _WIDEST = 16
-"""characters of a token, at most, nearly always: a longer passage does not fit and is not read"""
+"""characters that a token has at most, nearly always: longer passages cannot fit, and are not read"""
 _CRUMB = 4
-"""tokens of a budget that are too few for any passage"""
+"""tokens that are too few for any passage"""
 _MISSES = 32
-"""passages in a row that did not fit, after which no more are tried"""
+"""consecutive passages that do not fit, after which the search stops"""
 _ECHO = 0.5
-"""the share of a message's best score from which another piece of it is shown, too"""
+"""share of the best score of a message that another piece of it needs to be shown, too"""
 _STANDING = 0.25
-"""the share of a budget that lasting instructions take, at most"""
+"""share of a budget that lasting instructions take at most, so that messages fit beside them"""
 _RIVALS = 10
-"""messages that each is compared with, to say how sure it is"""
+"""messages with which each is compared for its certainty; `certainty` was chosen with so many"""
 _MOST = 64
-"""pieces of a message that are shown, at most"""
+"""pieces of a message that are shown at most, without a budget"""
 
 Allowed = NDArray[np.bool_]
 
@@ -58,7 +58,7 @@ _LOG = logging.getLogger(__name__)
 
 
 class RetrievalRequest(NamedTuple):
-    """What is looked for; the fields are those of `MemoryBackend.search`."""
+    """A query; its fields are the arguments of `MemoryBackend.search`."""
 
     query: str
     k: int = 5
@@ -69,9 +69,9 @@ class RetrievalRequest(NamedTuple):
 
 
 def recollect(session: Session, request: RetrievalRequest, *, counts: bool = True) -> Recollection:
-    """Return what the owner knows of the query. The store's lock is held. O(postings of its words + passages).
+    """Answer a query. The caller holds the store's lock. O(postings of its words + passages).
 
-    What is found is visited, if that *counts*.
+    If it *counts*, the results are visited.
     """
     owner, now = session.owner, session.clock()
     owner.refresh(index=True)
@@ -87,7 +87,7 @@ def recollect(session: Session, request: RetrievalRequest, *, counts: bool = Tru
             episodes = dict.fromkeys(page.episode for page in pages if page.episode in owner.tiers.episodes)
             if episodes or facts:
                 owner.visit(Visit([*episodes], [key for key, _ in facts], now))
-        except (StorageBusy, StorageFull, StorageReadOnly) as error:  # what was found is returned all the same
+        except (StorageBusy, StorageFull, StorageReadOnly) as error:  # the results are returned all the same
             _LOG.debug("a search is not counted: %s", type(error).__name__)
     return Recollection(
         request.query,
@@ -104,7 +104,7 @@ def recollect(session: Session, request: RetrievalRequest, *, counts: bool = Tru
 
 
 def _ranking(session: Session, request: RetrievalRequest, query: Query) -> tuple[Ranking, Allowed]:
-    """Return a score per passage, 0 for one that may not be found, and which of them may be found."""
+    """Return a score per passage, 0 for those that are excluded, and which passages are allowed."""
     owner, embedder, index = session.owner, session.embedder, session.owner.index
     index.prepare(standing=query.form == "request", whole=embedder.semantic or query.form == "order")
     vectors = _cosines(session, _vector(embedder, request.query)) if embedder.semantic else None
@@ -123,7 +123,7 @@ def _ranking(session: Session, request: RetrievalRequest, query: Query) -> tuple
 
 
 def _of_pages(page: Integers, few: Integers) -> Integers:
-    """Return the positions whose *page* is one of a *few*, which are in order. O(passages)."""
+    """Return the positions whose *page* is among a *few*, which are sorted. O(passages)."""
     near = np.flatnonzero((page >= few[0]) & (page <= few[-1]))
     found: Integers = near[few[np.searchsorted(few, page[near])] == page[near]]
     return found
@@ -135,12 +135,12 @@ def _vector(embedder: Embedder, query: str) -> Floats:
     try:
         vector = embed(embedder, [query])[0]
     except EmbeddingFailed as error:
-        _LOG.warning("search goes on without vectors: %s", error)
+        _LOG.warning("search continues without vectors: %s", error)
     return vector
 
 
 def _cosines(session: Session, vector: Floats) -> Floats | None:
-    """Return the cosine of each passage and a query, nan for one without a vector, None if all are. O(numbers)."""
+    """Return the cosine of each passage, nan without a vector; None if no passage has one. O(numbers)."""
     owner, embedder = session.owner, session.embedder
     if not vector.any():
         return None
@@ -159,10 +159,7 @@ def _pages(
     ranking: Ranking,
     allowed: Allowed,
 ) -> tuple[list[FoundPage], float]:
-    """Return the messages that are found, best first, behind the lasting instructions that a request gets.
-
-    Besides: how likely one of the first five answers.
-    """
+    """Return the lasting instructions that a request gets, then messages, best first; and the certainty."""
     scores = ranking.scores
     ids, layout, weights = session.owner.index.ids, session.owner.index.layout, session.weights
     at = layout.columns
@@ -181,7 +178,7 @@ def _pages(
 
 
 class _Answer:
-    """What is found: at most k messages, within a budget of tokens. *best* are positions, best first."""
+    """Collects at most k messages within a budget of tokens. *best* are positions, best first."""
 
     def __init__(
         self, session: Session, request: RetrievalRequest, query: Query, ranking: Ranking, best: Sequence[int]
@@ -191,20 +188,20 @@ class _Answer:
         self._session, self._scores, self._fit = session, ranking.scores, ranking.fit
         self._columns = session.owner.index.layout.columns
         self._keys: dict[int, tuple[int, int]] = {}
-        """page (its id) and entry of each position that was looked at"""
+        """page (its id) and entry of each position that was read"""
         self._most, self._left, self._missed = request.k, request.budget, 0
         self._spared = 0
         self._shown: set[int] = set()
         self._firsts: dict[tuple[int, int], float] = {}
-        """the score of the piece of each message that was found first"""
+        """score of the first piece of each message"""
         self._rivals = self._messages(best)
         pieces = _MOST if self._left is None else max(1, self._left // session.weights.packed)
         self._pieces = 1 if query.form == "order" else pieces
         self._read: dict[Place, Message | None] = {}
-        """the messages that were read; None: it is not there any more"""
+        """messages that were read; None: it no longer exists"""
 
     def add(self, positions: Sequence[int], source: Source = "words", *, share: float = 1.0) -> None:
-        """Add the passages at *positions*, best first, until there are k messages, as far as they fit in a *share*."""
+        """Add passages at *positions*, best first, until there are k messages, or a *share* of the budget is spent."""
         self._spared = 0 if self._left is None else int(self._left * (1 - share))
         at, here = self._columns, np.array(positions, np.int64)
         keys = zip(at.page[here].tolist(), at.entry[here].tolist(), strict=True)
@@ -221,7 +218,7 @@ class _Answer:
                 passage = rows.get(id_) if self._wanted(position) else None
                 if passage is not None and (source == "standing" or not self._too_wide(passage)):
                     self._take(position, passage, source, places)
-            if len(self.found) >= self._most:  # only further pieces of what was found are wanted
+            if len(self.found) >= self._most:  # only further pieces of these messages are wanted
                 left = iter([each for each in left if self._keys[each] in self.found])
             size = min(2 * size, _AT_ONCE[1])
 
@@ -249,7 +246,7 @@ class _Answer:
         return wide
 
     def _message(self, place: Place, places: Sequence[Place]) -> Message | None:
-        """Return the message at *place*. As many of the *places* behind it are read with it as may still be taken."""
+        """Return the message at *place*. Read with it as many of the next *places* as may still be taken."""
         if place not in self._read:
             fresh = dict.fromkeys(each for each in places[places.index(place) :] if each not in self._read)
             few = list(fresh)[: max(1, self._most - len(self.found))]
@@ -275,11 +272,11 @@ class _Answer:
             self.found[key] = replace(known, more=(*known.more, *shown.pieces))
             return
         self.found[key], self._firsts[key] = shown, score
-        self._most += source == "standing"  # they are beside the k that are asked for
+        self._most += source == "standing"  # in addition to the k messages that were requested
 
 
 def _clauses(found: FoundPage) -> FoundPage | None:
-    """Return *found* with only the part of its text that has lasting instructions; None if there are none any more."""
+    """Return *found* with only the part of its text that has lasting instructions; None without such a part."""
     places = [(found.text.find(each), len(each)) for each in instructions(found.text)]
     if not places:
         return None
@@ -288,14 +285,14 @@ def _clauses(found: FoundPage) -> FoundPage | None:
 
 
 def _evenly(positions: Integers) -> list[int]:
-    """Return *positions* so that the first ones, however many, lie about evenly among all (van der Corput)."""
+    """Return *positions* in an order whose beginnings lie about evenly among all (van der Corput)."""
     width = max(len(positions) - 1, 1).bit_length()
     order = sorted(range(len(positions)), key=lambda each: int(f"{each:0{width}b}"[::-1], 2))
     return [int(positions[each]) for each in order]
 
 
 def _best_first(scores: Floats, ids: Integers, k: int) -> list[int]:
-    """Return positions by score; of equal ones first the one that came earlier."""
+    """Return positions by score, of equal scores the earlier one first."""
     good = np.flatnonzero(scores > 0)
     if len(good) > (most := _DEPTH * min(k, 64)):
         good = good[np.argpartition(-scores[good], most)[:most]]
@@ -303,11 +300,13 @@ def _best_first(scores: Floats, ids: Integers, k: int) -> list[int]:
 
 
 def _found_page(message: Message | None, passage: FoundPassage, score: float, source: Source) -> FoundPage | None:
-    """Return the page of *passage*, a piece of *message*; None if the page does not have it any more."""
+    """Return the result for *passage*, a piece of *message*; None if the message no longer has it."""
     text = "" if message is None else entry_text(message)
     context, index, start, end = passage.context, passage.page, passage.start, passage.start + passage.size
     if message is None or len(text) < end:
-        _LOG.warning("page #%d is not what the memory knows of it: it is observed again at the next change", index)
+        _LOG.warning(
+            "page #%d differs from what the memory observed: it is observed again after its next change", index
+        )
         return None
     found = (context, index, passage.entry, score, text[start:end], passage.role, passage.turn, passage.at)
     speaker = str(message.get("name") or passage.speaker)

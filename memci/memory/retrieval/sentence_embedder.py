@@ -1,9 +1,9 @@
-"""An embedder of meanings that runs here: a sentence model in a folder, by way of fastembed.
+"""An embedder that compares meanings, with a sentence model in a folder, run by fastembed.
 
     folder/onnx/model.onnx  config.json  tokenizer.json  tokenizer_config.json  [1_Pooling/config.json]
 
-This is the form in which the makers of sentence models publish them (`model.onnx` may stand beside the others, too).
-Nothing is downloaded: a folder is copied once, and works without a network. fastembed (0.9, Apache-2.0) takes 230 MB
+The makers of sentence models publish them in this form (`model.onnx` may also be beside the other files). Nothing is
+downloaded: copy the folder once; no network is needed. fastembed (0.9, Apache-2.0) takes 230 MB
 with all that it needs, sentence-transformers (6.2) 1.4 GB; an `Embedder` over the latter is five lines.
 """
 
@@ -21,18 +21,18 @@ from numpy.typing import NDArray
 from ...errors import EmbeddingFailed, InvalidSetting
 
 _BATCH = 16
-"""texts that the model reads at once: of 512 tokens each, they take about 200 MB"""
+"""texts per batch: with 512 tokens each, they need about 200 MB"""
 _LONGEST = 20_000
-"""characters of a text that the model is given: more than the tokens that it reads"""
+"""characters of a text that are passed to the model: more than it reads"""
 _WEIGHTS = ("onnx/model.onnx", "model.onnx")
 _SETTINGS = ("config.json", "tokenizer.json", "tokenizer_config.json")
 _POOLING = {"mean": "MEAN", "cls": "CLS", "lasttoken": "LAST_TOKEN"}
-"""how the vectors of tokens become one: sentence-transformers' word and fastembed's"""
+"""how the vectors of tokens are combined: the words of sentence-transformers and of fastembed"""
 _registry = threading.Lock()
 
 
 class SentenceEmbedder:
-    """Embeds texts by their meaning, with a model in a folder; it uses no network. Thread-safe.
+    """Embeds texts by their meaning, with a model in a folder and without a network. Thread-safe.
 
     `pip install "memci[embeddings]"`. The library and the model are loaded on first use, which takes about two seconds.
     A text beyond the tokens that the model reads (often 512) is cut.
@@ -43,9 +43,8 @@ class SentenceEmbedder:
     def __init__(self, folder: str | Path, *, name: str | None = None, threads: int = 1) -> None:
         """Read the settings of the model in *folder*.
 
-        Its vectors are stored under *name*; None: a digest of its files, since two models may share the name of a
-        folder, and their vectors must never be compared. Texts are embedded in the background, so that one thread is
-        usually enough.
+        *name* is the name of its vectors; None: a digest of its files, since folders of two models may have the same
+        name. Texts are embedded in the background, so that one of *threads* is usually enough.
 
         Raises:
             InvalidSetting: If fastembed is not installed, or the folder holds no such model.
@@ -71,7 +70,7 @@ class SentenceEmbedder:
 
     @property
     def name(self) -> str:
-        """What its vectors are stored under. Reads the files of the model once, if no name was given."""
+        """The name of its vectors. If none was given, the files of the model are read once."""
         with self._lock:
             if self._name is None:
                 digest = hashlib.sha256(self.pooling.encode())
@@ -81,9 +80,9 @@ class SentenceEmbedder:
             return self._name
 
     def __call__(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Return a row of unit length per text. About 10 ms for 200 characters, with a model of 22 M parameters."""
+        """Return a row of unit length for each text: 10 ms for 200 characters, with a model of 22 M parameters."""
         model = self._loaded()
-        # Half of a surrogate pair is no character to the tokenizer.
+        # The tokenizer refuses half of a surrogate pair.
         given = [text[:_LONGEST].encode("utf-8", "replace").decode("utf-8") for text in texts]
         return np.array(list(model.embed(given, batch_size=_BATCH)), np.float32).reshape(len(texts), -1)
 
@@ -101,13 +100,15 @@ class SentenceEmbedder:
         from fastembed.common.model_description import ModelSource, PoolingType
 
         key, folder = f"memci-{self.pooling}-{self.dimension}-{self._weights}", str(self._folder)
-        with _registry:  # fastembed has a list of models, one per process; here an entry stands for their form only
+        with (
+            _registry
+        ):  # fastembed has one list of models per process; an entry here describes only the form of a model
             if all(each["model"] != key for each in TextEmbedding.list_supported_models()):
                 TextEmbedding.add_custom_model(
                     key,
                     pooling=PoolingType[_POOLING[self.pooling]],
                     normalization=True,
-                    sources=ModelSource(url="none"),  # one must be named; it is not used
+                    sources=ModelSource(url="none"),  # required, but not used
                     dim=self.dimension,
                     model_file=self._weights,
                 )
@@ -115,7 +116,7 @@ class SentenceEmbedder:
 
 
 def _pooling(path: Path) -> str:
-    """Return how a model pools: what its makers say, else by the mean."""
+    """Return how a model combines vectors of tokens: as its makers say, else by the mean."""
     modes = _read(path) if path.is_file() else {"pooling_mode": "mean"}
     on = [mode.removeprefix("pooling_mode_") for mode, chosen in modes.items() if chosen is True]  # the older form
     found = str(modes["pooling_mode"]) if "pooling_mode" in modes else " and ".join(on)

@@ -1,14 +1,13 @@
-"""An index of vectors by id: which rows are nearest to a query, and how near each row is.
+"""An index of vectors by id: finds the rows nearest to a query, and how near each row is.
 
     ids        [ 7,  3, 12,  9 | free … ]      remove(3): the last row, of 9, moves to its place
     matrix     [ ▒,  ▒,  ▒,  ▒ | free … ]      full: both grow to twice their size
 
-Both answers are exact. `scores` is one product of the matrix and the query. `search` is the same product and a choice
-of the best. From `FAISS_FROM` rows on, faiss proposes rows for that choice, if it is installed
-(`pip install "memci[faiss]"`): it compares a copy of half the precision (float16), made after a change by the next
-search. That takes half the time, and what it proposes is compared again in full. Where the copy can't decide, the
-product does: the answer is the same. The index is a cache of stored rows: cheap to build, at most six times the size of
-its rows. It is not thread-safe.
+Both results are exact. `scores` is one product of the matrix and the query. `search` chooses the best of it. From
+`FAISS_FROM` rows on, faiss proposes rows, if it is installed (`pip install "memci[faiss]"`). It uses a copy in half
+precision (float16), which the first search after a change makes. That takes half the time, and the proposals are
+compared again in full precision. If the copy cannot decide, the full product does, so that the result is the same. The
+index is a cache of stored rows: cheap to build, at most six times the size of its rows. It is not thread-safe.
 """
 
 import warnings
@@ -25,17 +24,18 @@ from ...errors import InvalidSetting
 FAISS_FROM = 10_000
 """rows from which faiss is faster than the product with numpy: see benchmarks/vectors"""
 _SPARE = 32
-"""rows that faiss proposes beyond k"""
+"""rows that faiss proposes beyond k, so that rounding rarely hides one of the k"""
 _ERROR = 1e-3
-"""more than the cosine of a unit vector in float16 differs from the exact one (at most 2 ** -11)"""
+"""upper bound of the error of a cosine in float16 (at most 2 ** -11)"""
 _SMALLEST = 16
+"""rows for which there is room at least"""
 
 Ids = NDArray[np.int64]
 Cosines = NDArray[np.float32]
 
 
 class Positions:
-    """Where each id stands in an array of different *ids*. O(ids · log ids)."""
+    """Finds the positions of ids in an array of different *ids*. O(ids · log ids)."""
 
     def __init__(self, ids: Ids) -> None:
         self._order = np.argsort(ids, kind="stable")
@@ -66,7 +66,7 @@ class VectorIndex:
         self._ids: Ids = np.empty(0, np.int64)
         self._matrix: NDArray[np.float32] = np.empty((0, dimension), np.float32)
         self._positions: Positions | None = None
-        """of the ids; None after a change"""
+        """positions of the ids; None after a change"""
         self._copy: Any = None
         """the faiss index of the rows; None after a change"""
 
@@ -77,9 +77,9 @@ class VectorIndex:
         return object.__sizeof__(self) + (0 if self._copy is None else 2 * self.dimension * len(self))
 
     def add(self, ids: Sequence[int] | Ids, rows: ArrayLike) -> None:
-        """Store *rows* under *ids*. A known id gets its new row; of equal ids the last one counts. O(rows), amortised.
+        """Store *rows* under *ids*, in place of earlier rows; of equal ids the last one counts. O(rows), amortised.
 
-        InvalidSetting if there is not one finite row of this dimension per id. Nothing is changed then.
+        Raise InvalidSetting, and change nothing, unless there is one finite row of this dimension per id.
         """
         given = np.asarray(rows, np.float32)
         if given.shape != (len(ids), self.dimension) or not np.isfinite(given).all():
@@ -92,7 +92,7 @@ class VectorIndex:
         self._positions = self._copy = None
 
     def remove(self, ids: Collection[int] | Ids) -> None:
-        """Remove the rows of *ids*; an unknown id has none. O(number of ids), amortised."""
+        """Remove the rows of *ids*, if there are any. O(number of ids), amortised."""
         for id_ in ids:
             at = self._row_of.pop(int(id_), None)
             last = len(self._row_of)
@@ -106,7 +106,7 @@ class VectorIndex:
     def search(self, query: ArrayLike, k: int) -> tuple[Ids, Cosines]:
         """Return the ids and cosines of the *k* rows nearest to *query*, of unit length; best first, equal ones by id.
 
-        InvalidSetting if the query is not finite, or of another dimension. O(rows · dimension).
+        Raise InvalidSetting if the query is not finite, or of another dimension. O(rows · dimension).
         """
         vector = self._vector(query)
         k = min(max(k, 0), len(self))
@@ -121,7 +121,7 @@ class VectorIndex:
     def scores(self, query: ArrayLike, ids: Sequence[int] | Ids, *, missing: float = 0.0) -> Cosines:
         """Return the cosine of *query* and the row of each of *ids*, in their order; *missing* for an unknown id.
 
-        It raises as `search`. O(rows · dimension + ids · log rows).
+        Raise as `search` does. O(rows · dimension + ids · log rows).
         """
         cosines = self._matrix[: len(self)] @ self._vector(query)
         if self._positions is None:
@@ -129,7 +129,7 @@ class VectorIndex:
         return np.append(cosines, np.float32(missing))[self._positions.of(np.asarray(ids, np.int64))]
 
     def _candidates(self, vector: Cosines, k: int) -> Ids | slice:
-        """Return rows that are certain to contain the *k* nearest ones and those as near as the last of them."""
+        """Return rows that certainly contain the *k* nearest ones, and those as near as the last of them."""
         everything, asked = slice(0, len(self)), k + _SPARE
         if k < 1 or len(self) < max(self._faiss_from, asked) or (faiss := load_faiss()) is None:
             return everything
@@ -149,7 +149,7 @@ class VectorIndex:
         return np.ascontiguousarray(vector)
 
     def _resize(self, rows: int, kept: int) -> None:
-        # The system gives memory when it is first written to: free rows cost addresses only.
+        # The system provides memory on the first write: free rows cost only addresses.
         ids, matrix = np.empty(rows, np.int64), np.empty((rows, self.dimension), np.float32)
         ids[:kept], matrix[:kept] = self._ids[:kept], self._matrix[:kept]
         self._ids, self._matrix = ids, matrix
@@ -165,7 +165,7 @@ class VectorIndex:
 @cache
 def load_faiss() -> Any:
     """Return the faiss module, None if it is not installed. The first call takes half a second."""
-    with warnings.catch_warnings():  # its generated types are called deprecated by newer interpreters
+    with warnings.catch_warnings():  # newer interpreters warn about its generated types
         warnings.simplefilter("ignore", DeprecationWarning)
         try:
             import faiss
@@ -176,8 +176,8 @@ def load_faiss() -> Any:
 
 @contextmanager
 def one_thread(faiss: Any) -> Iterator[None]:
-    """Let faiss work in the calling thread only: on a busy machine, to wait for others takes longer than a search."""
-    before = faiss.omp_get_max_threads()  # a setting of the calling thread: other users of faiss keep theirs
+    """Make faiss use only the calling thread: on a busy machine, waiting for others takes longer than a search."""
+    before = faiss.omp_get_max_threads()  # a setting of the calling thread, not of other users of faiss
     faiss.omp_set_num_threads(1)
     try:
         yield

@@ -1,1 +1,1 @@
-"""The tiers: values and formulas of what is known. Heat, episodes, facts, profile, events, graph."""
+"""The values of the tiers and their formulas: heat, episodes, topics, facts, profile, events, graph."""

@@ -1,4 +1,4 @@
-"""Episodes: one topic each, and all the pages that were about it.
+"""Episodes: one topic each, with all pages about it.
 
     topic ──▶ score = cosine(vectors) + 1.0 · Jaccard(keywords) ──▶ 0.6 or more?   yes: its pages join the best episode
                                                                                     no: it opens a new one
@@ -6,8 +6,8 @@
                Seat on that flight   vector: mean of its pages        length 4
                A refund for it"
 
-A merge refreshes summary, keywords and vector. The summary is made of titles of pages, never of a summary. (MemoryOS,
-arXiv 2506.06326: segments, joined by F_score > 0.6.)
+A merge updates summary, keywords and vector. The summary consists of titles of pages. (MemoryOS, arXiv 2506.06326, has
+segments, which are joined if F_score > 0.6.)
 """
 
 from collections.abc import Iterable, Sequence
@@ -21,51 +21,53 @@ from .topics import PageFeatures, Topic, Vector, cosine, joint_keywords, mean
 
 THRESHOLD = 0.6
 KEYWORD_WEIGHT = 1.0
+"""of the paper"""
 MOST_KEYWORDS = 20
 MOST_LINES = 8
 LINE_COLUMNS = 100
+"""bounds that keep an episode small: about 1 KB"""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Episode:
-    """What is known of one topic."""
+    """A topic with its pages."""
 
     __pydantic_config__: ClassVar = {"arbitrary_types_allowed": True}  # for the vector
 
     summary: str
-    """titles of its pages, a line each: the first one, and those that say most"""
+    """titles of its pages, a line each: the first, the last, and those with most keywords"""
     keywords: tuple[str, ...] = ()
     embedding: Vector | None = None
     """the mean of its pages' vectors, of unit length"""
     warmth: Warmth = field(default_factory=Warmth)
     first: float | None = None
-    """when it began, in seconds since 1970 UTC; None: not known"""
+    """time of its first page, in seconds since 1970 UTC; None: unknown"""
     last: float | None = None
     version: int = 1
 
     def visited(self, now: float) -> "Episode":
-        """Return it after a search brought it back."""
+        """Return the episode after a visit by a search."""
         return replace(self, warmth=self.warmth.visited(now), version=self.version + 1)
 
 
 def score(episode: Episode, topic: Topic) -> float:
-    """Return how much *topic* belongs to *episode*, from -1 to 2."""
+    """Return how well *topic* fits *episode*, from -1 to 2."""
     return cosine(episode.embedding, topic.vector) + KEYWORD_WEIGHT * jaccard(episode.keywords, topic.keywords)
 
 
 def best_episode(
     topic: Topic, candidates: Iterable[tuple[int, Episode]], *, threshold: float = THRESHOLD
 ) -> int | None:
-    """Return the id of the candidate that *topic* joins, None if it opens an episode of its own. O(candidates)."""
+    """Return the id of the candidate that *topic* joins, None if it needs a new episode. O(candidates)."""
     scored = [(score(episode, topic), -key) for key, episode in candidates]
     top = max(scored, default=(0.0, 0))
     return -top[1] if scored and top[0] >= threshold else None
 
 
 def open_episode(topic: Topic, *, now: float, times: Sequence[float] = ()) -> Episode:
-    """Return the episode that *topic* opens, with all its pages. It was not visited yet.
+    """Return a new episode with the pages of *topic*. Times are in seconds since 1970 UTC.
 
-    Seconds since 1970 UTC; *times* are those of its pages, as far as they are known.
+    *times* are the known times of the pages.
     """
     return Episode(
         summary=_summary("", topic.content or topic.theme, topic.keywords),
@@ -78,7 +80,7 @@ def open_episode(topic: Topic, *, now: float, times: Sequence[float] = ()) -> Ep
 
 
 def merge_topic(episode: Episode, topic: Topic, *, now: float, times: Sequence[float] = ()) -> Episode:
-    """Return *episode* after the pages of *topic* joined it; times as in `opened`. O(1): of bounded values."""
+    """Return *episode* with the pages of *topic* added; times as in `open_episode`. O(1): values are bounded."""
     united = _unite(episode.keywords, topic.keywords)
     shares = (float(max(1, episode.warmth.length)), float(len(topic.pages)))
     known = [at for at in (episode.first, episode.last, *times) if at is not None]
@@ -86,7 +88,7 @@ def merge_topic(episode: Episode, topic: Topic, *, now: float, times: Sequence[f
         episode,
         summary=_summary(episode.summary, topic.content or topic.theme, united),
         keywords=united,
-        # a vector of another model is replaced as a whole
+        # a vector of another model is replaced
         embedding=mean((episode.embedding, topic.vector), shares),
         warmth=episode.warmth.grown(len(topic.pages), now),
         first=min(known, default=None),
@@ -96,7 +98,7 @@ def merge_topic(episode: Episode, topic: Topic, *, now: float, times: Sequence[f
 
 
 def rebuild_episode(episode: Episode, pages: Sequence[PageFeatures]) -> Episode:
-    """Return *episode* as only *pages* describe it: others were erased. Its warmth stays. O(pages)."""
+    """Return *episode* with only *pages*, since others were erased. Its visits stay. O(pages)."""
     titles = [each.title for each in pages if each.title.strip()]
     words: tuple[str, ...] = ()
     for each in pages:
@@ -116,7 +118,7 @@ def _unite(*words: Sequence[str]) -> tuple[str, ...]:
 
 
 def _summary(old: str, new: str, words: tuple[str, ...]) -> str:
-    """Return the lines of both; of too many, those that share least with the keywords go, never the first or last."""
+    """Return the lines of both. Of too many, drop those with fewest keywords, but not the first or last."""
     told = [one_line(line, LINE_COLUMNS) for text in (old, new) for line in text.splitlines() if line.strip()]
     lines = list(dict.fromkeys(told))
     topic = {part for word in words for part in stems_of(word).split()}

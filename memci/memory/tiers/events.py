@@ -1,11 +1,10 @@
-"""Events: what happened, when, to whom, and how much it matters; days and conversations in short.
+"""Events, and short summaries of days and conversations.
 
     a model  ──▶  LifeEvent("Mel got married.", "Mel", 0.7, …, 2024-05-04)      above 0.5: kept
     5 pages  ──▶  DailySummary(2024-05-04, …, key events, 5 conversations, 10 messages, users, mood)
     the end  ──▶  ConversationSummary(date, summary, key topics, sentiment, notable moments)
 
-Days are those of the zone that is given. Events are what a model notes of pages: patterns of turns of life made no
-answer better.
+Days are those of a given time zone. Only a model finds events: patterns for them made no answer better.
 """
 
 from collections.abc import Iterable, Sequence
@@ -19,21 +18,22 @@ from ...text.summarize import titled
 from ..backend import PageRecord
 
 INTERVAL = 5
-"""pages after which days are counted, and events are taken"""
+"""pages after which days are updated and events collected (the three-layer design: 5)"""
 LEAST = 0.5
-"""an event that matters no more than this is not kept"""
+"""importance up to which events are dropped (the three-layer design)"""
 KEY_EVENTS = 8
 MOST_USERS = 100
 WHAT_COLUMNS = 240
+"""bounds that keep a day small: a few KB"""
 SHOWN, TELLING = 4, 2
-"""titles that a conversation is summarized by at most, and the different terms that such a title has at least"""
+"""titles in the summary of a conversation at most, and different terms that such a title must have"""
 
 Mood = Literal["positive", "negative", "mixed", "neutral"]
 
 
 @dataclass(frozen=True, slots=True)
 class LifeEvent:
-    """Something that happened, in the words of a model; *importance* is 0 to 1, *when* in seconds since 1970 UTC."""
+    """An event in the words of a model; *importance* is from 0 to 1, *when* in seconds since 1970 UTC."""
 
     what: str
     who: str
@@ -46,23 +46,23 @@ class LifeEvent:
 
 @dataclass(frozen=True, slots=True)
 class DailySummary:
-    """A day (2024-05-04) of one agent, and in one line what it was about, as a model says it ("": none has)."""
+    """A day (2024-05-04) of one agent, with the summary of a model in one line ("": none yet)."""
 
     date: str
     agent: str = ""
     summary: str = ""
     key_events: tuple[LifeEvent, ...] = ()
-    """what mattered most, in the order in which it was said"""
+    """the most important events, in the order of their pages"""
     conversations: int = 0
-    """pages: a question and its answer"""
+    """number of pages: a question and its answer"""
     messages: int = 0
     users: tuple[str, ...] = ()
-    """who spoke, at most `MOST_USERS`"""
+    """names of speakers, at most `MOST_USERS`"""
     felt: Mood | None = None
-    """the mood as a model sees it, of the pages so far; None: no model has said it"""
+    """the mood of the pages so far, by a model; None: unknown"""
 
     def updated(self, pages: Sequence[PageRecord], found: Sequence[LifeEvent]) -> "DailySummary":
-        """Return it with *pages* of the same day and the events *found* in them. O(characters of pages)."""
+        """Return the day with more *pages* and the events *found* in them. O(characters of pages)."""
         spoken = [message for page in pages for message in _own(page)]
         names = [str(message.get("name") or "user") for message in spoken if message["role"] == "user"]
         return replace(
@@ -77,25 +77,25 @@ class DailySummary:
 
 @dataclass(frozen=True, slots=True)
 class ConversationSummary:
-    """A conversation, once it is over."""
+    """A conversation that is over."""
 
     date: str
-    """when it ended, as 2024-05-04; "" if not known"""
+    """its last day, such as 2024-05-04; "" if unknown"""
     summary: str = ""
     key_topics: tuple[str, ...] = ()
     sentiment: Mood | None = None
-    """as a model sees it; None: no model has said it"""
+    """by a model; None: unknown"""
     notable_moments: tuple[str, ...] = ()
     talk: int = 0
-    """the id of its first page"""
+    """id of its first page"""
 
 
 def conversation(pages: Sequence[PageRecord], zone: tzinfo = UTC) -> ConversationSummary:
-    """Return a conversation in short: the titles that say most. O(characters)."""
+    """Summarize a conversation by the titles with most different terms. O(characters)."""
     said = [[message for _, message in page.entries] for page in pages if page.entries]
     titles = dict.fromkeys(titled([each])[0].text for each in said)
     told = [(len(frozenset(terms(title))), title) for title in titles]
-    # of titles that say as much: how it began, then how it ended
+    # among equal titles, the first, then the latest
     ranks = sorted(range(len(told)), key=lambda place: (-told[place][0], place > 0, -place))
     shown = sorted(place for place in ranks[:SHOWN] if told[place][0] >= TELLING)
     times = [page.at for page in pages if page.at is not None]
@@ -106,12 +106,12 @@ def conversation(pages: Sequence[PageRecord], zone: tzinfo = UTC) -> Conversatio
 
 
 def day_of(at: float, zone: tzinfo = UTC) -> str:
-    """Return the day of a moment, as 2024-05-04, where *zone* is the time."""
+    """Return the day of a time in *zone*, such as 2024-05-04."""
     return (datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=at)).astimezone(zone).date().isoformat()
 
 
 def _weightiest(events: Iterable[LifeEvent], most: int) -> list[LifeEvent]:
-    """Return the events that matter most, each once, in the order in which they come."""
+    """Return the most important different events, in their order."""
     told = list(dict.fromkeys(events))
     best = sorted(told, key=lambda event: -event.importance)[:most]
     return [event for event in told if event in best]

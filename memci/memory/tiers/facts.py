@@ -1,4 +1,4 @@
-"""Facts: what a page says of the user and of what the assistant did, and the bounded lists of what is known.
+"""Facts: extracts statements about the user and actions of the assistant from pages, and keeps bounded lists of them.
 
     user       "I live in Oslo with my dog Rex. How are you?"     →  "I live in Oslo with my dog Rex."
     assistant  "I have cancelled it." + cancel(id=OI5L9G)         →  "called cancel(id=OI5L9G)"
@@ -6,10 +6,10 @@
     "I live in Oslo." (#1)   + "i LIVE in oslo!" (#5)     one fact in the later words; #1 and #5 are its evidence
     "I have 2 dogs." (#2)    + "I have 3 dogs." (#6)      two facts: figures tell them apart
 
-Facts are sentences of users that patterns know, and calls that change something. Questions, moods, wishes and
-quotations tell nothing lasting, and what an assistant writes is no fact: a draft is full of "I". Of a full list, what
-was not retrieved for longest goes first. (MemoryOS, arXiv 2506.06326, keeps 100 of each, first in first out.) Facts
-that contradict each other are both kept: nothing here can know which is true.
+Facts are sentences of users that match patterns, and tool calls that change something. Questions, moods, wishes and
+quotations are no facts, and neither are texts of the assistant: a draft is full of "I". A full list drops the fact that
+was not retrieved for the longest time. (MemoryOS, arXiv 2506.06326, keeps 100 of each, first in first out.) Facts that
+contradict each other are both kept, because no rule can decide which is true.
 """
 
 import re
@@ -28,15 +28,16 @@ from ...text.summarize.observations import observes
 from ..backend import PageRecord
 
 PER_PAGE = 12
+"""facts about one person that a page gives at most: a bound for pages that are lists"""
 LONGEST = 240
 """characters of a sentence that states a fact"""
 _SHORTEST = 4
 _SCANNED = 20_000
 LIMIT = 100
-"""facts of each list"""
+"""facts of each list (the paper)"""
 _ALIKE = 0.8
 COMMON = 3
-"""pages in which a word may stand and still show where a text comes from"""
+"""pages that may have a word for which it still shows where a text comes from"""
 _SHORTEST_WORD = 3
 
 About = Literal["user", "assistant"]
@@ -44,25 +45,25 @@ About = Literal["user", "assistant"]
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """A short statement, and where it comes from."""
+    """A fact and its sources."""
 
     text: str
-    """as it was said, in one line"""
+    """the original words, in one line"""
     about: About
     context: str
     index: int
-    """the page that said it last"""
+    """the latest page that says it"""
     turn: int
     at: float | None = None
     pages: tuple[tuple[str, int], ...] = ()
-    """(context, index) of every page that said it"""
+    """(context, index) of all pages that say it"""
     retrieved: float = 0.0
-    """when it was learned, or found by a search, last"""
+    """when it was last learned, or found by a search"""
 
 
 @dataclass(frozen=True, slots=True)
 class Saving:
-    """A fact that is to be kept, once the page that says it is known."""
+    """A fact that waits until the memory has the page that says it."""
 
     text: str
     about: About
@@ -72,7 +73,7 @@ class Saving:
 
 
 def facts(page: PageRecord) -> list[Known]:
-    """Return the facts that *page* states, in order, none twice. O(characters)."""
+    """Return the different facts on *page*, in order. O(characters)."""
     found: list[Known] = []
     for about, text in dict.fromkeys(each for message in page.own for each in _extract_facts(message)):
         if sum(each.about == about for each in found) < PER_PAGE:
@@ -104,14 +105,14 @@ def _tells(sentence: str) -> bool:
 
 
 def _without_opener(sentence: str) -> str:
-    """Return a *sentence* that tells something without the words that only lead to it: "By the way, I moved."."""
+    """Return a *sentence* that states a fact without its introduction: "I moved." of "By the way, I moved."."""
     opener = _OPENER.match(lower_case(sentence).replace("’", "'"))
     bare = sentence[opener.end() :] if opener else sentence
     return bare if _tells(bare) else sentence
 
 
 class FactUpdate(NamedTuple):
-    """What it takes to learn a *fact*: the id of the one that it replaces (None: a new one), and which ones leave."""
+    """The changes for a new *fact*: the id of the one that it replaces (None: it is new), and the evicted ones."""
 
     fact: Known
     id: int | None
@@ -129,7 +130,7 @@ class Knowledge:
         return len(self.facts)
 
     def change(self, new: Known, now: float = 0.0) -> FactUpdate:
-        """Return what it takes to learn *new*, *now*; nothing is changed yet. O(facts)."""
+        """Return the changes for the fact *new*, learned *now*, without making them. O(facts)."""
         pages = new.pages or ((new.context, new.index),)
         new = replace(new, pages=pages, retrieved=max(new.retrieved, now))
         for key, old in self.facts.items():
@@ -140,14 +141,14 @@ class Knowledge:
         return FactUpdate(new, None, tuple(coldest[:excess]))
 
     def retrieved(self, keys: Iterable[int], now: float) -> None:
-        """Note that a search returned these facts."""
+        """Store that a search returned these facts."""
         for key in keys:
             if fact := self.facts.get(key):
                 self.facts[key] = replace(fact, retrieved=max(now, fact.retrieved))
 
 
 def same(some: Known, other: Known) -> bool:
-    """Return whether two facts say nearly the same: never if figures or a "not" differ."""
+    """Return whether two facts say nearly the same; figures and negation must be equal."""
     if some.about != other.about:
         return False
     (bare, signs, stems), (other_bare, other_signs, other_stems) = _comparison(some.text), _comparison(other.text)
@@ -158,36 +159,36 @@ def same(some: Known, other: Known) -> bool:
 
 def _join(old: Known, new: Known) -> Known:
     pages = tuple(dict.fromkeys((*old.pages, *new.pages)))
-    # what was said later is how it is put now; a late arrival of an old page changes no words
+    # the later words count, even if an old page arrives late
     later = new if old.at is None or new.at is None or new.at >= old.at else old
     return replace(later, pages=pages, retrieved=max(old.retrieved, new.retrieved))
 
 
 @lru_cache(maxsize=4096)
 def _comparison(text: str) -> tuple[str, tuple[frozenset[str], bool], frozenset[str]]:
-    """Return what is compared of a fact: its bare words, its figures and whether it has a "not", and its stems."""
+    """Return the features of a fact for comparison: its words, its figures and negation, and its stems."""
     lowered = text.casefold()
     signs = frozenset(_FIGURE.findall(lowered)), _NOT.search(lowered.replace("’", "'")) is not None
     return " ".join(re.findall(r"\w+", lowered)), signs, frozenset(map(stems_of, terms(text))) - {""}
 
 
 def forget_texts() -> None:
-    """Remove the texts of facts from the cache of their comparison: one of them was erased."""
+    """Clear the cache of comparisons, which has texts of facts, after an erasure."""
     _comparison.cache_clear()
 
 
 def vocabulary(text: str) -> frozenset[str]:
-    """Return the words of *text* that may show where another text comes from. O(characters)."""
+    """Return the words of *text* that can show where another text comes from. O(characters)."""
     return frozenset(
         term for term in terms(text) if len(term) >= _SHORTEST_WORD or not (term.isascii() or is_single(term))
     )
 
 
 def sources(text: str, claimed: Collection[int], sent: Mapping[int, frozenset[str]]) -> list[int]:
-    """Return the pages, by their ids, that *text* comes from: those *claimed*, and whose words it has besides.
+    """Return the ids of the pages that *text* comes from: those *claimed*, and others that have words of it.
 
-    *sent* are all pages that its writer, a model, read, with the `vocabulary` of each. So when a page is erased, too
-    much goes rather than too little. O(words of *text* · pages).
+    *sent* are all pages that the model read, with their vocabularies. So an erasure removes too much rather than too
+    little. O(words of *text* · pages).
     """
     found = {page for page in claimed if page in sent}
     for word in vocabulary(text).difference(*(sent[page] for page in found)):

@@ -1,4 +1,4 @@
-"""The graph of what is known: concepts, and the relations between them, weighted by how many pages state them.
+"""The knowledge graph: concepts and the relations between them, weighted by the number of statements on pages.
 
     "My wife Anna adopted a puppy in Oslo."     Mel ──wife──▶ Anna ──adopt──▶ puppy   Mel ──with──▶ Oslo
 
@@ -6,9 +6,9 @@
     "Mel adopted Rex."                      ├──adopted(1)── rex          hop 0   mel 1.0
                                             └──with(1)── oslo            hop 1   violin, rex, oslo: 1.0 · ⅓ · 0.5
 
-What pages state is read by a model. Activation spreads from the concepts that a query names: a hop passes `activation ·
+A model finds the relations. Activation spreads from the concepts that a query names: a hop passes `activation ·
 weight / all weights there · decay` along a relation, either way. Only the strongest relations of the most active
-concepts take part, so that a query's work is bounded.
+concepts take part, so that the work of a query is bounded.
 """
 
 import unicodedata
@@ -19,19 +19,19 @@ from heapq import nsmallest
 from ..backend import PageKey
 
 FAN = 24
-"""relations along which a concept passes activation at most"""
+"""relations along which a concept passes activation at most, so that a hop is bounded"""
 FRONT = 48
-"""concepts from which a hop starts at most"""
+"""concepts from which a hop starts at most, so that a query is bounded"""
 PER_PAGE = 40
-"""relations that a page states, at most"""
+"""relations that a page gives at most: a bound for the answer of a model"""
 _WORDS, _WIDE = 4, 8
-"""words of a name in a query, and characters of one where writing has no spaces, at most"""
+"""words of a name in a query at most, and characters in scripts without spaces"""
 _QUERY = 2_000
 
 
 @dataclass(frozen=True, slots=True)
 class Relation:
-    """A statement: *source* *kind* *target*, as a page states it."""
+    """A statement of a page: *source* *kind* *target*."""
 
     source: str
     kind: str
@@ -43,16 +43,16 @@ class Relation:
 
 @dataclass(slots=True, eq=False)
 class Edge:
-    """All statements that say the same of two concepts."""
+    """All equal statements about two concepts."""
 
     source: str
-    """name keys"""
+    """key of a name"""
     kind: str
     target: str
     pages: dict[PageKey, int] = field(default_factory=dict)
-    """how often each page states it"""
+    """number of statements by page"""
     weight: int = 0
-    """how often it is stated"""
+    """number of statements"""
     last: float | None = None
 
 
@@ -61,7 +61,7 @@ class _Node:
     names: dict[str, int] = field(default_factory=dict)
     edges: list[Edge] = field(default_factory=list)
     strongest: list[Edge] | None = None
-    """`FAN` of its edges at most, by weight; None after a change"""
+    """its strongest edges, at most `FAN`; None after a change"""
     weight: int = 0
 
 
@@ -105,7 +105,7 @@ class Graph:
                     node.edges.append(edge)
 
     def name(self, key: str) -> str:
-        """Return the name of a concept as it is written most often, *key* itself if there is none."""
+        """Return the most frequent name of a concept, or *key* if there is none."""
         names = self._nodes[key].names if key in self._nodes else {}
         return max(names, key=lambda name: (names[name], name), default=key)
 
@@ -119,7 +119,7 @@ class Graph:
         return node.strongest[:limit]
 
     def pages(self, key: str, limit: int = 10) -> tuple[PageKey, ...]:
-        """Return the pages that mention a concept most."""
+        """Return the pages with most statements about a concept."""
         told: dict[PageKey, int] = {}
         for edge in self.relations(key, FAN):
             for page, count in edge.pages.items():
@@ -127,7 +127,7 @@ class Graph:
         return tuple(sorted(told, key=lambda page: (-told[page], page))[:limit])
 
     def most_stated(self, limit: int) -> tuple[tuple[str, int], ...]:
-        """Return the names of the most frequent concepts, and how often each is stated. O(concepts)."""
+        """Return the names of the most frequent concepts, with their numbers of statements. O(concepts)."""
         stated = [(self.name(key), node.weight) for key, node in self._nodes.items()]
         return tuple(sorted(stated, key=lambda each: (-each[1], each[0]))[:limit])
 
@@ -141,9 +141,9 @@ class Graph:
 
 
 def name_key(name: str) -> str:
-    """Return what makes two names the same concept: case, width and marks at the ends are no difference."""
+    """Return the key of a name, in which case, width and marks at the ends make no difference."""
     key = _fold(name)
-    while (again := _fold(key)) != key:  # "the dog's 's." ends in marks again: a key is the key of itself
+    while (again := _fold(key)) != key:  # "the dog's 's." ends in marks again, and the key of a key must be the key
         key = again
     return key
 
@@ -184,9 +184,9 @@ def seeds(graph: Graph, query: str, limit: int = 8) -> tuple[str, ...]:
 def activate(
     graph: Graph, start: Iterable[str], *, decay: float = 0.5, hops: int = 3, floor: float = 0.05, limit: int = 10
 ) -> list[tuple[str, float]]:
-    """Return the most activated concepts by their keys, with 0 to 1 each, highest first. O(hops · front · fan).
+    """Return the keys of the most activated concepts with their activation, from 1 to 0. O(hops · front · fan).
 
-    The concepts of *start* have 1. A hop leaves *decay* of it, and one with less than *floor* passes nothing on.
+    The concepts of *start* have 1. A hop multiplies it by *decay*; concepts below *floor* pass nothing on.
     """
     front = {key: 1.0 for key in start if key in graph}
     active = dict(front)
@@ -198,14 +198,14 @@ def activate(
             for edge in graph.relations(key, FAN):
                 other = edge.target if edge.source == key else edge.source
                 passed[other] = passed.get(other, 0.0) + value * decay * edge.weight / graph._nodes[key].weight
-        # activation that returns to a concept is not counted twice
+        # activation that returns to a concept does not count again
         front = {key: min(1.0, value) for key, value in passed.items() if min(1.0, value) > active.get(key, 0.0)}
         active |= front
     return sorted(active.items(), key=lambda one: (-one[1], one[0]))[:limit]
 
 
 def _names_inside(graph: Graph, word: str) -> list[str]:
-    """Return the names inside a word, where writing has no spaces; the longest at each place."""
+    """Return the names inside a word, in scripts without spaces; the longest at each place."""
     if word.isascii():
         return []
     found = []

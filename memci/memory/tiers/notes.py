@@ -1,9 +1,8 @@
-"""A note: what a model says of a page, kept for the steps that use that page later.
+"""A note: a model's description of a page, which later steps use.
 
     page #57 ──▶ Note(title, lines, keywords, events)      evidence: #57
 
-A note belongs to a page as it was: a page with other entries is another page. It is made of its page alone, and is
-erased with it.
+A note is made from its page alone, and is erased with it. A page that is replaced loses its note.
 """
 
 from collections.abc import Mapping
@@ -15,17 +14,17 @@ from .events import LifeEvent
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """What a model said of a page."""
+    """A model's description of a page."""
 
     title: str
     lines: tuple[str, ...]
-    """one per message of the page"""
+    """a line for each message"""
     keywords: tuple[str, ...] = ()
     events: tuple[LifeEvent, ...] = ()
 
     @property
     def summary(self) -> Summary:
-        """The lines that a contents page may show."""
+        """The title and lines for a contents page."""
         lines = tuple(one_line(line, LINE_COLUMNS) for line in self.lines)
         return Summary(one_line(self.title, TITLE_COLUMNS), lines)
 

@@ -1,13 +1,13 @@
-"""The profile: what kind of person the user is, and how to treat them; with its earlier versions.
+"""The profile: traits of the user and the strategy for them, with earlier versions.
 
     curiosity: high — asks why each time (#31)
     travel: medium — flies twice a year (#40)
 
-    text  ──▶  replaced(…)   version 4 stands, versions 3, 2, 1 are kept
+    text  ──▶  replaced(…)   version 4 is current, versions 3, 2, 1 are kept
 
-A trait has three levels and the reason that a model gives for it (MemoryOS, arXiv 2506.06326); without a model, a
-profile has none. An empty answer, "none", or the text of an error replaces nothing. Every 10 turns, a model makes a new
-strategy and tags of the last 20 messages: how to treat the user.
+A trait has one of three levels, and a reason (MemoryOS, arXiv 2506.06326). Only a model finds traits. An empty answer,
+"none", or the text of an error replaces nothing. Every 10 turns, a model derives the strategy, how to treat the user,
+and tags from the last 20 messages.
 """
 
 import re
@@ -22,11 +22,12 @@ from .facts import Known
 STRATEGY_INTERVAL = 10
 """turns after which a new strategy is due"""
 STRATEGY_MESSAGES = 20
-"""the messages that a strategy is made of"""
+"""messages from which a strategy is derived"""
 KEPT_VERSIONS = 10
 KEPT_CONVERSATIONS = 5
+"""kept in the profile, so that its row stays small"""
 LONGEST = 8_000
-"""characters of a profile's text; of a longer one, the oldest lines go"""
+"""characters of the text of a profile; a longer one loses its oldest lines"""
 
 Level = Literal["high", "medium", "low"]
 
@@ -35,12 +36,12 @@ DIMENSIONS = tuple(
     patience openness planning independence trust sociability privacy thrift comfort risk health family work learning
     creativity nature technology culture travel tradition""".split()  # noqa: SIM905 -- words
 )
-"""dimensions of a profile"""
+"""dimensions of traits"""
 
 
 @dataclass(frozen=True, slots=True)
 class Trait:
-    """What is known of the user in one dimension."""
+    """A trait of the user in one dimension."""
 
     dimension: str
     level: Level
@@ -51,7 +52,7 @@ class Trait:
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """A profile as it was."""
+    """An earlier version of a profile."""
 
     version: int
     text: str
@@ -61,13 +62,13 @@ class Version:
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """What is known of a user as a whole."""
+    """The profile of a user."""
 
     text: str = ""
     traits: tuple[Trait, ...] = ()
     version: int = 0
     at: float = 0.0
-    """when this version was made, in seconds since 1970 UTC"""
+    """time of this version, in seconds since 1970 UTC"""
     previous: tuple[Version, ...] = ()
     """earlier versions, the latest first"""
     turns: int = 0
@@ -75,16 +76,16 @@ class Profile:
     strategy: str = ""
     tags: tuple[str, ...] = ()
     strategy_turns: int = 0
-    """the turns up to the last strategy"""
+    """number of turns up to the last strategy"""
     conversations: tuple[ConversationSummary, ...] = ()
-    """the last ones, oldest first"""
+    """the last conversations, the oldest first"""
 
     def counted(self, now: float) -> "Profile":
-        """Return it after one more turn."""
+        """Return the profile after one more turn."""
         return replace(self, turns=self.turns + 1, last_turn=max(self.last_turn, now))
 
     def replaced(self, text: str, traits: Sequence[Trait] = (), *, now: float) -> "Profile":
-        """Return it with a whole new text; itself if that says nothing or is what stands already."""
+        """Return the profile with a new text and traits; itself if the text is unusable or equal."""
         if not is_usable(text) or (text.strip() == self.text and (not traits or tuple(traits) == self.traits)):
             return self
         body = text.strip()[-LONGEST:]
@@ -93,7 +94,7 @@ class Profile:
         return self._followed(body, tuple(traits) or self.traits, now)
 
     def restored(self, version: Version, *, now: float) -> "Profile":
-        """Return it with text and traits of an earlier *version*, as a new one."""
+        """Return the profile with text and traits of an earlier *version*, as a new version."""
         return self._followed(version.text, version.traits, now)
 
     def _followed(self, text: str, traits: tuple[Trait, ...], now: float) -> "Profile":
@@ -103,11 +104,11 @@ class Profile:
 
     @property
     def strategy_due(self) -> bool:
-        """Whether enough turns went by since the last strategy."""
+        """Whether there were enough turns since the last strategy."""
         return self.turns - self.strategy_turns >= STRATEGY_INTERVAL
 
     def remembered(self, told: ConversationSummary) -> "Profile":
-        """Return it with one more conversation, or another summary of one; the last five stay."""
+        """Return the profile with one more conversation, or a new summary of one; the last five stay."""
         if told.talk and any(each.talk == told.talk for each in self.conversations):
             same = tuple(told if each.talk == told.talk else each for each in self.conversations)
             return replace(self, conversations=same)
@@ -115,31 +116,31 @@ class Profile:
 
 
 class Learned(NamedTuple):
-    """What pages say of the user, and of what the assistant did."""
+    """The traits and facts that an analysis of pages found."""
 
     traits: tuple[Trait, ...]
-    """all that are known now, the old ones too"""
+    """all traits, including earlier ones"""
     facts: tuple[Known, ...]
     sent: tuple[tuple[str, int], ...] | None = None
-    """(context, index) of the pages that a model has read: only those are analysed; None: all of them"""
+    """(context, index) of the pages that a model has read; None: all pages"""
 
 
 def is_usable(text: str) -> bool:
-    """Return whether *text* says something: not if it is empty, "none", or an error's text."""
+    """Return whether *text* has content: it is not empty, "none", or the text of an error."""
     core = _CORE.search(text)
     bare = core[0].casefold() if core else ""
     return bool(bare) and not _NOTHING.match(bare) and not _FAILED.match(bare)
 
 
 def describe_traits(known: Sequence[Trait]) -> str:
-    """Return the text of a profile with these traits, a line for each."""
+    """Return the text of a profile: a line for each trait."""
     return "\n".join(
         f"{each.dimension}: {each.level} — {each.reason}{f' (#{each.index})' if each.index else ''}" for each in known
     )
 
 
 def unite_traits(old: Sequence[Trait], new: Sequence[Trait]) -> tuple[Trait, ...]:
-    """Return the traits of both; of one dimension, the new one."""
+    """Return the traits of both; a new trait replaces the old one of its dimension."""
     return tuple({trait.dimension: trait for trait in (*old, *new)}.values())
 
 

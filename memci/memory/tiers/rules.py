@@ -1,8 +1,8 @@
-"""The rules of the tiers: their sizes and thresholds.
+"""The rules of the tiers: sizes and thresholds, most of them from the papers that they name.
 
     Rules(capacity=10, promoted=5.0)
 
-Most defaults come from the papers that the fields name.
+A caller passes them to `TieredMemory`.
 """
 
 from dataclasses import dataclass
@@ -17,20 +17,20 @@ class Rules:
     """Sizes and thresholds of the tiers."""
 
     capacity: int = 10
-    """pages of the short-term queue"""
+    """pages in the short-term queue (MemoryOS: 7)"""
     batch: int = 3
-    """pages that leave it together when it is full: a quarter, as the three-layer design's 50 of 200"""
+    """pages that leave the full queue together: a quarter, as in the three-layer design (50 of 200)"""
     episodes: int = 2000
-    """how many there may be (the paper: 200)"""
+    """episodes that are kept at most (MemoryOS: 200)"""
     threshold: float = THRESHOLD
-    """likeness at which a topic joins an episode (the paper)"""
+    """likeness from which a topic joins an episode (MemoryOS)"""
     promoted: float = PROMOTED
-    """heat since its last analysis at which an episode is analysed"""
+    """heat since its last analysis from which an episode is analysed (MemoryOS)"""
     accesses: int = 10
-    """accesses at which an episode's concepts enter the graph"""
+    """accesses from which the concepts of an episode enter the graph (the three-layer design)"""
     order: Order = "heat"
-    """which episodes are evicted: the coldest, or those accessed least often"""
+    """which episodes are evicted: the coldest, or the least often accessed"""
     silence_seconds: float = 6 * 3600.0
-    """after which a conversation is over, and its pages enter the queue, wherever they are shown still"""
+    """silence that ends a conversation and puts its pages into the queue, even if a window still shows them"""
     zone: tzinfo = UTC
-    """where days begin, for daily summaries"""
+    """time zone of the days of daily summaries"""

@@ -1,4 +1,4 @@
-"""Topics and chains: which pages are about the same thing, and which go on from one another.
+"""Topics and chains: groups pages about the same thing, and links pages that continue one another.
 
     #1 flight to Oslo    #2 seat 12A    #3 my dog is ill    #4 the vet's bill       one batch, each page in one topic
     └───────── topic: flight ───────┘   └────────── topic: dog ─────────────┘
@@ -6,9 +6,8 @@
     #3 ──▶ #4 ──▶ #5     #6 ──▶ #7          #6 is about something else, or came more than six hours later
     └── chain of #3 ──┘  └─ #6 ─┘           "Flight to Oslo · … (1 more) · Seat on that flight"
 
-Pages are alike by `cosine + Jaccard`, as episodes are, and a little more if one follows the other. The two groups that
-average linkage leaves are one topic if they are still alike. A chain holds one summary, made of the pages' own titles
-and never of an earlier summary.
+The likeness of pages is `cosine + Jaccard`, as of episodes, plus a little if one follows the other. Average linkage
+makes two groups, which are one topic if they are still alike. The summary of a chain consists of titles of its pages.
 """
 
 from collections.abc import Iterable, Sequence
@@ -28,51 +27,54 @@ Vector: TypeAlias = npt.NDArray[np.float32]
 THEME_COLUMNS = 72
 CONTENT_LINES = 8
 MOST_KEYWORDS = 10
+"""bounds that keep a topic small: a title of a page has 72 columns, too"""
 _NEXT = 0.1
+"""likeness of a page and the next one, in addition"""
 _LIKE, _LIKE_BY_WORDS = 0.45, 0.04
-"""average likeness at which two groups of pages are one topic: with vectors, and without, since pages of one topic
-share few of their ten keywords"""
+"""average likeness from which two groups are one topic, with vectors and without: pages of a topic share few of their
+ten keywords"""
 
 POINT_COLUMNS = 72
 MOST_POINTS = 6
+"""titles in the summary of a chain at most: it fits on a few lines"""
 GAP_SECONDS = 6 * 3600.0
-"""a page that comes later than this begins another chain; pages without times have no gap"""
+"""gap after which a page begins a new chain; pages without times have no gap"""
 _LEAST_COSINE = 0.5
 _LEAST_OVERLAP = 0.2
-"""Jaccard index of the keywords"""
+"""cosine, or Jaccard index of the keywords, from which a page continues the one before"""
 _SHARED = 2
-"""as many keywords in common are enough, too"""
+"""number of common keywords that is also enough"""
 _JOINT = " · "
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PageFeatures:
-    """What is compared of a page."""
+    """The features by which pages are compared."""
 
     text: str
     title: str = ""
     keywords: tuple[str, ...] = ()
     vector: Vector | None = None
     at: float | None = None
-    """in seconds since 1970 UTC; None: not known"""
+    """in seconds since 1970 UTC; None: unknown"""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Topic:
-    """One of the things that a batch is about, and its pages."""
+    """A topic of a batch, and its pages."""
 
     theme: str
     keywords: tuple[str, ...] = ()
     content: str = ""
-    """titles of its pages, a line each, or what a model says"""
+    """titles of its pages, a line each, or the text of a model"""
     pages: tuple[int, ...] = ()
-    """positions in the batch, ascending; empty only while it is not known which pages are about it"""
+    """positions in the batch, ascending; empty until the pages are known"""
     vector: Vector | None = None
     """the mean of its pages' vectors, of unit length"""
 
 
 def topics(batch: Sequence[PageFeatures]) -> list[Topic]:
-    """Return one or two topics of *batch*, that of the first page first; none for no pages. O(pages³)."""
+    """Return one or two topics of *batch*, that of the first page first; none without pages. O(pages³)."""
     if not batch:
         return []
     alike = _likenesses(batch)
@@ -86,7 +88,7 @@ def topics(batch: Sequence[PageFeatures]) -> list[Topic]:
 
 
 def name_topic(batch: Sequence[PageFeatures], group: Sequence[int], theme: Topic) -> Topic:
-    """Return the topic of the pages *group* of *batch*, as a model named it; what it left out is theirs."""
+    """Return the topic of the pages *group* with the name of a model; features of the pages fill what it lacks."""
     topic = _topic(batch, group, None)
     words = tuple(dict.fromkeys((*(word.casefold() for word in theme.keywords), *topic.keywords)))
     name = one_line(theme.theme, THEME_COLUMNS) if theme.theme.strip() else topic.theme
@@ -94,7 +96,7 @@ def name_topic(batch: Sequence[PageFeatures], group: Sequence[int], theme: Topic
 
 
 def likeness(page: PageFeatures, theme: Topic) -> float:
-    """Return how much a page is like a theme that a model named, from -1 to 2. O(dimension + characters)."""
+    """Return the likeness of a page and the theme of a model, from -1 to 2. O(dimension + characters)."""
     named = theme.keywords or keywords([theme.theme, theme.content])
     return cosine(page.vector, theme.vector) + jaccard(_words(page), named)
 
@@ -113,9 +115,9 @@ def cosine(some: Vector | None, other: Vector | None) -> float:
 
 
 def mean(vectors: Sequence[Vector | None], weights: Sequence[float] | None = None) -> Vector | None:
-    """Return the weighted mean of the vectors that are there, of unit length; None if there is none. O(vectors).
+    """Return the weighted mean of the vectors that are not None, of unit length; None if there is none. O(vectors).
 
-    Vectors of another dimension than the last one are of another model: they are left out.
+    Vectors of another dimension than the last one belong to another model, and are left out.
     """
     shares = weights if weights is not None else [1.0] * len(vectors)
     pairs = [(vector, share) for vector, share in zip(vectors, shares, strict=True) if vector is not None]
@@ -131,7 +133,7 @@ def mean(vectors: Sequence[Vector | None], weights: Sequence[float] | None = Non
 
 
 def joint_keywords(lists: Iterable[Sequence[str]]) -> tuple[str, ...]:
-    """Return the keywords of all *lists*, those first that are in many or stand in front. O(keywords)."""
+    """Return the keywords of all *lists*, first those that are in many lists or early in them. O(keywords)."""
     ranks: dict[str, float] = {}
     shown: dict[str, str] = {}
     for words in lists:
@@ -157,7 +159,7 @@ def _likenesses(batch: Sequence[PageFeatures]) -> npt.NDArray[np.float64]:
 
 
 def _two_groups(alike: npt.NDArray[np.float64]) -> list[list[int]]:
-    """Join the two groups that are most alike on average, until two are left; among equals the earlier ones."""
+    """Merge the two groups that are most alike on average, the earlier among equals, until two are left."""
     groups = [[position] for position in range(len(alike))]
     links = alike.copy()
     np.fill_diagonal(links, -np.inf)
@@ -184,9 +186,9 @@ def _topic(batch: Sequence[PageFeatures], group: Sequence[int], alike: npt.NDArr
 
 
 def page_text(page: PageRecord) -> str:
-    """Return what is said on *page*, a line for each message: the one text of it that is embedded. O(characters).
+    """Return the text of *page* that is embedded, a line for each message. O(characters).
 
-    Answers of tools and quotes of other pages are left out, unless there is nothing else.
+    Answers of tools and quotations of other pages are left out, unless there is nothing else.
     """
     texts = [(message, text) for message in page.own if (text := text_of(message)).strip()]
     spoken = [f"{each.get('name') or each['role']}: {text}" for each, text in texts if each["role"] != "tool"]
@@ -194,7 +196,7 @@ def page_text(page: PageRecord) -> str:
 
 
 def continues(before: PageFeatures, after: PageFeatures) -> bool:
-    """Return whether a page goes on from the one before: alike by vectors or keywords, and no long gap between them."""
+    """Return whether a page continues the one before: similar vectors or keywords, and no long gap."""
     if before.at is not None and after.at is not None and abs(after.at - before.at) > GAP_SECONDS:
         return False
     if cosine(before.vector, after.vector) >= _LEAST_COSINE:
@@ -205,20 +207,20 @@ def continues(before: PageFeatures, after: PageFeatures) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class ChainSummary:
-    """What a chain is about: how it began, and how it went on lately."""
+    """The summary of a chain: its beginning and its latest pages."""
 
     pages: int = 0
     points: tuple[str, ...] = ()
-    """titles of pages: the first one, and the latest"""
+    """titles of the first and the latest pages"""
     skipped: int = 0
-    """titles between the first and the latest ones that are not shown any more"""
+    """number of titles between these that are not kept"""
 
     def __str__(self) -> str:
         gap = [f"… ({self.skipped} more)"] if self.skipped else []
         return _JOINT.join([*self.points[:1], *gap, *self.points[1:]])
 
     def updated(self, title: str) -> "ChainSummary":
-        """Return it with one more page, by its own *title*. O(1), of bounded length."""
+        """Return the summary with the *title* of one more page. O(1), of bounded length."""
         point = one_line(title, POINT_COLUMNS) if title.strip() else ""
         points = self.points if not point or point in self.points else (*self.points, point)
         if len(points) <= MOST_POINTS:

@@ -1,4 +1,4 @@
-"""The conformance suite for memory backends, for your tests as for ours.
+"""The conformance suite for memory backends, for your own backends.
 
 from memci.testing.memory.conformance import MemoryConformance
 """

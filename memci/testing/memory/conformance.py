@@ -1,4 +1,4 @@
-r"""What every memory must do, as tests to inherit.
+r"""Tests of the promises of a memory backend, for inheritance.
 
     class TestMyMemory(DurableMemoryConformance):
         @pytest.fixture
@@ -9,9 +9,9 @@ r"""What every memory must do, as tests to inherit.
         def memory(self, reopen):
             return reopen()
 
-A memory that keeps nothing after close() inherits `MemoryConformance` and gives only `memory`. What it may give
-besides: `stranger`, a memory of another owner in the same place, and `keep`, for one that reads the text of a page from
-the store of the pages.
+The tests of a memory that is lost after close() inherit `MemoryConformance` and define only `memory`. They may also
+define `stranger`, a memory of another owner in the same place, and `keep`, for a memory that reads the text of a page
+from the store of the pages.
 """
 
 from collections.abc import Callable, Iterator
@@ -28,7 +28,7 @@ from .machine import MemoryMachine
 from .pages import DAY, Keep, Tell, found, saying, told
 
 Reopen = Callable[..., MemoryBackend]
-"""Opens the same memory once more, beside those that are open; `owner` opens another's."""
+"""Opens the same memory again, beside open ones; `owner` selects another owner."""
 
 _STEPS = settings(
     max_examples=12,
@@ -64,7 +64,7 @@ HOSTILE = (
     "x" * 20_000,
     "word " * 5_000,
 )
-"""texts and queries that a careless program takes for its own language, cuts in two or can't store"""
+"""texts and queries that a careless program interprets, cuts or can't store"""
 
 LANGUAGES = {
     "Chinese": ("我下个月搬到上海的静安区住。", "上海"),
@@ -76,7 +76,7 @@ LANGUAGES = {
     "Arabic": ("أسكن في مدينة مراكش.", "مراكش"),
     "accents": ("We met at the Café Québécois.", "québécois"),
 }
-"""what is said, and a word to find it by"""
+"""a text, and a word that must find it"""
 
 
 class MemoryConformance:
@@ -84,22 +84,22 @@ class MemoryConformance:
 
     @pytest.fixture
     def memory(self) -> Iterator[MemoryBackend]:
-        """Give an empty memory."""
-        raise NotImplementedError("a subclass gives the memory")
+        """Return an empty memory."""
+        raise NotImplementedError("define `memory` in a subclass")
 
     @pytest.fixture
     def stranger(self) -> MemoryBackend:
-        """Give a memory of another owner in the same place."""
-        pytest.skip("a subclass gives a memory of another owner")
+        """Return a memory of another owner in the same place."""
+        pytest.skip("the subclass has no memory of another owner")
 
     @pytest.fixture
     def keep(self) -> Keep:
-        """Give what puts a page where the memory reads its text, before the memory gets it."""
+        """Return a function that stores a page where the memory reads its text."""
         return lambda _: None
 
     @pytest.fixture
     def tell(self, memory: MemoryBackend, keep: Keep) -> Tell:
-        """Give what keeps a page and has it observed."""
+        """Return a function that stores a page and has the memory observe it."""
 
         def telling(*arguments: object, **more: object) -> PageRecord:
             page = told(*arguments, **more)  # type: ignore[arg-type]
@@ -110,7 +110,7 @@ class MemoryConformance:
         return telling
 
     def test_empty_memory_finds_nothing(self, memory: MemoryBackend) -> None:
-        """An empty memory finds, acknowledges and forgets nothing, has nothing to do, and may be closed twice."""
+        """An empty memory finds, acknowledges and erases nothing, and may be closed twice."""
         assert isinstance(memory, MemoryBackend)
         assert memory.search("zeppelin").pages == ()
         assert memory.search("zeppelin").query == "zeppelin"
@@ -122,7 +122,7 @@ class MemoryConformance:
         memory.close()
 
     def test_page_without_entries_is_no_hit(self, memory: MemoryBackend, tell: Tell) -> None:
-        """A page with nothing to say, or with empty messages, is taken and not found."""
+        """A page without messages, or with empty ones, is accepted and not found."""
         tell(1)
         tell(2, "", "   \n")
         tell(3, "zeppelin")
@@ -131,7 +131,7 @@ class MemoryConformance:
         assert memory.acknowledged("alice") in {0, 3}
 
     def test_quotes_are_never_found(self, memory: MemoryBackend, tell: Tell) -> None:
-        """An answer that quotes another page is not taken in: what it says is found where it was said."""
+        """A message that quotes another page is not found: the other page is."""
         tell(1, "the zeppelin lands", "noted")
         tell(2, "bring it back", "the zeppelin lands, and the quagga", quotes=[2])
 
@@ -139,7 +139,7 @@ class MemoryConformance:
         assert saying(memory, "quagga") == []
 
     def test_maintenance_loses_nothing(self, memory: MemoryBackend, tell: Tell) -> None:
-        """Whatever maintenance moves, each page is found by its own words; when nothing is due, nothing moves."""
+        """After any maintenance, each page is found by its own words. If nothing is due, nothing moves."""
         for index in range(1, 31):
             memory.admit(tell(index, f"topic{index % 4} quokka{index:02}", f"wombat{index:02}", at=index * 60.0))
             if index % 7 == 0:
@@ -152,7 +152,7 @@ class MemoryConformance:
             assert saying(memory, f"wombat{index:02}") == [("alice", index)]
 
     def test_owners_see_nothing_of_each_other(self, memory: MemoryBackend, stranger: MemoryBackend, keep: Keep) -> None:
-        """What one owner said is never found, acknowledged or erased by another, also in contexts of the same name."""
+        """An owner never finds, acknowledges or erases pages of another, even in contexts of the same name."""
         mine, theirs = told(1, "my zeppelin quokka"), told(2, "their zeppelin wombat")
         for each in (mine, theirs):
             keep(each)
@@ -167,7 +167,7 @@ class MemoryConformance:
         assert found(memory, "zeppelin") == [("alice", 1)]
 
     def test_call_and_its_result_are_found(self, memory: MemoryBackend, keep: Keep) -> None:
-        """The arguments of a tool call and the tool's answer are found, as well as what people said."""
+        """The arguments of a tool call and the answer of the tool are found."""
         call = {"id": "c1", "type": "function", "function": {"name": "fares", "arguments": '{"to": "Ouagadougou"}'}}
         messages = (
             {"role": "user", "content": "How much is it?"},
@@ -182,7 +182,7 @@ class MemoryConformance:
         assert (memory.search("HXQ77").pages[0].entry, memory.search("HXQ77").pages[0].role) == (3, "tool")
 
     def test_budget_bounds_the_text(self, memory: MemoryBackend, tell: Tell) -> None:
-        """The texts of a search cost no more than its budget; a token is a character at least."""
+        """The texts of a search cost no more than its budget; a token has at least one character."""
         for index in range(1, 6):
             tell(index, "zeppelin " * (30 * index), "zeppelin too")
 
@@ -241,7 +241,7 @@ class MemoryConformance:
 
     @pytest.mark.parametrize("text", HOSTILE)
     def test_hostile_text_is_kept_as_it_is(self, memory: MemoryBackend, tell: Tell, text: str) -> None:
-        """What a page says, its speaker is called or a query asks, in whatever syntax, is words, and kept exactly."""
+        """Texts, names and queries are plain words in any syntax, and texts stay exact."""
         page = tell(1, f"{text} zeppelin {text}", text, names=[text, text])
         tell(2, "another one")
 
@@ -257,7 +257,7 @@ class MemoryConformance:
         assert found(memory, "another")[0] == ("alice", 2)
 
     def test_names_that_look_alike_are_told_apart(self, memory: MemoryBackend, keep: Keep) -> None:
-        """Contexts are named by whatever is a text; none is taken for another."""
+        """Any text is a name of a context, and no two names are confused."""
         names = ("a", "A", "a ", "a%", "á", "a'b", "a\tb", "订票")
         for number, name in enumerate(names, 1):
             page = told(1, f"zeppelin quokka{number}", context=name)
@@ -270,7 +270,7 @@ class MemoryConformance:
             assert saying(memory, f"quokka{number}") == ([] if name == "a" else [(name, 1)])
 
     def test_threads_may_use_it_at_once(self, memory: MemoryBackend, keep: Keep) -> None:
-        """Six threads that feed, search, erase and maintain it at once lose, mix up and repeat nothing."""
+        """Six threads that feed, search, erase and maintain at once lose, confuse and repeat nothing."""
         names = ("one", "two", "three", "four")
         pages = {
             name: [told(i, f"zeppelin {name}quokka{i}", f"{name} {i}", context=name) for i in range(1, 9)]
@@ -300,7 +300,7 @@ class MemoryConformance:
         assert sorted(found(memory, "zeppelin", k=99)) == left
 
     def test_any_history_is_found_as_a_plain_dict_would(self, memory: MemoryBackend, keep: Keep) -> None:
-        """Whatever is fed and erased in whatever order, each page that is left is found by its word, and no other."""
+        """After pages are fed and erased in any order, each remaining page is found by its word, and no other."""
 
         class Machine(MemoryMachine):
             backend = memory
@@ -310,22 +310,22 @@ class MemoryConformance:
 
 
 class DurableMemoryConformance(MemoryConformance):
-    """The promises of a memory that keeps its pages after close()."""
+    """The promises of a memory that lasts after close()."""
 
     @pytest.fixture
     def reopen(self) -> Reopen:
-        """Give what opens it once more."""
-        raise NotImplementedError("a subclass gives it")
+        """Return a function that opens the memory again."""
+        raise NotImplementedError("define `reopen` in a subclass")
 
     @pytest.fixture
     def stranger(self, reopen: Reopen) -> Iterator[MemoryBackend]:
-        """Give a memory of another owner in the same place."""
+        """Return a memory of another owner in the same place."""
         other = reopen(owner="somebody else")
         yield other
         other.close()
 
     def test_reopened_memory_finds_the_same(self, memory: MemoryBackend, reopen: Reopen, tell: Tell) -> None:
-        """After close() and opening again what was fed is found, in the same order, and what was erased is not."""
+        """After close() and reopening, the same pages are found in the same order, and erased ones are not."""
         for index in range(1, 20):
             memory.admit(tell(index, f"zeppelin {index}", f"quokka{index} lives", at=index * DAY))
         memory.maintain(30 * DAY)
@@ -341,7 +341,7 @@ class DurableMemoryConformance(MemoryConformance):
         again.close()
 
     def test_handles_see_each_other(self, memory: MemoryBackend, reopen: Reopen, keep: Keep) -> None:
-        """What one handle was fed, or erased, another one knows at its next call, and none loses the other's."""
+        """A handle sees at its next call what another handle fed or erased, and none loses the changes of another."""
         other = reopen()
         for index in range(1, 13):
             page = told(index, f"zeppelin quokka{index}")

@@ -1,4 +1,4 @@
-"""Pages to feed a memory in tests, and what it finds of them.
+"""Pages for tests of a memory, and the results of searches for them.
 
 told(1, "Where do zeppelins land?", "In Friedrichshafen.")    a page of a user's message and its answer
 found(memory, "zeppelin")                                     [("alice", 1)]
@@ -13,10 +13,10 @@ from ...messages import Message
 DAY = 86_400.0
 
 Keep = Callable[[PageRecord], None]
-"""Puts a page where a memory reads its text."""
+"""Stores a page where a memory reads its text."""
 
 Tell = Callable[..., PageRecord]
-"""Keeps the page that `told` makes, and has it observed."""
+"""Makes a page like `told`, stores it, and has the memory observe it."""
 
 
 def told(
@@ -27,7 +27,7 @@ def told(
     quotes: Collection[int] = (),
     names: Sequence[str | None] = (),
 ) -> PageRecord:
-    """Return page *index*, on which user and assistant say *texts* in turn."""
+    """Return page *index*, on which the user and the assistant say *texts* in turn."""
     spoken: list[Message] = [{"role": ("user", "assistant")[i % 2], "content": text} for i, text in enumerate(texts)]
     named = [*names, *([None] * len(texts))]
     messages = [each if name is None else {**each, "name": name} for each, name in zip(spoken, named, strict=False)]
@@ -35,12 +35,12 @@ def told(
 
 
 def found(memory: MemoryBackend, query: str, *, k: int = 20) -> list[tuple[str, int]]:
-    """Return the pages that a search finds, each once, best first."""
+    """Return the different pages that a search finds, best first."""
     return list(dict.fromkeys((page.context, page.index) for page in memory.search(query, k=k).pages))
 
 
 def saying(memory: MemoryBackend, word: str, *, k: int = 20) -> list[tuple[str, int]]:
-    """Return the pages that a search for *word* finds with a piece that says it."""
+    """Return the pages that a search for *word* finds, and of which a piece has the word."""
     pages = memory.search(word, k=k).pages
     return sorted(
         {

@@ -26,9 +26,9 @@ def main() -> None:
     for name in ("SIGTERM", "SIGHUP"):
         number = getattr(signal, name, None)  # not every system has both
         if number is not None and signal.getsignal(number) is signal.SIG_DFL:
-            signal.signal(number, _ended)
+            signal.signal(number, _exit)
     app(prog_name="memci")
 
 
-def _ended(number: int, _frame: FrameType | None) -> None:
+def _exit(number: int, _frame: FrameType | None) -> None:
     raise SystemExit(128 + number)  # so that a temporary store goes, which may hold a conversation

@@ -1,7 +1,7 @@
 """The program: it loads the command that was typed, runs it, prints its result, and ends.
 
     0   all is well
-    1   the command did what it could, and it is not well: docs/cli.md says when
+    1   the command ran, and reports a problem: docs/cli.md lists them
     2   a file or an argument makes no sense: one line on stderr says which and why
 
 A command is a function. Its parameters are the options, its docstring is the help. It returns a `Result`, or an
@@ -66,7 +66,7 @@ def _load(name: str) -> Any:
 
 
 def _run_and_print(command: Callable[..., Any]) -> Callable[..., None]:
-    """Return *command* as typer calls it: it prints what the command returns, and ends as the module says."""
+    """Return a function for typer: it runs *command*, prints the result, and sets the exit code."""
     from .printer import Result, standard_output, visible
 
     signature = inspect.signature(command)

@@ -3,7 +3,7 @@
     COMMANDS["verify"]      ("health", "Read everything in a store and say what is wrong with it.")
     load("verify")          memci.cli.health.run_verify
 
-So the help, the version and what a shell completes load no module of a command.
+So `--help`, `--version` and shell completion load no module of a command.
 """
 
 from collections.abc import Callable

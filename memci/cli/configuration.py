@@ -1,11 +1,12 @@
-"""What options are without being typed: from the environment, or from a file.
+"""Values of options that were not typed: from the environment, or from a file.
 
     MEMCI_REPLAY_WINDOW=100k             an option of a command
     [replay]                             the same in memci.toml, in the folder where the command is run; without one,
     window = "100k"                      in memci/config.toml in the folder of the user's settings
 
-What is typed comes first, then the environment, then the file. What removes or accepts a loss is always typed. A file
-holds no secrets, and one that came with a folder names no server: both could send a conversation to a stranger.
+A typed value comes first, then the environment, then the file. Options that remove data or accept a loss must be typed.
+A file holds no secrets. A `memci.toml` names no server: it may come with a downloaded folder, and would send
+conversations to a stranger.
 """
 
 import os
@@ -20,7 +21,7 @@ from .commands import COMMANDS
 
 HERE: Final = "memci.toml"
 _TYPED: Final = {"accept", "decrypt", "help"}
-"""options that are only ever typed, as are all of `erase`"""
+"""options that must be typed, as must all of `erase`"""
 _SECRET: Final = {"token"}
 _SERVERS: Final = {"base_url", "upstream"}
 
@@ -32,7 +33,7 @@ class Setting:
     name: str
     value: Any
     place: str
-    """where it stands: a variable, or a file with table and key"""
+    """the variable, or the file with table and key"""
 
     def __str__(self) -> str:
         return f"{'(hidden)' if self.name in _SECRET else self.value}, from {self.place}"
@@ -45,7 +46,7 @@ def config_file() -> Path | None:
 
 
 def settings(command: str, options: Collection[str]) -> dict[str, Setting]:
-    """Return what the environment and the file say of the *options* of a *command*, by their names."""
+    """Return the *options* of *command* that the environment or the file sets, by their names."""
     found = {each.name: each for each in _of_file(command, options)}
     for name in options:
         variable = f"MEMCI_{command}_{name}".upper()
@@ -62,7 +63,7 @@ def _of_file(command: str, options: Collection[str]) -> Iterator[Setting]:
             known = ", ".join(sorted({*options} - _TYPED - _SECRET))
             raise InvalidSetting(place, f"there is no such option; it has {known}")
         if command == "erase" or name in _TYPED:
-            raise InvalidSetting(place, "is only ever typed")
+            raise InvalidSetting(place, "must be typed")
         if name in _SECRET:
             raise InvalidSetting(place, "is a secret: set " + f"MEMCI_{command}_{name}".upper())
         if name in _SERVERS and file == Path(HERE):

@@ -50,7 +50,7 @@ _PACKAGES: Final = ("apsw", "orjson", "pydantic", "tiktoken", "typer", "rich")
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that was looked at."""
+    """The result of one check."""
 
     name: str
     state: Literal["ok", "warning", "problem"]
@@ -69,7 +69,7 @@ def run_doctor(
         raise InvalidSetting("--accept", "name the store that is to be taken as it is")
     findings = [*_machine(), *_settings()]
     if store is not None:
-        findings += [_accepted(store)] if accept else []
+        findings += [_accept(store)] if accept else []
         findings += _store(store)
     well = all(each.state != "problem" for each in findings)
     view: list[Part] = []
@@ -91,7 +91,7 @@ def _machine() -> Iterator[Finding]:
 
 
 def _settings() -> Iterator[Finding]:
-    """Yield what is set in the environment and in the file, and from which of them it comes."""
+    """Yield each option that the environment or the file sets, and where."""
     try:
         yield Finding("settings", "ok", str(config_file() or f"no file: {HERE}, or memci/config.toml of the user"))
         for name in COMMANDS:
@@ -137,8 +137,8 @@ def _server(url: str) -> Iterator[Finding]:
     yield from _contents(url)
 
 
-def _accepted(path: str) -> Finding:
-    """Take the store at *path* as it is, if it has lost anything, and return what was done."""
+def _accept(path: str) -> Finding:
+    """Accept the loss of commits in the store at *path*, if there is one."""
     if is_url(path):
         raise InvalidSetting("--accept", "is for files: a server keeps its own log")
     check_path(path, filled=False)
@@ -234,7 +234,7 @@ def _folder(place: Path) -> Iterator[Finding]:
 
 
 def _contents(path: str) -> Iterator[Finding]:
-    """Yield what a store holds: locks, contexts, and pages that no memory could take. O(pages)."""
+    """Yield the locks, the contexts, and the pages that no memory could take in. O(pages)."""
     try:
         with open_store(path, plain=True) as storage:
             queues: dict[str, list[Ticket]] = {}
@@ -275,7 +275,7 @@ def _contents(path: str) -> Iterator[Finding]:
 
 
 def _key(path: str) -> Iterator[Finding]:
-    """Yield what is wrong with the key that the environment has for an encrypted store. O(contexts)."""
+    """Yield a warning if the environment has no key, or a wrong one, for an encrypted store. O(contexts)."""
     try:
         with open_store(path) as storage:
             for record in storage.contexts():

@@ -1,4 +1,4 @@
-"""Files that a command reads or writes: a conversation, a key, a new file.
+"""Files that a command reads or writes: conversations, keys, new files.
 
     source = Source("alice.jsonl")
     first = next(source.lines())      every call of `lines` begins at the first line; "-" is standard input
@@ -29,7 +29,7 @@ _SIGNATURES = {
 
 
 class Source:
-    """The text of *file*. Standard input is kept in memory, as it can be read only once."""
+    """The text of *file*; "-" is standard input, which is kept in memory, as it can be read only once."""
 
     def __init__(self, file: str) -> None:
         self.name = "standard input" if file == "-" else Path(file).name

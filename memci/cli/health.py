@@ -51,10 +51,10 @@ def run_verify(store: Store, *, printer: Printer) -> Result:
     damaged = bool(damage) or any(each["problems"] for each in contexts.values())
     well = not damaged and all(each["not_checked"] is None for each in contexts.values())
     facts = {"store": store, "well": well, "problems": damage, "contexts": list(contexts.values())}
-    return Result(facts, _verified(facts, damaged=damaged), well)
+    return Result(facts, _show_checked(facts, damaged=damaged), well)
 
 
-def _verified(facts: Mapping[str, Any], *, damaged: bool) -> Iterator[Part]:
+def _show_checked(facts: Mapping[str, Any], *, damaged: bool) -> Iterator[Part]:
     for problem in facts["problems"]:
         yield f"✗ {problem}", "red"
     for each in facts["contexts"]:
@@ -104,9 +104,9 @@ def run_salvage(store: Store, target: NewStore) -> Result:
 
 @contextmanager
 def _open_damaged(path: str) -> Iterator[tuple[Storage, str, str]]:
-    """Yield the store at *path*, the path that is read, and "".
+    """Yield a store with the data of *path*, its own path, and the reason if it is a copy, else "".
 
-    If the store is refused, a copy without its witness is read, and the third is the reason.
+    A store that can't be opened is copied without its witness, and the copy is read.
     """
     reason = _refusal(path)
     if not reason:
@@ -130,7 +130,7 @@ def _open_damaged(path: str) -> Iterator[tuple[Storage, str, str]]:
 
 
 def _extend(file: str) -> None:
-    """Give a SQLite file that lost its end its length again: SQLite does not read a file shorter than it says."""
+    """Pad a truncated SQLite file to the length in its header: SQLite refuses a shorter one."""
     with Path(file).open("r+b") as opened:
         head = opened.read(32)
         length = int.from_bytes(head[16:18]) * int.from_bytes(head[28:32])
@@ -139,7 +139,7 @@ def _extend(file: str) -> None:
 
 
 def _refusal(path: str) -> str:
-    """Return why the store at *path* is not opened although its files are there, "" if it is opened."""
+    """Return the reason why an existing store at *path* can't be opened, "" if it can."""
     try:
         with open_store(path):
             return ""

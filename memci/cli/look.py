@@ -25,7 +25,7 @@ from .files import new_file
 from .options import CONTEXT, Int, Store, Str
 from .printer import Part, Result, many
 from .stores import choose_context, choose_contexts, open_store
-from .tables import ReportTables, message_lines, pages_table, table, titled
+from .tables import ReportTables, message_lines, pages_table, table, with_title
 
 if TYPE_CHECKING:
     from ..serve.page_files import Written
@@ -98,13 +98,13 @@ def run_files(
         with closing(PageFiles(storage, folder, owner=owner, context=context)) as files, suppress(KeyboardInterrupt):
             if not watch:
                 written = files.update()
-                yield _written(folder, written, well=not written.problems)
+                yield _show_written(folder, written, well=not written.problems)
                 return
             for written in files.updates(partial(time.sleep, _WATCH_SECONDS)):
-                yield _written(folder, written)
+                yield _show_written(folder, written)
 
 
-def _written(folder: str, done: "Written", *, well: bool = True) -> Result:
+def _show_written(folder: str, done: "Written", *, well: bool = True) -> Result:
     figures = f"{many(done.contexts, 'context')}, {many(done.pages, 'page')}"
     line = f"{folder}: {figures}, {done.written:,} written, {done.removed:,} removed"
     problems = [(f"✗ {problem}", "red") for problem in done.problems]
@@ -151,7 +151,7 @@ def _show_context(storage: Storage, record: ContextRecord, *, pages: bool) -> Re
     erased = [row.index for row in storage.pages(record.id, state=PageState.ERASED)]
     with Context.view(storage, record.id, owner=record.owner) as context:
         report = context.report()
-        listed = [titled(context, page) for page in context.pages()] if pages else None
+        listed = [with_title(context, page) for page in context.pages()] if pages else None
         shown = [text_of(message) for message in context.render(strict=False)]
     contents = [text for text in shown if text.startswith("<memci:contents ")]
     known = figures_of(record)
@@ -175,7 +175,7 @@ def _show_page(storage: Storage, record: ContextRecord, page: int) -> Result:
 
     with Context.view(storage, record.id, owner=record.owner) as seen:
         messages = seen.recall_page(page)
-        info = titled(seen, next(each for each in seen.pages() if each.index == page))
+        info = with_title(seen, next(each for each in seen.pages() if each.index == page))
     head = (f"{record.id} #{page}, {info.where}: {info.title or 'no text'}\n", "bold")
     return Result({"context": record.id, "page": info, "messages": messages}, [head, *message_lines(messages)])
 

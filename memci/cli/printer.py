@@ -73,7 +73,7 @@ class Printer:
             else:
                 self.console.print(part)
 
-    def rendered(self, view: Iterable[Part]) -> str:
+    def as_text(self, view: Iterable[Part]) -> str:
         """Return *view* as plain text."""
         text = StringIO()
         console = Console(file=text, width=100, color_system=None, highlight=False, markup=False)

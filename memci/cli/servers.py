@@ -38,7 +38,7 @@ _EXTRAS = {
     "mcp": ("the server of MCP", {"anyio", "mcp", "mcp_types", "pydantic", "starlette", "uvicorn"}),
     "ui": ("the inspector", {"jinja2", "markupsafe", "starlette", "uvicorn"}),
 }
-"""what each extra installs, and for what"""
+"""the purpose and the packages of each extra"""
 Port = Annotated[int, Option(min=0, max=65535, help="The port to listen on; 0 takes a free one.")]
 
 

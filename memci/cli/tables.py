@@ -82,12 +82,12 @@ def cell(value: object) -> Text:
     return Text(visible(f"{value:,}" if isinstance(value, int) else "–" if value is None else str(value)))
 
 
-def clipped(text: str) -> Text:
+def clip(text: str) -> Text:
     """Return *text* as a cell of one line, cut with "…" where the column ends."""
     return Text(visible(" ".join(text.split())), no_wrap=True, overflow="ellipsis")
 
 
-def indented(text: Text, columns: int = 2) -> Padding:
+def indent(text: Text, columns: int = 2) -> Padding:
     """Return *text* with space to its left, on all its lines."""
     return Padding(text, (0, 0, 0, columns), expand=False)
 
@@ -163,7 +163,7 @@ class ReportTables:
         yield from (Text(f"note: {warning}", style="yellow") for warning in report.warnings)
 
 
-def titled(context: "Context", page: "PageInfo") -> "PageInfo":
+def with_title(context: "Context", page: "PageInfo") -> "PageInfo":
     """Return *page* with a title: the text of its first message, if it has no line in the contents. O(messages)."""
     title = page.title
     if title is None and page.where not in {"undone", "erased"}:
@@ -180,7 +180,7 @@ def pages_table(pages: Iterable["PageInfo"]) -> Table:
     rows = (
         (
             *(f"#{page.index}", page.where + (", pinned" if page.pinned else "")),
-            *(page.turn, page.entries, page.recall_count, clipped(page.title or "")),
+            *(page.turn, page.entries, page.recall_count, clip(page.title or "")),
         )
         for page in pages
     )

@@ -6,8 +6,8 @@
 
     PageFiles(storage, "pages").update()     only what has changed is written; what was erased is removed
 
-A file is replaced whole, readable by its owner only, and no link is followed below the folder. The first line of a page
-ends with a stamp of all that it was made from, so that nothing else has to be kept.
+Each file is replaced as a whole and is readable only by its owner. No link is followed below the folder. The first line
+of a page ends with a stamp, a digest of its content, so that no other state has to be kept.
 """
 
 import os
@@ -28,20 +28,20 @@ from .stored_context import StoredContext
 
 CONTENTS = "contents.md"
 ATTEMPTS = 5
-"""how often a context is read again that changes while it is written"""
+"""tries to read a context that changes meanwhile: five changes in a row are unlikely"""
 _OURS = b"memci"
 _PAGE = re.compile(r"page-\d{5,}\.md")
 _PLAIN = re.compile(r"[a-z0-9](?:[a-z0-9._-]{0,78}[a-z0-9])?")
 _STAMP = re.compile(rb"page #\d+ \xc2\xb7 ([0-9a-f]{24})\n")
 _STAMPED = 64
-"""bytes of a file in which its stamp is"""
+"""bytes at the start of a file that hold its stamp"""
 _NAME = 100
 """characters of a name in a line, at most"""
 _WAIT_SECONDS = 5.0
 
 
 class Written(NamedTuple):
-    """What an update did."""
+    """The result of an update."""
 
     contexts: int
     pages: int
@@ -49,7 +49,7 @@ class Written(NamedTuple):
     written: int
     removed: int
     problems: tuple[str, ...]
-    """the contexts that could not be brought up to date, each with the reason; their files are as they were"""
+    """contexts that could not be updated, each with the reason; their files are unchanged"""
 
 
 class PageFiles:
@@ -77,7 +77,7 @@ class PageFiles:
             self._files.close()
             raise InvalidSetting(folder, "holds other files: name a new folder, which is this command's own")
         self._known: dict[str, tuple[int, dict[str, _File]]] = {}
-        """of each context that is up to date: its revision, and its files by name"""
+        """revision and files of each context that is up to date"""
 
     def update(self) -> Written:
         """Bring the files up to date. O(messages of the contexts that changed + contexts in the store).
@@ -107,7 +107,7 @@ class PageFiles:
         return Written(len(records), pages, written, removed, tuple(problems))
 
     def updates(self, pause: Callable[[], object]) -> Iterator[Written]:
-        """Update, and again after each *pause*, without an end; yield the first one, and each that changed something.
+        """Update again after each *pause*, without end; yield the first result, and each with a change.
 
         It raises as `update`, but for a store or a folder that is busy for now.
         """
@@ -156,7 +156,7 @@ class PageFiles:
         return written, len(there - set(files))
 
     def _remove_others(self, folders: set[str]) -> int:
-        """Remove the files of contexts whose folders are not *folders*, and return how many pages that were."""
+        """Remove the files of all contexts outside *folders*, and return the number of pages removed."""
         removed = 0
         for folder in set(self._files.names("")) - folders - {CONTENTS}:
             with suppress(StorageUnavailable):  # a file, or a link: not one of ours
@@ -170,7 +170,7 @@ class PageFiles:
         return removed
 
     def _replace(self, path: str, text: str) -> None:
-        """Write *text* under *path*, unless it stands there. It can be made again, so that it is not synced."""
+        """Write *text* to *path* if it differs. It is not synced: it can be made again."""
         content = text.encode("utf-8", "backslashreplace")
         if self._files.read(path) != content:
             self._files.write(path, content, lasts=False)
@@ -184,7 +184,7 @@ class PageFiles:
 
 
 class _File(NamedTuple):
-    """What is known of the file of a page."""
+    """The file of a page."""
 
     stamp: str
     line: str
@@ -192,7 +192,7 @@ class _File(NamedTuple):
 
 
 def folder_name(context: str) -> str:
-    """Return the name of the folder of *context*: the id if it is a plain one, else its letters and a digest.
+    """Return the folder name of *context*: its id if that is a plain name, else its letters and a digest.
 
     No two ids share one, also where a file system does not tell upper case from lower case.
 

@@ -1,4 +1,4 @@
-"""Where a text has the words of a query, also in another form: to mark what a search found.
+"""Positions of a query's words in a text, also in another form: to mark what a search found.
 
 [*find_words("We flew to Oslo.", "flights to Oslo")]        [(11, 15)]
 """

@@ -1,4 +1,4 @@
-"""One context as a reader outside of its program sees it: files, servers and the inspector read through this.
+"""The one reader of a stored context outside of its program: for files, servers, commands and the inspector.
 
     context = StoredContext(storage, "alice")
     context.readable_pages()      where each page is, and what it is about
@@ -27,7 +27,7 @@ from ..tools.recall_page import without_media
 from ..window.state import WindowState
 
 _FORMAT = 1
-"""of `StoredContext.text`: another one has other stamps"""
+"""version of `StoredContext.text`: a change gives all pages new stamps"""
 _TITLE = 100
 """characters of a title, at most: a line of a terminal or a table"""
 _SHOWN = frozenset({"role", "content", "tool_calls", "tool_call_id", "name"})
@@ -42,14 +42,14 @@ class PageEntry(NamedTuple):
     at: str | None
     """when it happened (ISO 8601), if that is known"""
     erased: bool
-    """whether only a mark is left of it"""
+    """whether it was erased, and only a mark is left"""
 
 
 class Stamp(NamedTuple):
-    """What a page was made from, in short."""
+    """A digest of the content of a page, and its date."""
 
     word: str
-    """24 hex digits, which change when the text of the page does"""
+    """24 hex digits that change with the text of the page"""
     at: str | None
     """when its first message happened that has a time (ISO 8601)"""
 
@@ -72,7 +72,7 @@ class StoredContext:
         self.last_page, self.last_turn = self.record.next_page - 1, self.record.turn
         nonce = self.window.state.nonce
         self._mark = blake2b(nonce.encode(), digest_size=4, person=b"page text").hexdigest()
-        """a word that no message can know, so that none can imitate the line before another message"""
+        """an unpredictable word, so that no message can imitate the line before another one"""
 
     def pages(self, *, first: int = 1, last: int | None = None) -> Iterator[PageInfo]:
         """Yield the pages from *first* to *last*, by index. O(these)."""
@@ -118,14 +118,14 @@ class StoredContext:
         ]
 
     def title(self, page: PageInfo) -> str:
-        """Return what *page* is about: what the Contents Page says of it, or else how its first text begins."""
+        """Return the title of *page*: its line on the Contents Page, or the beginning of its first text."""
         if page.title is not None:
             return one_line(page.title, _TITLE)
         texts = (text_of(decode(entry.codec, entry.body)) for entry in self.rows_of(self.row(page.index)))
         return one_line(next(filter(str.strip, texts), "")[:2_000], _TITLE)
 
     def text(self, page: PageInfo) -> str:
-        """Return *page* as a text: what is known of it, then each message behind a line that says whose it is.
+        """Return *page* as a text: its facts, then each message below a line with its role.
 
         A text is exact; calls of tools are shown with their arguments, other parts as JSON, media as its size.
         O(characters).
@@ -176,7 +176,7 @@ class StoredContext:
 
 
 def figures_of(record: ContextRecord) -> dict[str, Any]:
-    """Return the figures of a context that are known without opening it; `not_shown` says which key is missing."""
+    """Return the figures of a context without opening it; `not_shown` names the key that is missing."""
     figures = {
         "id": record.id,
         "owner": record.owner,

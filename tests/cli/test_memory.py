@@ -7,7 +7,7 @@ import pytest
 from memory_kit import pages_of, used
 
 from memci import Context, SQLiteStorage
-from memci.cli.memory.search import MARKED, marked
+from memci.cli.memory.search import MARKED, mark_words
 from memci.history.export import export_lines
 from memci.history.import_ import import_lines
 from memci.memory import TieredMemory
@@ -194,7 +194,7 @@ def test_search_when_pages_are_found(run, told, store):
 )
 def test_marked_when_words_stand_in_another_form(query, text, words):
     """The words of the query are marked in whatever form they stand there, and no others."""
-    shown = marked(text, query)
+    shown = mark_words(text, query)
 
     assert shown.plain == text
     assert [text[span.start : span.end] for span in shown.spans if span.style == MARKED] == words

@@ -22,7 +22,7 @@ from ..options import WINDOW, BaseUrl, Int, NewStore, Str, named_model, tokens
 from ..printer import Printer, Result
 from ..stores import choose, find_context, open_store
 from .display import Display
-from .input import messages_of, typed
+from .input import messages_of, read_typed
 from .slash_commands import Talk, is_command
 
 _WINDOW = 32_000
@@ -76,7 +76,7 @@ def run_chat(
             # a warning in the middle of an answer is noise: /memory shows what went wrong in the background
             logging.getLogger("memci").addHandler(logging.NullHandler())
             yield display.welcome(chat.model)
-            for text in typed(printer.console) if at_terminal else messages_of(sys.stdin):
+            for text in read_typed(printer.console) if at_terminal else messages_of(sys.stdin):
                 try:
                     if is_command(text):
                         if (result := display.command(text)) is None:

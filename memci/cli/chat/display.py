@@ -35,12 +35,12 @@ class Display:
         self._tools: list[str] = []
         """the tools that were called for the answer"""
         self._begins = True
-        """whether the answer has no text yet: blank lines are left out there"""
+        """True until the answer has text: leading blank lines are left out"""
         self._in_line = False
-        """whether the last line has no end yet"""
+        """True while the last line lacks its newline"""
 
     def welcome(self, model: str) -> Result:
-        """Return which conversation is open, for a terminal."""
+        """Return a line about the open conversation, for a terminal."""
         context, path = self._talk.context, self._talk.path
         report = context.report()
         turns = report.turn + report.pages["open"]
@@ -50,7 +50,7 @@ class Display:
         return self._result({}, [(f"{line}\n{hint}", "dim")])
 
     def farewell(self) -> Result:
-        """Return how to come back. The program ends then."""
+        """Return a line on how to continue later. The program ends after it."""
         if self._at_terminal:
             end_whole()
         return self._result({}, [(f"kept. To go on: memci chat {self._talk.path} --id {self._talk.context.id}", "dim")])
@@ -114,7 +114,7 @@ class Display:
         return self._result(facts, [*view, ""], well=False)
 
     def command(self, text: str) -> Result | None:
-        """Run the slash command *text*, and return what it shows; None: it ends the conversation."""
+        """Run the slash command *text*, and return its output, or None if it ends the conversation."""
         try:
             view = run_command(self._talk, text)
         except KeyboardInterrupt:
@@ -124,11 +124,11 @@ class Display:
         if view is None:
             return None
         if self._printer.json:
-            return Result({"command": text, "printed": self._printer.rendered(view)})
+            return Result({"command": text, "printed": self._printer.as_text(view)})
         return Result({}, [*view, *([""] if self._at_terminal else [])])
 
     def _result(self, facts: Mapping[str, object], view: Iterable[Part], *, well: bool = True) -> Result:
-        """Return a result that only a terminal shows: a pipe has got its text already. There, a person sees errors."""
+        """Return a result whose view only a terminal shows, and which never fails there: the person saw the error."""
         return Result(facts, view if self._at_terminal else (), well or self._at_terminal)
 
     def _write(self, text: str) -> None:
@@ -139,7 +139,7 @@ class Display:
             self._begins, self._in_line = False, not (self._at_terminal and text.endswith("\n"))
 
     def _wait(self) -> None:
-        """Show that the model is at work, until its first text."""
+        """Show a spinner until the first text of the model."""
         if self._at_terminal and not self._printer.console.is_dumb_terminal:
             self._status.start()
 

@@ -1,4 +1,4 @@
-r"""What a user types: a message is one line, or several lines that end in a backslash, but for the last.
+r"""Input of a conversation: a message is one line, or several if each but the last ends in a backslash.
 
     > First line,\
     … second line.          ──▶  "First line,\nsecond line."
@@ -16,8 +16,8 @@ PROMPT, MORE = "> ", ". "
 """before a message, and before its further lines"""
 
 
-def typed(console: Console) -> Iterator[str]:
-    """Yield what is typed at a prompt on *console*, until Ctrl-D or Ctrl-C ends it."""
+def read_typed(console: Console) -> Iterator[str]:
+    """Yield the messages typed at a prompt on *console*, until Ctrl-D or Ctrl-C."""
     plain = console.no_color or console.is_dumb_terminal or console.color_system is None
     try:
         import readline  # noqa: F401 -- input() edits lines once it is loaded

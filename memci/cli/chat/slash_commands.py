@@ -1,4 +1,4 @@
-"""What a user can look at and change during a conversation.
+"""Slash commands: views and changes of the conversation while it runs.
 
     > /window          where the tokens are               > /search Oslo     what the memory finds
     > /page 42         a page, word for word              > /undo            take the last turn back
@@ -20,7 +20,7 @@ from ...storage import Storage
 from ..memory.overview import memory_tables, work_lines
 from ..memory.search import found_lines
 from ..printer import Part, many, visible
-from ..tables import ReportTables, clipped, message_lines, pages_table, table, titled
+from ..tables import ReportTables, clip, message_lines, pages_table, table, with_title
 from ..transfer import write_export
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ LATEST = 20
 
 @dataclass(frozen=True, slots=True)
 class Talk:
-    """What a command can look at: the conversation that is open, and its store."""
+    """The open conversation and its store, for slash commands."""
 
     path: str
     storage: Storage
@@ -41,7 +41,7 @@ class Talk:
     ledger: "Ledger"
 
     def view(self) -> "Context":
-        """Return the context for reading only: nothing counts as use."""
+        """Return a read-only view of the context: reading it does not count as use."""
         from ...context.context import Context
 
         return Context.view(self.storage, self.context.id, owner=self.context.owner)
@@ -53,7 +53,7 @@ def is_command(text: str) -> bool:
 
 
 def run_command(talk: Talk, text: str) -> list[Part] | None:
-    """Run the command *text*, and return what it shows, or None if the conversation is to end."""
+    """Run the command *text*, and return its output, or None if it ends the conversation."""
     name, _, rest = text.partition(" ")
     if name == "/quit":
         return None
@@ -80,7 +80,7 @@ def _pages(talk: Talk, rest: str) -> Iterator[Part]:
     pages = list(talk.context.pages())
     shown = pages if rest == "all" else pages[-LATEST:]
     with talk.view() as context:
-        yield pages_table([titled(context, page) for page in shown])
+        yield pages_table([with_title(context, page) for page in shown])
     if len(shown) < len(pages):
         yield f"the latest {len(shown):,} of {len(pages):,}: /pages all", "dim"
 
@@ -145,7 +145,7 @@ def _undo(talk: Talk, _rest: str) -> Iterator[Part]:
         taken = talk.context.undo()
     except PageNotFound:
         raise InvalidSetting("/undo", "there is nothing to take back") from None
-    yield clipped(f"taken back, {many(len(taken), 'message')}: {text_of(taken[0]) if taken else ''}")
+    yield clip(f"taken back, {many(len(taken), 'message')}: {text_of(taken[0]) if taken else ''}")
 
 
 def _archive(talk: Talk, _rest: str) -> Iterator[Part]:
@@ -173,7 +173,7 @@ COMMANDS: dict[str, tuple[str, Callable[[Talk, str], Iterable[Part]]]] = {
     "/archive": ("archive old pages now", _archive),
     "/export [FILE]": ("write the conversation to a new file, for memci import", _export),
 }
-"""what can be typed in place of a message: its meaning, and the function that runs it"""
+"""the slash commands: meaning and function of each"""
 
 
 def _number(rest: str, name: str) -> int:

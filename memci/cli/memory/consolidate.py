@@ -1,4 +1,4 @@
-"""What `memci consolidate` does: it feeds memories the pages that wait for them, and lets them do what is due.
+"""`memci consolidate`: feed waiting pages to the memories, and run the steps that are due.
 
     every context of the store ──▶ its waiting pages are fed ──▶ queues move into episodes, hot ones are analysed
                                    with a model                  its jobs are done, until none is due
@@ -22,7 +22,7 @@ from ..options import CONTEXT, BaseUrl, Int, Store, Str, named_model, tokens
 from ..printer import Part, Printer, Result
 from ..stores import choose_context, choose_owner, open_store
 from ..tables import table
-from .overview import COUNTED, counted
+from .overview import COUNTED, column_figures
 
 if TYPE_CHECKING:
     from ...llm import Spent
@@ -30,9 +30,9 @@ if TYPE_CHECKING:
     from ...memory.inspect import Counts
 
 ATTEMPTS = 5
-"""how often a context is fed again that another process changes meanwhile"""
+"""tries to feed a context that another process changes meanwhile: five changes in a row are unlikely"""
 BATCH = 100
-"""pages that are fed before a model does the jobs that they leave: more than `jobs.MOST` jobs do not wait"""
+"""pages fed at once before a model works on them: a queue holds at most `jobs.MOST` jobs"""
 _ALL = 2**62
 
 
@@ -128,7 +128,7 @@ def _feed_all(
 
 
 def _finish(memory: "TieredMemory") -> None:
-    """Let *memory* do what is due, with its model if it has one, until nothing is due."""
+    """Run the steps of *memory* that are due, and the jobs of its model, until none is left."""
     memory.maintain(time.time())  # what was fed just now may be silent for long
     while memory.has_model and memory.work().waiting > 0 and memory.run_job():
         pass
@@ -137,7 +137,7 @@ def _finish(memory: "TieredMemory") -> None:
 
 
 def feed(storage: Storage, context: str, memory: "TieredMemory") -> str:
-    """Feed *memory* the pages of *context*, and return what went wrong, "" if nothing did.
+    """Feed *memory* the pages of *context*, and return the error as text, "" if there was none.
 
     `Context.flush` would commit a cursor to the context, and its writer would get a `WriteConflict` for it.
     """
@@ -162,7 +162,7 @@ def feed(storage: Storage, context: str, memory: "TieredMemory") -> str:
 
 
 def _show_model(spent: "Spent", jobs: int, *, silent: bool) -> Part:
-    """Return what the model cost, and how many *jobs* still wait for it."""
+    """Return a line with the cost of the model and the number of *jobs* that still wait for it."""
     line = f"the model: {spent.calls:,} calls, {spent.prompt:,} + {spent.completion:,} tokens"
     if jobs:
         why = "it did not answer" if silent else "the ceiling is reached, or they are tried later"
@@ -181,7 +181,7 @@ def _show(
         pages = sum(each.fed for each in fed if each.owner == owner)
         now = after[owner]
         moved = now.mid + now.evicted - (0 if rebuilt else was.mid + was.evicted)
-        changes = zip(counted(was), counted(now), strict=True)
+        changes = zip(column_figures(was), column_figures(now), strict=True)
         rows.append((owner, pages, moved, *(_change(old, new) for old, new in changes)))
     figures = ("fed", "moved", *COUNTED)
     yield table("owner", *figures, rows=rows, figures=figures)
@@ -193,6 +193,6 @@ def _show(
 
 
 def _change(old: int, new: int) -> Text:
-    """Return a figure as it is now, and its difference."""
+    """Return the *new* figure and its difference from the *old* one."""
     text = Text(f"{new:,}")
     return text if new == old else text.append(f" {new - old:+,}", style="green" if new > old else "yellow")

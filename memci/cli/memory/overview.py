@@ -1,4 +1,4 @@
-"""What `memci inspect --memory` prints: what a memory holds, tier by tier.
+"""`memci inspect --memory`: the contents of a memory, tier by tier.
 
     memory of ada: 96 pages; 8 still in a window or listed, 9 short-term, 79 in 6 episodes
 
@@ -20,7 +20,7 @@ from ...storage import Storage
 from ...storage.opening import name_of
 from ..printer import Part, Result, many, visible
 from ..stores import choose_owner, count_waiting, list_owners
-from ..tables import cell, clipped, day, indented, page_name, table
+from ..tables import cell, clip, day, indent, page_name, table
 
 if TYPE_CHECKING:
     from ...memory.backend import PageKey, Work
@@ -29,17 +29,17 @@ if TYPE_CHECKING:
     from ...memory.tiers.profile import Profile
 
 COUNTED = ("queue", "episodes", "facts", "events", "concepts")
-"""the columns of what an owner has"""
+"""columns of the table of owners"""
 MOST = 10
 """rows of a table, at most: several tables fit a screen; --json has all rows"""
 _BAR = 10
-"""columns of the hottest episode's bar"""
+"""width of the hottest episode's bar, in characters"""
 
 
 def inspect_memory(storage: Storage, path: str, *, context: str | None, owner: str | None) -> Result:
-    """Return what the memory of an owner holds: *owner*, the one of *context*, or the only one.
+    """Return the contents of one memory: of *owner*, of the owner of *context*, or of the only owner.
 
-    If none is named and there are several, return how much each memory holds.
+    If none is named and there are several, return the figures of each.
     """
     from ...memory import TieredMemory
     from ...memory.inspect import overview
@@ -63,7 +63,7 @@ def _compare(path: str, rows: Sequence[tuple["Overview", int]]) -> Result:
     if not rows:
         return Result(facts, [f"{name_of(path)} holds no contexts, and no memory"])
     figures = ("pages", *COUNTED, "waiting")
-    cells = ((seen.owner, seen.counts.pages, *counted(seen.counts), waits) for seen, waits in rows)
+    cells = ((seen.owner, seen.counts.pages, *column_figures(seen.counts), waits) for seen, waits in rows)
     hint = ("one of them: memci inspect STORE --memory --owner NAME", "dim")
     return Result(facts, [table("owner", *figures, rows=cells, figures=figures), hint])
 
@@ -85,7 +85,7 @@ def _figures(seen: "Overview", waits: int) -> dict[str, Any]:
 
 
 def memory_tables(seen: "Overview", *, brief: bool = False) -> Iterator[Part]:
-    """Yield all that a memory holds, tier by tier; *brief*: only what is known, the profile and the episodes."""
+    """Yield the contents of a memory, tier by tier; *brief*: only facts, profile and episodes."""
     yield sum_up(seen), "bold"
     facts = [*_facts("known of the user", seen.user_facts)]
     facts += _facts("known of what the assistant did", seen.assistant_facts)
@@ -95,10 +95,10 @@ def memory_tables(seen: "Overview", *, brief: bool = False) -> Iterator[Part]:
     yield from _section(
         "short-term: the page that moves next is first",
         ("page", "when", "title"),
-        [(_page(each), day(each.at), clipped(each.title)) for each in seen.queue],
+        [(_page(each), day(each.at), clip(each.title)) for each in seen.queue],
     )
     yield from _episodes(seen.episodes)
-    chains = [(Text(" → ".join(_few(each.pages))), clipped(each.summary)) for each in seen.chains]
+    chains = [(Text(" → ".join(_few(each.pages))), clip(each.summary)) for each in seen.chains]
     yield from _section("chains: pages that continue one another", ("pages", "chain"), chains)
     yield from facts
     yield from _section(
@@ -124,13 +124,13 @@ def memory_tables(seen: "Overview", *, brief: bool = False) -> Iterator[Part]:
         yield cell(f"{figures}; most statements: {names}")
 
 
-def counted(own: "Counts") -> tuple[int, ...]:
+def column_figures(own: "Counts") -> tuple[int, ...]:
     """Return the figures of the columns `COUNTED`."""
     return own.short, own.episodes, own.user_facts + own.assistant_facts, own.events, own.concepts
 
 
 def sum_up(seen: "Overview") -> str:
-    """Return a line on how many pages are where."""
+    """Return a line with the number of pages in each tier."""
     counts = seen.counts
     where = [
         f"{counts.observed:,} still in a window or listed",
@@ -163,7 +163,7 @@ def _episodes(episodes: Sequence["WarmEpisode"]) -> Iterator[Part]:
 
 
 def profile_lines(profile: "Profile") -> Iterator[Part]:
-    """Yield the profile, as far as there is one."""
+    """Yield the profile, nothing if there is none."""
     if not (profile.version or profile.strategy or profile.conversations):
         return
     version = f", version {profile.version:,}" if profile.version else ""
@@ -180,11 +180,11 @@ def profile_lines(profile: "Profile") -> Iterator[Part]:
         for each in profile.conversations
         if each.summary
     ]
-    yield from (indented(Text(visible(each))) for each in lines)
+    yield from (indent(Text(visible(each))) for each in lines)
 
 
 def work_lines(work: "Work") -> Iterator[Part]:
-    """Yield what a model did for the memory, by step, and the jobs that wait; nothing if there never was a model."""
+    """Yield the calls of a model for the memory, by step, and the jobs that wait; nothing without a model."""
     if not (work.spent or work.waiting or work.set_aside or work.skipped):
         return
     jobs_by_state = {"wait": work.waiting, "set aside": work.set_aside, "skipped": work.skipped}
@@ -201,7 +201,7 @@ def work_lines(work: "Work") -> Iterator[Part]:
 
 
 def _few(pages: Sequence["PageKey"]) -> list[str]:
-    """Return names of pages, the context only where it changes; of many, the first two and the last."""
+    """Return names of pages, with the context where it changes; of many, only the first two and the last."""
     names, last = [], None
     for context, index in pages:
         names.append(f"#{index}" if context == last else page_name(context, index))

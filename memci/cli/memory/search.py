@@ -1,4 +1,4 @@
-"""What `memci search` prints: pages with the words that were found, facts and concepts.
+"""`memci search`: pages with the words that were found, facts and concepts.
 
     1. alice #12 entry 1, user, turn 11, 2026-03-02 · short · 0.93
        What does the flight on day 12 cost?
@@ -23,7 +23,7 @@ from ...storage import Storage
 from ..options import CONTEXT, Store, Str
 from ..printer import Part, Result, visible
 from ..stores import choose_owner, count_waiting, open_store
-from ..tables import cell, day, indented, page_name
+from ..tables import cell, day, indent, page_name
 from .consolidate import feed
 
 if TYPE_CHECKING:
@@ -88,14 +88,14 @@ def found_lines(found: "Recollection", context: str | None) -> Iterator[Part]:
     """Yield *found* as lines: pages first, the words of the query marked; *context* is the one that searched."""
     for position, page in enumerate(found.pages, 1):
         yield _headline(position, page)
-        yield indented(marked(page.text, found.query), 3)
-        yield from (indented(Text("… ").append(marked(each.text, found.query)), 3) for each in page.more)
+        yield indent(mark_words(page.text, found.query), 3)
+        yield from (indent(Text("… ").append(mark_words(each.text, found.query)), 3) for each in page.more)
     yield from _facts("known of the user", found.user_facts, found.query)
     yield from _facts("known of what the assistant did", found.assistant_facts, found.query)
     if found.concepts:
         yield "related", "bold"
         for each in found.concepts:
-            yield indented(cell(f"{each.name} {each.activation:.2f}: {'; '.join(each.relations)}"))
+            yield indent(cell(f"{each.name} {each.activation:.2f}: {'; '.join(each.relations)}"))
     if not found:
         yield cell(f"nothing was found for {found.query!r}")
     if context is not None:
@@ -104,7 +104,7 @@ def found_lines(found: "Recollection", context: str | None) -> Iterator[Part]:
         yield f"{found.pending:,} pages are not searchable yet: memci consolidate feeds them", "yellow"
 
 
-def marked(text: str, query: str) -> Text:
+def mark_words(text: str, query: str) -> Text:
     """Return *text* with the words of *query* marked, also where they have another form. O(characters)."""
     from ...serve.query_words import find_words
 
@@ -129,4 +129,4 @@ def _facts(title: str, facts: Sequence["Fact"], query: str) -> Iterator[Part]:
     for each in facts:
         when = f", {day(each.at)}" if each.at is not None else ""
         source = f"  {page_name(each.context, each.index)}{when} · {each.score:.2f}"
-        yield indented(marked(each.text, query).append(source, style="dim"))
+        yield indent(mark_words(each.text, query).append(source, style="dim"))

@@ -15,7 +15,7 @@ from ...errors import InvalidSetting
 from ..files import Source, read_conversation
 from ..options import Int, NoLive, Preset, Str, Window, tokens
 from ..printer import Part, Printer, Result, many, visible
-from ..tables import ReportTables, grid, message_lines, pages_table, titled
+from ..tables import ReportTables, grid, message_lines, pages_table, with_title
 from .live_picture import watching
 from .player import NONCE, ReplayProgress, play, replay_store
 
@@ -70,7 +70,7 @@ def run_replay(
             progress = play(context, chat, watch, model=model)
         seconds = time.perf_counter() - start
         report = context.report()
-        listed = [titled(context, page) for page in context.pages()] if pages else None
+        listed = [with_title(context, page) for page in context.pages()] if pages else None
         shown = context.render(tools=chat.tools, strict=False)
     facts = {
         "file": file,
@@ -95,7 +95,7 @@ def run_replay(
 
 
 def first_turns(chat: "PlainChat", turns: int) -> "PlainChat":
-    """Return the first *turns* turns of *chat*, which has so many."""
+    """Return the first *turns* turns of *chat*, which must have as many."""
     pages = chat.pages()
     if not 1 <= turns <= len(pages):
         raise InvalidSetting("--at", f"{chat.name} has the turns 1 to {len(pages):,}, not {turns:,}")

@@ -1,4 +1,4 @@
-"""`memci demo`: a conversation, a page of it recalled by the model's tool, and the context opened again.
+"""`memci demo`: replay a conversation, recall a page with the model's tool, and open the context again.
 
     200 turns  ──▶  a picture of 8,000 tokens  ──▶  recall_page(7): word for word?  ──▶  reopened: the same bytes?
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 TURNS = 200
 """turns of the conversation"""
 _SECONDS = 6.0
-"""how long the picture is shown at least, so that one can follow it"""
+"""shortest time of the picture: slow enough to follow"""
 
 
 def run_demo(
@@ -78,7 +78,7 @@ def recall(context: "Context", index: int) -> str:
 
 
 def _recall(context: "Context", pages: Sequence[Sequence[Message]]) -> tuple[bool, list[Part]]:
-    """Recall a page that left the window long ago; return whether it comes back as it was appended, and lines."""
+    """Recall an archived page; return whether it is as it was appended, and lines about it."""
     from ...text.sanitize import quote
     from ...tools.recall_page import quotable
 

@@ -1,4 +1,4 @@
-"""The live picture of a window: what fills it, how it grew and was compacted, what a prompt cache keeps.
+"""The live picture of a window: its parts, its size over time, and the share that a prompt cache keeps.
 
 ████▒▒▒▒▒▒▒▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓░░░····╱╱╱╱╱    the window: a bar of all its parts
 ▂▄▆█ ▂▄▆█ ▂▄▆█ ▂▄▆█ ▂▄▆█ ▂▄▆█ ▂▄▆█ ▂▄▆█ ▂▄▆█     its size, call by call: the drops are compactions

@@ -1,4 +1,4 @@
-"""Replaying: feeding a chat to a context as an agent would.
+"""Replay: a recorded chat goes into a context as an agent would send it.
 
     user, tool …  ──▶ append_turn        assistant  ──▶ render (a call of the model), then append_turn
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ...history.plain_chat import PlainChat
 
 NONCE = "5eed0001"
-"""of contexts that are not kept: the same conversation then costs the same tokens each time"""
+"""random word of temporary contexts, fixed so that the same conversation always costs the same tokens"""
 
 
 @dataclass(slots=True)
@@ -80,7 +80,7 @@ def play(context: "Context", chat: "PlainChat", watch: Watch, *, model: str | No
 
 @contextmanager
 def replay_store(path: str | None, context: str) -> Iterator[Storage]:
-    """Yield the store at *path*, in which *context* is to be made; without a path, a temporary one."""
+    """Yield the store at *path* for a new context *context*; without a path, a temporary store."""
     if path is None:
         with (
             TemporaryDirectory(prefix="memci-", ignore_cleanup_errors=True) as folder,

@@ -1,6 +1,6 @@
 """The inspector as an application: its addresses, and who may open them.
 
-    application = app("agents.db", token="…")        GET only; whatever it shows is read and never written
+    application = app("agents.db", token="…")        GET only; the store is only read
 
 Every answer forbids the browser to run or load anything that is not the inspector's own.
 """
@@ -63,7 +63,7 @@ def app(store: str | os.PathLike[str] | Storage, *, token: str | None = None, ho
         hosts: Names by which it may be called, besides those of this machine.
     """
     inspector = Inspector(store, token=token, hosts=hosts)
-    routes = [Route(path, inspector.shown(page)) for path, page in _PAGES.items()]
+    routes = [Route(path, inspector.route_to(page)) for path, page in _PAGES.items()]
     routes += [Route("/raw", inspector.raw), Route("/static/{name}", inspector.asset)]
     routes += [Route("/enter", inspector.enter, methods=["POST"])]
     handlers: dict[Any, Any] = {404: inspector.missing}
@@ -71,7 +71,7 @@ def app(store: str | os.PathLike[str] | Storage, *, token: str | None = None, ho
 
 
 class Inspector:
-    """The answers to requests."""
+    """The handlers of all requests, with access control."""
 
     def __init__(self, store: str | os.PathLike[str] | Storage, *, token: str | None, hosts: Iterable[str]) -> None:
         self._store, self._token = store, token
@@ -90,25 +90,25 @@ class Inspector:
             if storage is not self._store:
                 storage.close()
 
-    def shown(self, page: Callable[[Views, Mapping[str, str]], View]) -> Callable[[Request], Response]:
-        """Return what answers requests for *page*."""
+    def route_to(self, page: Callable[[Views, Mapping[str, str]], View]) -> Callable[[Request], Response]:
+        """Return the handler of requests for *page*."""
 
         def answer(request: Request) -> Response:
-            return self._refused(request) or self._tried(lambda views: self._html(page(views, request.query_params)))
+            return self._refuse(request) or self._try(lambda views: self._html(page(views, request.query_params)))
 
         return answer
 
     def raw(self, request: Request) -> Response:
         """Answer with a page of a conversation as JSON, which a browser shows as text."""
         plain = "text/plain; charset=utf-8"
-        return self._refused(request) or self._tried(
+        return self._refuse(request) or self._try(
             lambda views: Response(views.raw(request.query_params), 200, HEADERS, plain)
         )
 
     def asset(self, request: Request) -> Response:
         """Answer with a file of the inspector itself."""
         wanted = request.path_params["name"]
-        if (refusal := self._refused(request, needs_token=False)) is not None:
+        if (refusal := self._refuse(request, needs_token=False)) is not None:
             return refusal
         if wanted not in _ASSETS:
             return self._problem(404, "Not here", "There is no such file.")
@@ -116,7 +116,7 @@ class Inspector:
 
     async def enter(self, request: Request) -> Response:
         """Take a token, and keep it in the browser."""
-        if (refusal := self._refused(request, needs_token=False)) is not None:
+        if (refusal := self._refuse(request, needs_token=False)) is not None:
             return refusal
         form = parse_qs((await request.body())[:4_096].decode("utf-8", "replace"))
         given = form.get("token", [""])[0].strip()
@@ -127,10 +127,10 @@ class Inspector:
         return response
 
     def missing(self, request: Request, _error: Exception) -> Response:
-        """Answer a request for what is not there."""
-        return self._refused(request) or self._problem(404, "Not here", "There is no such page.")
+        """Answer a request for an unknown address."""
+        return self._refuse(request) or self._problem(404, "Not here", "There is no such page.")
 
-    def _tried(self, answer: Callable[[Views], Response]) -> Response:
+    def _try(self, answer: Callable[[Views], Response]) -> Response:
         assert self._views is not None, "an application answers while it runs"
         try:
             return answer(self._views)
@@ -139,7 +139,7 @@ class Inspector:
         except MemciError as error:
             return self._problem(500, "It can't be read", str(error))
 
-    def _refused(self, request: Request, *, needs_token: bool = True) -> Response | None:
+    def _refuse(self, request: Request, *, needs_token: bool = True) -> Response | None:
         headers: Mapping[str, str] = {TOKEN: request.cookies.get(COOKIE, ""), **request.headers}
         refusal = self._door.refusal(headers, needs_token=needs_token)
         if refusal is None:

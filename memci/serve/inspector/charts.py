@@ -1,7 +1,7 @@
 """Pictures as numbers: stacked columns over time, and a graph of concepts, for templates to draw as SVG.
 
-columns([{"contents": 611, "active": 4310}, …], top=7_000)      the blocks of each column, from the bottom up
-placed({"Oslo": 4, "Mia": 2})                                   where each concept stands, the largest in the middle
+stack_columns([{"contents": 611, "active": 4310}, …], top=7_000)      the blocks of each column, from the bottom up
+place_nodes({"Oslo": 4, "Mia": 2})                                   positions, the largest in the middle
 """
 
 from collections.abc import Mapping, Sequence
@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 WIDTH: Final = 1000.0
 HEIGHT: Final = 220.0
 _GOLDEN: Final = pi * (3 - sqrt(5))
-"""the angle between two leaves of a plant: so no two of them stand in a line"""
+"""the golden angle: points that follow one another at this angle spread evenly"""
 
 
 class ColumnBlock(NamedTuple):
@@ -34,8 +34,8 @@ class GraphNode(NamedTuple):
     radius: float
 
 
-def columns(values: Sequence[Mapping[str, float]], top: float) -> list[list[ColumnBlock]]:
-    """Return a column for each of *values*, whose parts stand on one another; *top* is as high as the picture."""
+def stack_columns(values: Sequence[Mapping[str, float]], top: float) -> list[list[ColumnBlock]]:
+    """Return a column of stacked blocks for each of *values*; the value *top* is as high as the picture."""
     width = WIDTH / max(1, len(values))
     drawn = []
     for place, parts in enumerate(values):
@@ -48,8 +48,8 @@ def columns(values: Sequence[Mapping[str, float]], top: float) -> list[list[Colu
     return drawn
 
 
-def placed(weights: Mapping[str, int]) -> dict[str, GraphNode]:
-    """Return where the concepts of *weights* stand: in a spiral, the most frequent in the middle. O(concepts)."""
+def place_nodes(weights: Mapping[str, int]) -> dict[str, GraphNode]:
+    """Return positions for the concepts of *weights*: a spiral with the most frequent in the middle. O(concepts)."""
     order = sorted(weights, key=lambda name: (-weights[name], name))
     most = max(weights.values(), default=1)
     nodes = {}

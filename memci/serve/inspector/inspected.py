@@ -17,7 +17,7 @@ from ...window.snapshot import Snapshot
 from ..stored_context import StoredContext
 
 _NEAR: Final = 64
-"""pages before the expected one that are searched first: parts that were split off stand behind their page"""
+"""pages before the expected one that are searched first: a part that was split off has a later number"""
 
 
 class InspectedContext(StoredContext):
@@ -54,7 +54,7 @@ class InspectedContext(StoredContext):
         return next(iter(self.storage.compactions(self.id, head=head)), None)
 
     def snapshot(self, row: CompactionRow) -> Snapshot:
-        """Return how the window stood after the compaction of *row*. O(its lines), once."""
+        """Return the state of the window after the compaction of *row*. O(its lines), once."""
         found = self._snapshots.get(row.revision)
         if found is None:
             found = self._snapshots[row.revision] = snapshot.loads(row, self.record)

@@ -1,9 +1,9 @@
-"""Values as HTML: templates in which every text is escaped, and exact texts whose hidden characters are shown.
+"""HTML: templates that escape every text, and exact texts with hidden characters made visible.
 
     template("page.html", page=…)      a whole page
     exact("<script> ")                 &lt;script&gt;, and a character without a picture as U+202E
 
-Whatever comes from a store is text of others.
+Text from a store is untrusted.
 """
 
 import re
@@ -20,18 +20,18 @@ from ..query_words import find_words
 
 FOLDER: Final = Path(__file__).parent
 SHOWN: Final = 20_000
-"""characters of one message that a page shows; the rest is one click away"""
+"""characters of a message on a page, at most: browsers stay quick; `raw` has all"""
 _PLAIN: Final = 120
 _HIDDEN: Final = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ud800-\udfff]"
 )
-"""what has no picture of its own, or turns the direction of what follows"""
+"""characters that are invisible, or change the direction of the text"""
 
 
 def exact(text: object, most: int = SHOWN) -> Markup:
-    """Return *text* as HTML that looks as it is; beyond *most* characters, how many there are. O(most)."""
+    """Return *text* as HTML with hidden characters shown; after *most* characters, only their number. O(most)."""
     whole = str(text)
-    shown = _marked_hidden(whole[:most])
+    shown = _show_hidden(whole[:most])
     if len(whole) > most:
         shown += Markup('<span class="more">… and {} more characters</span>').format(f"{len(whole) - most:,}")
     return shown
@@ -44,22 +44,22 @@ def brief(text: object, most: int = 160) -> Markup:
 
 
 def plain(text: object) -> str:
-    """Return the first words of *text* for a place that holds no markup; a mark stands for what is hidden."""
+    """Return the start of *text* for a place without markup; a mark replaces each hidden character."""
     return _HIDDEN.sub("\N{REPLACEMENT CHARACTER}", str(text)[:_PLAIN])
 
 
-def marked(text: str, query: str, most: int = SHOWN) -> Markup:
+def mark_words(text: str, query: str, most: int = SHOWN) -> Markup:
     """Return *text* as `exact` does, with the words of *query* marked, also where they have another form."""
     shown, last = Markup(), 0
     for start, end in find_words(text[:most], query):
         if start >= last:  # pairs of characters may overlap
-            shown += _marked_hidden(text[last:start]) + Markup("<mark>{}</mark>").format(text[start:end])
+            shown += _show_hidden(text[last:start]) + Markup("<mark>{}</mark>").format(text[start:end])
             last = end
     return shown + exact(text[last:], max(0, most - last))
 
 
 def day(seconds: float | None) -> str:
-    """Return the time *seconds* since 1970 as it is read: 2024-05-04 09:30."""
+    """Return the time *seconds* since 1970 as 2024-05-04 09:30."""
     if seconds is None:
         return "not known"
     try:
@@ -69,7 +69,7 @@ def day(seconds: float | None) -> str:
 
 
 def link(path: str, **query: object) -> str:
-    """Return an address of the inspector; what is None is left out."""
+    """Return an address of the inspector, without the values that are None."""
     given = {name: str(value) for name, value in query.items() if value is not None}
     return f"{path}?{urlencode(given, errors='surrogatepass')}" if given else path
 
@@ -81,7 +81,7 @@ def template(name: str, **values: Any) -> str:
 
 
 def offline(link: Callable[..., str], most: int) -> Environment:
-    """Return templates for a file without a server: the middle of each page alone, and up to *most* characters."""
+    """Return templates for a file: only the main part of each page, with up to *most* characters of a text."""
     middle = DictLoader({"base.html": "{% block main %}{% endblock %}"})
     made = _ENVIRONMENT.overlay(loader=ChoiceLoader([middle, _LOADER]))
     made.globals = {**made.globals, "link": link, "live": False}
@@ -94,7 +94,7 @@ def asset(name: str) -> str:
     return (FOLDER / "static" / name).read_text("utf-8")
 
 
-def _marked_hidden(text: str) -> Markup:
+def _show_hidden(text: str) -> Markup:
     parts, last = Markup(), 0
     for found in _HIDDEN.finditer(text):
         code = Markup('<span class="hidden-char" title="a character without a picture">U+{}</span>')
@@ -115,7 +115,7 @@ _ENVIRONMENT.filters |= {
     "exact": exact,
     "brief": brief,
     "plain": plain,
-    "marked": marked,
+    "mark_words": mark_words,
     "day": day,
     "n": lambda value: f"{value:,}",
     "many": lambda count, noun: f"{count:,} {noun}{'' if count == 1 else 's'}",

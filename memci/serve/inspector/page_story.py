@@ -1,12 +1,12 @@
-"""What became of a page: when it left the window, which line stood for it since, why, and what that saved.
+"""The history of a page: when it left the window, which line replaced it, why, and what that saved.
 
     turn 12   opened
     turn 31   left the window        1,204 tokens became a line of 18: "#13 flight to Oslo · $54"
     turn 77   its line was folded    the Contents Page was above its ceiling
     turn 140  left the Contents Page NeverRecalled(100): nobody recalled it within 100 turns
 
-It is read from the snapshots that compactions leave. Each lookup is O(lines); where a context has many compactions, a
-stay between two equal states may be passed over.
+It is read from the snapshots of compactions. Each lookup is O(lines). In a context with many compactions, a short
+change between two equal states may be missed.
 """
 
 from typing import Final, Literal, NamedTuple
@@ -17,17 +17,17 @@ from .inspected import InspectedContext
 
 Standing = Literal["whole", "line", "folded", "unlisted"]
 SAMPLES: Final = 64
-"""places in the past that are looked at first; between two that differ, the change is searched"""
+"""points in the past that are compared first; a change between two of them is located by bisection"""
 
 
 class PageStanding(NamedTuple):
-    """How a page stood in a window."""
+    """Where a page was at some time, and the line that replaced it."""
 
     place: Standing
     line: str = ""
-    """what the model read in its place; "" if it is whole or not listed"""
+    """the line that the model read instead; "" if the page is whole or not listed"""
     tokens: int = 0
-    """what that line costs; of a range, its share"""
+    """cost of that line; for a range, the page's share"""
 
 
 class PageEvent(NamedTuple):
@@ -42,13 +42,13 @@ class PageEvent(NamedTuple):
 
 
 class PageStory:
-    """The past of one page of *context*."""
+    """The history of one page of *context*."""
 
     def __init__(self, context: InspectedContext, row: PageRow) -> None:
         self._context, self._row = context, row
         self._known: dict[int, PageStanding] = {}
         self.tokens = sum(entry.tokens for entry in context.rows_of(row))
-        """what its messages cost in a window"""
+        """cost of its messages in a window"""
 
     def events(self) -> list[PageEvent]:
         """Return what happened to the page, oldest first. O(lines x log compactions), about a hundred lookups."""
@@ -74,13 +74,13 @@ class PageStory:
         return sorted(found, key=lambda event: event.turn)
 
     def at(self, head: int) -> PageStanding:
-        """Return how the page stood when *head* messages had been appended. O(lines)."""
+        """Return the standing of the page when the context had *head* messages. O(lines)."""
         return self._standing(self._context.compaction_at(head))
 
     def _changes(
         self, first: int, made: CompactionRow | None, head: int, later: CompactionRow | None
     ) -> list[CompactionRow]:
-        """Return the compactions after *made* at *first*, up to *later* at *head*, that changed how the page stood."""
+        """Return the compactions after *made* at *first*, up to *later* at *head*, that changed the page's standing."""
         if later is None or (made is not None and made.revision == later.revision):
             return []
         if self._standing(made) == self._standing(later):
@@ -125,7 +125,7 @@ class PageStory:
         return PageEvent(turn, "left the Contents Page", self._rule(turn), after, revision)
 
     def _rule(self, turn: int) -> str:
-        """Return which rule unloads the page in *turn*, by what is known of its use."""
+        """Return the rule that unloaded the page in *turn*, derived from its use."""
         row, settings = self._row, self._context.window.settings
         never, stale = settings.never_recalled, settings.stale
         archived, used = row.archived_turn, row.last_recalled_turn
@@ -137,7 +137,7 @@ class PageStory:
 
 
 def standing_on(contents: ContentsPage, index: int) -> PageStanding:
-    """Return how page *index*, which is not whole in the window, stands on *contents*. O(lines)."""
+    """Return the standing of page *index*, which is not whole in the window, on *contents*. O(lines)."""
     line = contents.lines.get(index)
     if line is not None:
         return PageStanding("line", line.text.rstrip("\n"), line.tokens)

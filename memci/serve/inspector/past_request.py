@@ -1,4 +1,4 @@
-"""The request as it stood at the close of a turn, beside the one of the turn before: what a prompt cache keeps.
+"""The request at the close of a turn, compared with the one before: what a prompt cache keeps.
 
     the same as before       system, contents, 14 messages        billed as cached
     ── the cache breaks ──
@@ -22,11 +22,11 @@ from ...storage import Storage
 _MARKS: Final = frozenset({ANTHROPIC.key, CHAT.key, RESPONSES.key})
 _LISTS: Final = ("messages", "input", "contents")
 _FRONT: Final = ("tools", "config", "system", "instructions")
-"""what a provider bills in front of the messages, in this order"""
+"""the parts that a provider bills before the messages, in this order"""
 
 
 class RequestPart(NamedTuple):
-    """One part of a request: a message or item, or what stands in front of them."""
+    """One part of a request: a message, an item, or a part before them."""
 
     name: str
     """its role or type; or "tools", "system" …"""
@@ -37,7 +37,7 @@ class RequestPart(NamedTuple):
 
     @property
     def words(self) -> str:
-        """What of it is text; "" if that is nothing."""
+        """The text in it; "" if there is none."""
         if isinstance(self.value, str):
             return self.value
         content = self.value.get("content", self.value.get("parts")) if isinstance(self.value, dict) else None
@@ -58,11 +58,11 @@ class PastRequest(NamedTuple):
     format: str
     parts: tuple[RequestPart, ...]
     kept: int
-    """parts that are as they were in the request before, from its beginning on"""
+    """number of leading parts that equal those of the request before"""
     broke: bool
-    """whether the request before is not a beginning of this one, so that a prompt cache ends within it"""
+    """whether the prompt cache misses: the request before is not a prefix of this one"""
     gone: tuple[RequestPart, ...]
-    """parts of the request before that do not stand here any more"""
+    """parts of the request before that are not in this one"""
     tokens: tuple[int, int]
     """of the parts that were kept, and of the others"""
 
@@ -77,7 +77,7 @@ def past_request(storage: Storage, record: ContextRecord, turn: int, format: str
 
     Raises:
         InvalidSetting: If there is no such context, turn or format, or that turn is not known any more.
-        BudgetExceeded: If what stands there fits no request.
+        BudgetExceeded: If the window of that turn does not fit a request.
     """
     with Context.view(storage, record.id, at=turn, owner=record.owner) as context:
         form = format or context.format
@@ -113,15 +113,15 @@ def _parts(request: Mapping[str, Any]) -> list[RequestPart]:
 
 
 def _text(value: Any) -> str:
-    return json.dumps(_unmarked(value), ensure_ascii=False, sort_keys=True)
+    return json.dumps(_without_marks(value), ensure_ascii=False, sort_keys=True)
 
 
-def _unmarked(value: Any) -> Any:
-    """Return *value* without marks for the cache, which move from request to request and change no bytes before."""
+def _without_marks(value: Any) -> Any:
+    """Return *value* without cache marks, which move from request to request and do not change the cached bytes."""
     if isinstance(value, dict):
-        return {key: _unmarked(each) for key, each in value.items() if key not in _MARKS}
+        return {key: _without_marks(each) for key, each in value.items() if key not in _MARKS}
     if isinstance(value, list):
-        plain = [_unmarked(each) for each in value]
+        plain = [_without_marks(each) for each in value]
         alone = plain[0] if len(plain) == 1 and isinstance(plain[0], dict) else {}
         texts = alone.keys() == {"type", "text"} and alone["type"] in {"text", "input_text"}
         return alone["text"] if texts else plain  # a mark makes a block of a text

@@ -1,4 +1,4 @@
-"""One conversation as one file of HTML, to be sent or kept: it opens without a server or a network.
+"""One conversation as one HTML file, to send or keep: it opens without a server or a network.
 
     made = standalone(storage, "alice")
     made.html        what `memci ui` shows of it, one below the other: window, request, cost, pages
@@ -22,11 +22,11 @@ from .inspected import InspectedContext
 from .views import View, Views
 
 PAGES: Final = 500
-"""pages in a file, at most"""
+"""pages in a file, at most: browsers still open it at once"""
 ROOM: Final = 4_000_000
-"""bytes of the messages in a file, as they are stored; the newest page is there in any case"""
+"""stored bytes of the messages in a file, at most, so that it can be mailed; the newest page is always included"""
 LETTERS: Final = 200_000
-"""characters of one text in a file; the rest is named"""
+"""characters of one text in a file; the file says how many more there are"""
 TURNS: Final = 480
 """turns in the picture of the window"""
 _NOWHERE: Final = "left-out:"
@@ -38,9 +38,9 @@ class Standalone(NamedTuple):
     html: bytes
     """the file, UTF-8"""
     pages: int
-    """how many pages are in it, the newest ones"""
+    """number of pages in it, the newest ones"""
     left_out: int
-    """how many older pages are not"""
+    """number of older pages that are left out"""
 
 
 def standalone(
@@ -110,12 +110,12 @@ def standalone(
 
 
 def _digest(text: str) -> str:
-    """Return what a policy calls *text* by that may stand in a file."""
+    """Return the digest by which a content security policy allows *text* in a file."""
     return base64.b64encode(sha256(text.encode()).digest()).decode()
 
 
 def _first_page(context: InspectedContext) -> int:
-    """Return the index of the oldest page for which there is room. O(messages of the pages shown)."""
+    """Return the index of the oldest page that fits. O(messages of the pages shown)."""
     room, first = ROOM, context.last_page + 1
     for index in range(context.last_page, max(0, context.last_page - PAGES), -1):
         room -= sum(len(entry.body) for entry in context.rows_of(context.row(index)))

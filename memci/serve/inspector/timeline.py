@@ -1,10 +1,10 @@
-"""The window over time: what it held at the close of each turn, in tokens, and where it was compacted.
+"""The window over time: its contents at the close of each turn, in tokens, and its compactions.
 
     turn       36      37      38 ▼    39
     active  4,310   5,020   2,210   2,940        ▼ a compaction: pages left, and the Contents Page grew
     contents  611     611     930     930
 
-Sizes are those of today's count: a message that was clipped since counts as it is shown now.
+Sizes use today's count: a message that was clipped later counts as clipped.
 """
 
 from bisect import bisect_right
@@ -17,7 +17,7 @@ from ...tokens import REQUEST_TOKENS
 from .inspected import InspectedContext
 
 TURNS: Final = 160
-"""that one picture shows"""
+"""turns in one picture: wider columns than a pixel on small screens"""
 
 
 class WindowSize(NamedTuple):
@@ -65,7 +65,7 @@ def window_sizes(context: InspectedContext, first: int, last: int) -> list[Windo
         active = {each.index: each for each in (shown.active if shown else ())}
         active |= {each.index: each._replace(cut=None) for each in opened if since <= each.index <= row.index}
         closes = sorted(each.first for index, each in active.items() if index <= row.index and each.continues is None)
-        held = {index: costs.of(_closed(each, closes), head) for index, each in active.items()}
+        held = {index: costs.of(_with_end(each, closes), head) for index, each in active.items()}
         own = held.pop(row.index, 0)
         count = made - bisect_right(heads, before)
         before = head
@@ -84,8 +84,8 @@ def _compactions(context: InspectedContext, after: int, until: int) -> list[Comp
     return found[::-1]
 
 
-def _closed(row: PageRow, firsts: list[int]) -> PageRow:
-    """Return *row* with its end, where the next of the pages that begin at *firsts* begins, if it was open then."""
+def _with_end(row: PageRow, firsts: list[int]) -> PageRow:
+    """Return *row* with its end: if it was open then, the next of *firsts*, where pages begin."""
     following = bisect_right(firsts, row.first)
     return row._replace(end=firsts[following]) if row.end is None and following < len(firsts) else row
 

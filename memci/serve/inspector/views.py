@@ -1,9 +1,9 @@
-"""What each page of the inspector shows, as a template and its values; the server and the static file both use it.
+"""The pages of the inspector as templates with values, for the server and for the static file.
 
     views = Views(storage)
     views.request({"id": "alice", "turn": "38", "format": "anthropic"})      View("request.html", {…})
 
-What a page reads is bounded: lists are shown in parts, a picture has so many columns.
+Each page reads a bounded amount: lists are shown in parts, and a picture has a fixed number of columns.
 """
 
 import json
@@ -25,7 +25,7 @@ from ...rows import ContextRecord, PageState
 from ...storage import Storage
 from ...storage.protocol import CheckedStorage
 from ..stored_context import audit_lines, figures_of, readable
-from .charts import columns, placed
+from .charts import place_nodes, stack_columns
 from .inspected import InspectedContext
 from .page_story import PageStory
 from .past_request import past_request
@@ -35,11 +35,11 @@ from .visibility import fact_places
 Query = Mapping[str, str]
 
 LISTED: Final = 50
-"""conversations or pages on one page"""
+"""conversations or pages on one page: a table that still scrolls quickly"""
 FOUND: Final = 10
-"""messages that a search shows"""
+"""messages that a search shows: as many as a model is given"""
 CONCEPTS: Final = 24
-"""in the picture of the graph"""
+"""in the picture of the graph: labels of more overlap"""
 
 
 class View(NamedTuple):
@@ -88,7 +88,7 @@ class Views:
             "window.html",
             {
                 **self._shared(context, "window"),
-                "sizes": list(zip(sizes, columns(parts, top), strict=True)),
+                "sizes": list(zip(sizes, stack_columns(parts, top), strict=True)),
                 "first": first,
                 "last": last,
                 "earlier": first - 1 if first else None,
@@ -125,7 +125,7 @@ class Views:
         return View("pages.html", {**self._shared(context, "pages"), "rows": rows, "older": older, "newer": newer})
 
     def page(self, query: Query) -> View:
-        """Return one page: every message, where it is now, and how it came there."""
+        """Return one page: every message, its place now, and its history."""
         context = self._context(query)
         index = _number(query, "n", context.last_page, most=context.last_page, least=1)
         page, row = context.page(index), context.row(index)
@@ -156,7 +156,7 @@ class Views:
         return json.dumps([entry.message for entry in entries], ensure_ascii=True, indent=2)
 
     def search(self, query: Query) -> View:
-        """Return what the memory of a conversation's owner finds, with scores and reasons. Counts as no use."""
+        """Return search results from the memory of the owner, with scores and reasons. It does not count as use."""
         context = self._context(query)
         text = query.get("q", "").strip()
         found, behind = None, 0
@@ -167,7 +167,7 @@ class Views:
         return View("search.html", {**self._shared(context, "search"), "q": text, "found": found, "waiting": behind})
 
     def why(self, query: Query) -> View:
-        """Return why a fact was not visible at a turn: which page holds it, and what stood for it."""
+        """Return why a fact was not visible at a turn: its page, and the line that replaced it."""
         context = self._context(query)
         fact = query.get("q", "").strip()
         turn = _number(query, "turn", context.last_turn, most=context.last_turn)
@@ -181,7 +181,7 @@ class Views:
         return View("why.html", {**shared, "q": fact, "turn": turn, "places": places, "found": found, "ranks": ranks})
 
     def costs(self, query: Query) -> View:
-        """Return what the last calls of the model cost, and how much of them was cached. O(calls)."""
+        """Return the cost of the last calls of the model, and their cached share. O(calls)."""
         context = self._context(query)
         calls = deque(self._storage.calls(context.id), maxlen=TURNS)
         top = max((call.input for call in calls), default=0)
@@ -191,11 +191,11 @@ class Views:
             for call in calls
         ]  # fmt: skip
         report = self.report(context.record)
-        pairs = list(zip(calls, columns(parts, top), strict=True))
+        pairs = list(zip(calls, stack_columns(parts, top), strict=True))
         return View("costs.html", {**self._shared(context, "costs"), "calls": pairs, "top": top, "report": report})
 
     def memory(self, query: Query) -> View:
-        """Return what the memory of an owner holds, tier by tier. O(all of it)."""
+        """Return the contents of the memory of an owner, tier by tier. O(all of it)."""
         owner = query.get("owner", "")
         with self._memory(owner) as memory:
             held = overview(memory)
@@ -206,7 +206,7 @@ class Views:
                 for name in keys
                 for edge in graph.relations(name_key(name), 8)
             }
-        nodes = placed({name: _weight(name, edges) for name in keys})
+        nodes = place_nodes({name: _weight(name, edges) for name in keys})
         drawn = [
             (nodes[source], kind, nodes[target], weight)
             for (source, kind, target), weight in edges.items()
@@ -215,7 +215,7 @@ class Views:
         return View("memory.html", {"owner": owner, "held": held, "nodes": list(nodes.values()), "edges": drawn})
 
     def health(self, query: Query) -> View:
-        """Return who holds locks, what jobs wait, and what was erased or exported; with `check`, the files' damage."""
+        """Return the locks, the waiting jobs and the audit log; with `check`, also damage of the files."""
         damage = None
         if query.get("check") and isinstance(self._storage, CheckedStorage):
             damage = self._storage.damage()
@@ -245,7 +245,7 @@ class Views:
 
     @contextmanager
     def _memory(self, owner: str) -> Iterator[TieredMemory]:
-        """Give the memory of *owner*; one at a time, since a store has one sidecar."""
+        """Yield the memory of *owner*; one at a time, since a store has one sidecar."""
         if not owner:
             raise InvalidSetting("owner", "name whose memory")
         with self._one_memory, closing(TieredMemory(self._storage, owner=owner, read_only=True)) as memory:

@@ -1,4 +1,4 @@
-"""Why a fact was not visible: which page holds it, how that page stood at a turn, and what stood for it.
+"""Why a fact was not visible at a turn: the page that holds it, its place then, and the line that replaced it.
 
 "R3K2"   page #3, entry 2, assistant        left the window in turn 31; since then "#3 flight to Oslo · $54"
 the line does not say it           a search finds it at place 1, with .93
@@ -19,15 +19,15 @@ from .inspected import InspectedContext
 from .page_story import PageEvent, PageStanding, PageStory
 
 MOST: Final = 8
-"""places that are shown"""
+"""places that are shown, at most: a screen or two"""
 _AROUND: Final = 90
-"""characters on both sides of what was found"""
+"""characters shown on both sides of a match: about two lines"""
 
 Verdict = Literal["visible", "clipped", "line says it", "line", "folded", "unlisted", "later", "gone"]
 
 
 class FactPlace(NamedTuple):
-    """A message that holds a fact, and how it stood."""
+    """A message that holds a fact, and its visibility."""
 
     page: int
     entry: int
@@ -44,7 +44,7 @@ class FactPlace(NamedTuple):
 
 
 def fact_places(context: InspectedContext, fact: str, turn: int) -> list[FactPlace]:
-    """Return where *fact* stands word for word, newest first, and how it stood at the close of *turn*. O(messages)."""
+    """Return the messages with the exact text *fact*, newest first, as of the close of *turn*. O(messages)."""
     head = context.head_at(turn)
     found: dict[int, FactPlace] = {}
     for needle in dict.fromkeys([fact, fact.lower(), fact.upper(), fact[:1].upper() + fact[1:]]):
@@ -58,7 +58,7 @@ def fact_places(context: InspectedContext, fact: str, turn: int) -> list[FactPla
 
 
 def _holders(context: InspectedContext, needle: str) -> Iterator[tuple[int, Message, bool]]:
-    """Yield the messages that hold *needle*, and whether they only quote another page."""
+    """Yield the messages that contain *needle*, and whether each only quotes another page."""
     written = json.dumps(needle, ensure_ascii=False)[1:-1].encode("utf-8", "surrogatepass")
     for entry in islice(context.storage.entries(context.id, containing=written), 4 * MOST):
         if entry.codec != ERASED:

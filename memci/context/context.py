@@ -39,7 +39,6 @@ from ..history.listing import ContextInfo, list_contexts
 from ..history.loader import OpenRequest, load_context, locate_context
 from ..history.page_reader import page_text
 from ..history.reader import PageInfo, Reader
-from ..history.verify import problems
 from ..history.writer import Writer
 from ..memory.backend import MemoryBackend, NullMemory, Recollection
 from ..messages import Message, MessageLike, call_name, check, is_sent_as_it_is, plain
@@ -874,6 +873,8 @@ class Context:
         O(messages). A SQLite file is checked as a whole, with all contexts in it: O(bytes). KeyMissing if a key was not
         given: encrypted rows can't be checked without it.
         """
+        from ..history.verify import problems
+
         with self._usable():
             damage = self._storage.damage() if isinstance(self._storage, CheckedStorage) else []
             return [*damage, *problems(self._storage, self.id)]

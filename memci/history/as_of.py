@@ -14,7 +14,7 @@ from bisect import bisect_right
 from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from ..errors import InvalidSetting, StorageReadOnly, brief
 from ..rows import CallRow, CompactionRow, ContextRecord, EntryRow, OpRow, PageRow, PageState
@@ -98,19 +98,10 @@ class AsOf(StorageAround):
         known = [index for index in indexes if index < self.record.next_page]
         return [self._row_of(row) for row in self.storage.pages_at(context, known)]
 
-    def entries(
-        self,
-        context: str,
-        first: int = 0,
-        end: int | None = None,
-        *,
-        containing: bytes | None = None,
-        as_appended: bool = False,
-    ) -> Iterator[EntryRow]:
+    def entries(self, context: str, first: int = 0, end: int | None = None, **which: Any) -> Iterator[EntryRow]:
         """Yield the entries that were appended up to the close of the turn."""
         head = self.record.head
-        end = head if end is None else min(end, head)
-        return self.storage.entries(context, first, end, containing=containing, as_appended=as_appended)
+        return self.storage.entries(context, first, head if end is None else min(end, head), **which)
 
     def entries_at(self, context: str, seqs: Collection[int]) -> Sequence[EntryRow]:
         """Return the entries with *seqs* that were appended up to the close of the turn."""

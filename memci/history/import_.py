@@ -35,8 +35,8 @@ from .export_format import (
     strip_line,
 )
 from .loader import OpenRequest, load_context
-from .row_checks import RowChecks
 from .row_stream import Row, stored_in_ram, transition_of
+from .verify import RowChecks
 
 _AGAIN: Final = "export the context again, or take another copy of the file"
 

@@ -241,7 +241,7 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "a message that is imported is one that can be appended",
-        "memci/history/row_checks.py",
+        "memci/history/verify.py",
         "                if row.codec != ERASED:\n                    check(message)\n",
         "",
         "tests/context/test_context_transfer_refused.py -k made_up",

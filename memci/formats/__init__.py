@@ -130,7 +130,7 @@ def request(
     made = tools(format, once)
     module = _FORMATS[format]
     items = module.write(messages)
-    if format in {openai_chat.NAME, openai_responses.NAME} and not reads_breakpoints(model):
+    if format == gemini.NAME or (format != anthropic.NAME and not reads_breakpoints(model)):
         stable = ()
     ends = [len(module.write(messages[:count])) - 1 for count in (0, *stable) if count <= len(messages) and stable]
     return {**module.request(items, system, made, ends), **({"tools": made} if made and format != gemini.NAME else {})}

@@ -55,9 +55,9 @@ class Spoken:
         return Enveloped(message, Native(format, items, hidden=hidden))
 
 
-def split_results(pieces: Iterable[Item], is_result: Callable[[Item], object]) -> Iterator[tuple[bool, list[Item]]]:
+def split_results(pieces: Iterable[Item], is_result: Callable[[Item], bool]) -> Iterator[tuple[bool, list[Item]]]:
     """Yield each result among the *pieces* of a user's message alone, and each run of other pieces as one."""
-    for result, run in groupby(pieces, lambda piece: bool(is_result(piece))):
+    for result, run in groupby(pieces, is_result):
         own = list(run)
         yield from ((True, [piece]) for piece in own) if result else [(False, own)]
 

@@ -83,9 +83,12 @@ def test_tool_calls_without_an_index_are_told_apart(server, chat):
     ]
 
 
-def test_server_that_does_not_stream_is_read(server, chat):
-    """A server that answers whole though it was asked to stream yields one piece."""
-    server.answers([Raw(json.dumps({"choices": [{"message": {"content": "ok"}, "finish_reason": "stop"}]}))])
+@pytest.mark.parametrize("kind", ["application/json", "text/event-stream"])
+@pytest.mark.parametrize("before", ["", "\n\n\n", ": alive\n\n"])
+def test_server_that_does_not_stream_is_read(server, chat, kind, before):
+    """A server that answers whole though it was asked to stream yields one piece, also behind signs of life."""
+    completion = json.dumps({"choices": [{"message": {"content": "ok"}, "finish_reason": "stop"}]})
+    server.answers([Raw(before + completion, kind)])
     stream = chat.stream(HI)
 
     assert list(stream) == ["ok"]

@@ -12,6 +12,7 @@ import json
 from collections.abc import Collection, Mapping
 from typing import Any
 
+from ..errors import InvalidMessage
 from ..formats.events import Events, data_of, load_object
 from ..formats.streams import ChatAnswer, MessagesAnswer, ResponsesAnswer, StreamedAnswer, streamed
 from ..messages import Item, call_name
@@ -83,7 +84,10 @@ class ReplyStream:
         data = load_object(data_of(event))
         if data is None:
             return b"" if self.goes_on else event
-        self._answer.add(data)
+        try:
+            self._answer.add(data)
+        except InvalidMessage:  # an event that memci can't read: the client may
+            return event
         if self._answer.ended and not self.ended:
             self.ended, self.reply = True, self._answer.whole
         edited = self._edit(data)

@@ -82,3 +82,21 @@ def test_a_stream_without_memcis_calls_is_sent_byte_for_byte(form, answer, split
     )
     assert sent == raw or form == "openai_responses"  # there what the response repeats of the request is the client's
     assert not stream.goes_on
+
+
+STRANGE = {
+    "openai_chat": b'data: {"choices": [3]}\n\n',
+    "openai_responses": b'data: {"type": "response.output_text.delta"}\n\n',
+    "anthropic": b'data: {"type": "content_block_delta", "index": 9, "delta": {"type": "text_delta", "text": "x"}}\n\n',
+}
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_an_event_that_cannot_be_read_is_sent_as_it_came(form):
+    """A provider's event of an unknown shape reaches the client, and the stream goes on."""
+    stream = stream_of(form, OWN, {})
+    stream.begin(final=False)
+    assert stream.shown(STRANGE[form]) == STRANGE[form]
+    for event in STREAMS[form](WHOLE[form](Said("Hello."), "m", (10, 5))):
+        stream.shown(event)
+    assert stream.ended

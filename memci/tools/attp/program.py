@@ -29,10 +29,7 @@ from .reply import ParsedReply, parse
 from .signatures import Pending, Tools, check_arguments, check_tools, example
 
 _CODE_LIMIT: Final = 16_384  # characters: far more than a few calls need, and parsed within milliseconds
-# Every character that str.splitlines treats as the end of a line is here: a result stays on one line.
-_ESCAPED: Final = re.compile('[\x00-\x1f"\\\\\x7f-\x9f\u2028\u2029\ud800-\udfff]')
-_SHORT: Final = {"\n": "\\n", "\t": "\\t", "\r": "\\r", '"': '\\"', "\\": "\\\\"}
-
+_ESCAPED: Final = re.compile("[\x7f-\x9f\u2028\u2029\ud800-\udfff]")  # what JSON writes as it is: ends of lines, too
 
 Program: TypeAlias = tuple[ast.Module, Sequence[bytes]]
 """the tree of some code, and its lines in UTF-8, to which the positions of the tree refer"""
@@ -126,11 +123,8 @@ def _observation(status: Literal["ok", "error"], target: str, content: str) -> s
 
 
 def _string(text: str) -> str:
-    return f'"{_ESCAPED.sub(_escape, text)}"'
-
-
-def _escape(found: re.Match[str]) -> str:
-    character = found[0]
-    if "\ud800" <= character <= "\udfff":
-        return "\ufffd"
-    return _SHORT.get(character, f"\\u{ord(character):04x}")
+    """Return *text* as a basic string of TOML, which is a string of JSON but for a few more escapes."""
+    return _ESCAPED.sub(
+        lambda found: "\ufffd" if found[0] >= "\ud800" else f"\\u{ord(found[0]):04x}",
+        json.dumps(text, ensure_ascii=False),
+    )

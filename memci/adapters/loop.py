@@ -114,7 +114,7 @@ class Question:
         text: str,
         op_id: str | None,
     ) -> None:
-        self._context, self._format, self._schemas, self._op_id = context, form, schemas, op_id
+        self._context, self._format, self._schemas = context, form, schemas
         self.most = MOST
         """how often the model may be asked"""
         self.answer = ""
@@ -124,7 +124,9 @@ class Question:
         results = [tool_message(call, STOPPED_CALL) for call in waiting]
         self._pending: list[Any] = formats.write_answers(form, waiting, results)
         """messages that are stored together with the next reply"""
-        if op_id is None or not context.known(op_id):
+        repeated = op_id is not None and context.known(op_id)
+        self._op_id = None if repeated else op_id
+        if not repeated:
             self._pending.append({"role": "user", "content": text})
         elif not last or text_of(last[0]) != text:
             raise InvalidSetting("op_id", f"the message {op_id!r:.60} is not the last one of the conversation any more")
@@ -137,8 +139,7 @@ class Question:
 
     def keep(self, reply: Any, *, last: bool) -> Calls | None:  # noqa: ARG002
         """Store *reply* with the user's message, and return its calls; None if it is the answer."""
-        op_id = self._op_id if self._pending else None
-        self._context.append_turn(*self._pending, reply, usage=_usage(reply), op_id=op_id)
+        self._context.append_turn(*self._pending, reply, usage=_usage(reply), op_id=self._op_id)
         self._pending, self._op_id = [], None
         self.answer = text_of(formats.read([reply], self._format)[-1])
         _, calls = formats.calls(reply, self._format)

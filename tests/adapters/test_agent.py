@@ -100,6 +100,18 @@ def test_run_when_the_one_before_was_stopped_in_a_tool(context):
     assert texts(context)[4:] == ["And now?", "So be it."]
 
 
+def test_run_when_it_is_repeated_behind_a_stop_in_a_tool(context):
+    """The repetition goes on behind the calls that were stopped; the question is not asked again."""
+    model = Model(said(None, ("1", '{"number": 13}')), said("So be it."))
+    agent = Agent(model.client, context, [half])
+
+    with pytest.raises(KeyboardInterrupt):
+        agent.run("Half of thirteen?", op_id="q1")
+
+    assert agent.run("Half of thirteen?", op_id="q1") == "So be it."
+    assert texts(context)[0::3] == ["Half of thirteen?", "So be it."]
+
+
 def test_run_when_the_model_never_ends(context):
     """The bound ends it, and every call has its result."""
     model = Model(*(said(None, (str(number), '{"number": 4}')) for number in range(MOST)))

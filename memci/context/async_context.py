@@ -5,9 +5,9 @@
         reply = await client.chat.completions.create(model="…", messages=messages, tools=context.tools)
         await context.append_turn("Book me a flight to Oslo.", reply.choices[0].message)
 
-Each call runs in a worker thread, one at a time, in the order in which they were made. If a call is cancelled
-while it waits for the one before, nothing happened. If it had begun, it runs to its end before the cancellation is
-raised, so what it stores is stored whole and no lock is left. This module knows nothing of windows.
+Calls run in worker threads, one at a time, in the order in which they were made. If a call is cancelled while it waits
+for the one before, nothing has happened. If it has begun, it runs to its end before the cancellation is raised: what
+it stores is stored whole, and no lock is left.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _T = TypeVar("_T")
 def _awaited(
     method: Callable[Concatenate[Context, _P], _T],
 ) -> Callable[Concatenate[AsyncContext, _P], Coroutine[Any, Any, _T]]:
-    """Return *method* of a context as one that is awaited."""
+    """Return *method* of a context as an asynchronous method."""
 
     @wraps(method)
     async def call(self: AsyncContext, /, *args: _P.args, **kw: _P.kwargs) -> _T:
@@ -46,7 +46,7 @@ def _awaited(
 def _iterated(
     method: Callable[Concatenate[Context, _P], Iterator[_T]],
 ) -> Callable[Concatenate[AsyncContext, _P], AsyncIterator[_T]]:
-    """Return *method* of a context, which yields, as one for `async for`; a thread reads its values in batches."""
+    """Return the generator *method* of a context as an asynchronous one. A thread reads its values in batches."""
 
     @wraps(method)
     async def each(self: AsyncContext, /, *args: _P.args, **kw: _P.kwargs) -> AsyncIterator[_T]:
@@ -59,7 +59,7 @@ def _iterated(
 
 
 def _threaded(function: Callable[_P, _T]) -> Callable[_P, Coroutine[Any, Any, _T]]:
-    """Return *function* as one that is awaited."""
+    """Return *function* as an asynchronous one."""
 
     @wraps(function)
     async def call(*args: _P.args, **kw: _P.kwargs) -> _T:
@@ -78,8 +78,8 @@ def _opening(opened: Callable[_P, Context]) -> Callable[_P, Opening]:
     return call
 
 
-class _shared(Generic[_T]):  # noqa: N801 -- it is used as a decorator is
-    """What a context has that needs no await: read from it, with the same name and type."""
+class _shared(Generic[_T]):  # noqa: N801 -- it is used like a decorator
+    """An attribute of the context that needs no await, with the same name and type."""
 
     def __init__(self, read: Callable[[Context], _T]) -> None:
         self._read = read
@@ -94,8 +94,8 @@ class _shared(Generic[_T]):  # noqa: N801 -- it is used as a decorator is
 class AsyncContext:
     """A `Context` whose calls are awaited, with the same names, arguments and results.
 
-    It is made by `AsyncContext.open` or `AsyncContext.view`; `context` is the one that it wraps. `pages`, `messages`
-    and `export` are for `async for`. A call that is cancelled has stored all that it stores, or nothing.
+    Open it with `AsyncContext.open` or `AsyncContext.view`. `context` is the `Context` inside. `pages`, `messages` and
+    `export` are for `async for`. A cancelled call has stored everything or nothing.
     """
 
     def __init__(self, context: Context) -> None:
@@ -134,7 +134,7 @@ class AsyncContext:
     close = _awaited(Context.close)
 
     async def fork(self, id: str, *, at: int | None = None, owner: str | None = None) -> AsyncContext:  # noqa: A002
-        """Make the context *id*, which shares the messages of this one so far (see `Context.fork`)."""
+        """Create the context *id*, which shares the past of this one (see `Context.fork`)."""
         async with self._lock:
             return AsyncContext(await in_thread(partial(self.context.fork, id, at=at, owner=owner), Context.close))
 
@@ -168,7 +168,7 @@ class AsyncContext:
 
 
 class Opening(Awaitable[AsyncContext]):
-    """A context that is about to be opened: `async with` it, or await it and close it later."""
+    """A context that is not open yet: use it in `async with`, or await it and close it later."""
 
     def __init__(self, opened: partial[Context]) -> None:
         self._opened = opened
@@ -187,12 +187,12 @@ class Opening(Awaitable[AsyncContext]):
 
     async def _open(self) -> AsyncContext:
         only_read = self._opened.func == Context.view
-        load_numpy(self._opened.keywords.get("memory"), read_only=only_read)  # here, in the loop's thread
+        load_numpy(self._opened.keywords.get("memory"), read_only=only_read)  # in the event loop's thread
         if not self._opened.keywords.get("wait", 0):
             return AsyncContext(await in_thread(self._opened, Context.close))
         left, waiting = threading.Event(), contextvars.copy_context()
         waiting.run(given_up.set, left)
-        # A thread of its own: those that wait must not take the threads in which the holder's calls run.
+        # A separate thread: waiting must not occupy the threads that run the calls of the lock's holder.
         with ThreadPoolExecutor(1, "memci-waiting") as thread:
             opened = in_thread(partial(waiting.run, self._opened), Context.close, thread=thread, leave=left.set)
             return AsyncContext(await opened)
@@ -205,12 +205,12 @@ async def in_thread(
     thread: Executor | None = None,
     leave: Callable[[], None] = lambda: None,
 ) -> _T:
-    """Return what *work* returns in a thread; a cancellation is raised when it has come to its end.
+    """Run *work* in a thread and return its result. A cancellation is raised only when the work has ended.
 
-    *leave* is called then, which may hurry it. What it made is given to *unwanted*, and what it raised is dropped:
-    the caller has gone.
+    On a cancellation, *leave* is called, which may hurry the work. Then its result is passed to *unwanted*, and its
+    error is dropped, since the caller has gone.
     """
-    # A future, no task: a loop that cancels all its tasks must not cut it short.
+    # A future, not a task: a loop that cancels all its tasks must not interrupt it.
     running = asyncio.get_running_loop().run_in_executor(thread, contextvars.copy_context().run, work)
     cancelled: asyncio.CancelledError | None = None
     while not running.done():

@@ -87,12 +87,10 @@ class Renderer:
         self, window: Window, compactor: Compactor, meter: CacheMeter, own_tools: Sequence[Message] = ()
     ) -> None:
         self._window, self._compactor, self._own_tools = window, compactor, own_tools
-        self._tools: dict[str, int] = {}
-        """the tokens of lists of tools that were given, by their text"""
-        self._sent: tuple[str, Sequence[Message]] = ("", ())
-        """the tools of the last rendering: their text, and as they were given"""
-        self._lists: dict[str, str | None] = {}
-        """the lists of tools that were sent, with the context's own, as JSON"""
+        self._tools: dict[str, tuple[int, str | None]] = {}
+        """by their text, the lists of tools that were given: their tokens, and with the context's own as JSON"""
+        self._sent: str | None = None
+        """the tools that were sent with the last rendering, as JSON"""
         self.meter = meter
         self.predicted = 0
         """tokens of the last rendering, tools included"""
@@ -137,18 +135,13 @@ class Renderer:
         Raises:
             InvalidSetting: If *usage* does not say what the request cost.
         """
-        key, given = self._sent
-        if key not in self._lists:
-            names = {call_name(tool) for tool in given}
-            sent = [*given, *(tool for tool in self._own_tools if call_name(tool) not in names)]
-            self._lists[key] = _json(sent) if sent else None
         model, head = self._window.settings.model, self._window.record.head
-        tools = self._lists[key] if self.predicted else None
+        tools = self._sent if self.predicted else None
         return CallRow(0, head, 0, at, model, self.predicted, *reported(usage)[1:], tools)
 
     def _weigh(self, tools: Sequence[Message]) -> None:
         """Count *tools* from now on. Each list is weighed once."""
-        tokens, key = 0, ""
+        window, key = self._window, ""
         if tools:
             for position, tool in enumerate(tools):
                 if not isinstance(tool, Mapping):
@@ -159,14 +152,17 @@ class Renderer:
                     _json(tools)
             except (TypeError, ValueError, RecursionError) as error:
                 raise InvalidMessage("tools", f"they are no JSON ({type(error).__name__})") from error
-            if key not in self._tools:
-                offered = self._window.tools if self._window.settings.notice else frozenset()
-                own = [tool for tool in tools if call_name(plain(tool, "tools")) not in offered]
-                self._tools[key] = tools_tokens(own, self._window.count, self._window.settings.model)
-            tokens, self._window.schemas = self._tools[key], key
-        self._sent = key, tools
-        if tokens != self._window.state.tools:
-            self._window.note(tools=tokens)
+        if key not in self._tools:
+            offered = window.tools if window.settings.notice else frozenset()
+            more = [tool for tool in tools if call_name(plain(tool, "tools")) not in offered]
+            names = {call_name(tool) for tool in tools}
+            sent = [*tools, *(tool for tool in self._own_tools if call_name(tool) not in names)]
+            tokens = tools_tokens(more, window.count, window.settings.model)
+            self._tools[key] = tokens, _json(sent) if sent else None
+        tokens, self._sent = self._tools[key]
+        window.schemas = key or window.schemas
+        if tokens != window.state.tools:
+            window.note(tools=tokens)
 
 
 def _json(tools: Sequence[Message]) -> str:

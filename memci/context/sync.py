@@ -1,11 +1,11 @@
-"""Sync: what of a framework's list of messages is not stored yet.
+"""Sync: finds the messages of a framework's list that are not stored yet.
 
     stored   u1 a1 u2            stored   u1 a1 u2                      stored   u1 a1 u2
     list     u1 a1 u2 a2 u3      list     u1 a1 u4 a4                   list     u2 a2 u3
              ──▶  a2 u3                   ──▶  Diverged(position=2, turn=0)  not whole ──▶  a2 u3
 
-Messages are compared by the digests of their bytes. Those that are stored are read once, and then only what is new;
-what was erased counts as equal. This module knows nothing of who keeps the list.
+Messages are compared by the digests of their bytes. Stored digests are read once, and then only new ones. An erased
+message counts as equal.
 """
 
 from collections.abc import Sequence
@@ -25,10 +25,10 @@ class SyncLog:
         self._seqs: list[int] = []
         self._digests: list[bytes | None] = []
         self._read: tuple[str, tuple[int, ...], int] = ("", (), 0)
-        """the context, how many pages of it were taken back or erased and when, and its next seq"""
+        """the context, how many of its pages were taken back or erased and when, and its next seq"""
 
     def follow(self, window: Window, reader: Reader) -> None:
-        """Read what was appended since it was read last; all of it if something was taken back. O(new messages)."""
+        """Read the digests of new messages; all digests if something was taken back. O(new messages)."""
         record, state = window.record, window.state
         known = (record.id, (state.undone, state.erased, state.since), record.head)
         start = self._read[2]
@@ -44,8 +44,8 @@ class SyncLog:
     ) -> Sequence[Message]:
         """Return those of *messages* that are not stored yet. O(messages), and O(stored messages) if not *whole*.
 
-        Diverged if one is not what is stored in its place, or if they are fewer. What differs is read again
-        first: it may have been erased.
+        Diverged if one differs from what is stored in its place, or if there are fewer. Before that, all digests are
+        read again, since a message may have been erased.
         """
         self.follow(window, reader)
         first = messages[0] if messages else {}
@@ -64,18 +64,18 @@ class SyncLog:
         return messages[len(self._digests) - start :]
 
     def _differs(self, digests: Sequence[bytes], start: int = 0) -> int | None:
-        """Return the place of the first of *digests* that is not what was read there, from *start* on, or None."""
+        """Return the position, from *start* on, of the first stored digest that *digests* does not match, or None."""
         for at, stored in enumerate(self._digests[start:]):
             if at >= len(digests) or (stored is not None and stored != digests[at]):
                 return at
         return None
 
     def _start(self, digests: Sequence[bytes]) -> int:
-        """Return how many stored messages stand before a list that may hold the end of the conversation only.
+        """Return how many stored messages come before a list that may be only the end of the conversation.
 
-        It begins where its beginning is the end of what is stored, not all of it erased. A list of one message, and one
-        that shares nothing, follows all that is stored; one that begins as the conversation does is the whole of it,
-        and may have diverged.
+        The beginning of the list is matched with the end of what is stored, unless all of that was erased. A list of
+        one message, or without a match, follows all that is stored. A list that begins like the conversation is the
+        whole of it, and may have diverged.
         """
         stored = self._digests
         if digests and self._differs(digests) is None:

@@ -43,7 +43,7 @@ _LOG = logging.getLogger(__name__)
 
 
 class Writer:
-    """Commits the changes of one context. Nothing else writes to its store, but for forks and erasures."""
+    """Commits the changes of one context. Apart from forks and erasures, nothing else writes to its store."""
 
     def __init__(
         self,
@@ -62,10 +62,10 @@ class Writer:
     def append(
         self, draft: Draft, state: WindowState, call: CallRow | None, *, op_id: str | None, at: str | None
     ) -> OpRow | None:
-        """Store *draft* and *call*, then add it to the window, whose state is *state* then. O(messages of the draft).
+        """Store *draft*, *state* and *call*, then add the draft to the window. O(messages of the draft).
 
-        Return None; or the stored row of *op_id*, if an append of that name is stored already: then nothing has
-        changed. It raises what `Context.append_turn` says.
+        Return None; or the stored row of *op_id*, if an append of that name was stored before: then nothing has
+        changed. It raises as `Context.append_turn`.
         """
         window = self._window
         record, rows = window.drafted(draft, state)
@@ -97,7 +97,7 @@ class Writer:
         return None
 
     def compact(self, made: Compaction) -> None:
-        """Store the compaction *made*, then let the window take it in; a reader's window only takes it in.
+        """Store the compaction *made*, unless the context is read-only, and apply it to the window.
 
         O(messages in the window).
         """
@@ -117,7 +117,7 @@ class Writer:
     def count_recall(self, index: int) -> None:
         """Count a recall of page *index*, once per turn. The next compaction lists the page on a line of its own.
 
-        If the store can't be written just now, the recall is not counted; the caller gets the page nevertheless.
+        If the store can't be written at the moment, the recall is not counted, and no error is raised.
         """
         window = self._window
         row, turn = self._row(index), window.record.turn
@@ -136,7 +136,7 @@ class Writer:
             window.listed[index] = row
 
     def pin(self, index: int) -> None:
-        """Keep page *index* in the window, as `Context.pin` says; a part of the open page is InvalidSetting."""
+        """Pin page *index* (see `Context.pin`). InvalidSetting for a part of the open page."""
         window, state = self._window, self._window.state
         row = self._row(index)
         if row.continues is not None and row.continues == window.record.open_page:
@@ -168,7 +168,7 @@ class Writer:
         return messages
 
     def pop(self) -> Message:
-        """Take back the newest message and return it (see `plan_pop`). The window is to be read again then."""
+        """Take back the newest message and return it (see `plan_pop`). The window must be read again afterwards."""
         transition, message = plan_pop(self._storage, self._window)
         self._commit(transition)
         return message
@@ -181,12 +181,12 @@ class Writer:
         return read_back(self._window, self._reader, row)
 
     def store_state(self, state: WindowState, *rows: PageRow, call: CallRow | None = None) -> None:
-        """Store *state*, and the pages *rows* and the *call* that come with it; nothing if nothing changes."""
+        """Store *state*, the pages *rows* and the *call* with it; write nothing if nothing changes."""
         if state != self._window.state or rows or call is not None:
             self._store(state, rows, call)
 
     def store_opened(self) -> None:
-        """Store what opening left unwritten: new settings, and the tokens of the window by a new counter."""
+        """Store what opening changed: new settings, and the tokens of the window by a new counter."""
         if self._unwritten is not None:
             self._store(self._window.state)
 
@@ -198,7 +198,7 @@ class Writer:
     def check_revision(self) -> None:
         """Raise WriteConflict if another writer has changed the context since this handle read it. O(1).
 
-        A handle that only reads may show an earlier revision.
+        A read-only handle may show an earlier revision.
         """
         record = self._window.record
         if not self.read_only and (stored := self._storage.revision(record.id)) != record.revision:
@@ -212,7 +212,7 @@ class Writer:
     def _commit(
         self, transition: Transition, contents: ContentsPage | None = None, marks: str | None = None
     ) -> OpRow | None:
-        """Store *transition*, and with it what opening left unwritten; with *contents*, it is a compaction."""
+        """Store *transition*, and with it what opening changed; with *contents*, it is a compaction."""
         self.check_writable()
         window, unwritten = self._window, self._unwritten
         if unwritten is not None and contents is None:
@@ -233,5 +233,5 @@ class Writer:
 
 
 def _following(call: CallRow | None, record: ContextRecord) -> CallRow | None:
-    """Return *call* as it is committed with *record*."""
+    """Return *call* with the revision and turn of *record*."""
     return None if call is None else call._replace(revision=record.revision, turn=record.turn)

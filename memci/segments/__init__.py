@@ -3,6 +3,6 @@
     window  =  SystemSegment      +  CommonSegment
                System chapter        Archive chapter, then Active chapter
 
-`budget` is the one plan by which a window that is too large fits again, `clipping` shortens a message that is too
-large by itself. Segments know nothing of storage, or of what the messages say.
+`budget` plans how a window that is too large fits again, `cache_policy` computes at which sizes to compact, and
+`clipping` shortens a message that is too large by itself.
 """

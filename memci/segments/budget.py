@@ -6,15 +6,15 @@
 
     1  archive closed pages, oldest first, the task last: down to the low watermark, or further if that does not fit
     2  split the open page: cut whole units out behind its user's message, down to the low watermark
-    3  fold the Contents Page below its ceiling, if that is enough: else what is clipped makes the room
-    4  clip the results at the tail evenly
-    5  clip the other messages at the tail, and the user's message, evenly
-    6  BudgetExceeded, which says what can't be reduced
+    3  fold the Contents Page below its ceiling, if that is enough: else clipping makes the room
+    4  clip the results at the end evenly
+    5  clip the other messages at the end, and the user's message, evenly
+    6  BudgetExceeded, which names the parts that can't be reduced
 
-So the newest messages are whole as long as the request fits with them, whatever share of it they are.
+The newest messages are clipped only if the request does not fit otherwise, however large they are.
 
-Archiving goes in batches because each one re-bills the window: one page per turn costs 5 to 12 times more under a
-provider's prompt cache. This module knows nothing of messages, chapters or storage.
+Pages leave in batches, because a provider bills the window again after each batch: one page per turn costs 5 to 12
+times more under a prompt cache.
 """
 
 from dataclasses import dataclass
@@ -23,25 +23,25 @@ from ..errors import BudgetExceeded
 from .clipping import SMALLEST
 
 CONTENTS_FLOOR = 64
-"""Tokens that the Contents Page may always have."""
+"""tokens that the Contents Page may always have: one folded line, with its frame"""
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What a window may cost, in tokens, and how far a compaction goes."""
+    """The limits of a window, in tokens, and of a compaction."""
 
     budget: int
     """the window without the reply"""
     contents: int
     """the ceiling of the Contents Page"""
     keep: float = 0.5
-    """the share of the active part that a compaction leaves in the window, unless a size is asked for: 1 - κ"""
+    """the share of the active part that a compaction leaves in the window, unless a size is given: 1 - κ"""
     active_pages: int | None = None
     """how many closed pages may stay at most; None: the budget decides"""
     fewest: int = 1
-    """pages at which the watermark stops"""
+    """pages that stay, even above the watermark"""
     least: int = 0
-    """tokens of pages below which the watermark stops: a provider caches no shorter beginning"""
+    """tokens of pages that stay, even above the watermark: a provider does not cache a shorter beginning"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class ClosedPage:
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """A piece of the open page that is never separated: a message, or a tool group."""
+    """A part of the open page that is never separated: a message, or a tool group."""
 
     tokens: int
     results: tuple[tuple[int, int], ...] = ()
@@ -68,7 +68,7 @@ class Unit:
 
 @dataclass(frozen=True, slots=True)
 class Occupancy:
-    """What is in the window, in tokens."""
+    """The content of a window, in tokens."""
 
     system: int
     tools: int
@@ -77,11 +77,11 @@ class Occupancy:
     units: tuple[Unit, ...] = ()
     """the open page, oldest first"""
     task: bool = False
-    """the first unit is the user's message, which stays"""
+    """whether the first unit is the user's message, which stays"""
     movable: int = 0
-    """how many units behind it may be split off"""
+    """how many of the units behind it may be split off"""
     pending: tuple[Unit, ...] = ()
-    """what is rendered but not appended yet"""
+    """messages that are rendered but not appended yet"""
     framing: int = 3
 
     @property
@@ -98,7 +98,7 @@ class Occupancy:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a compaction does."""
+    """The steps of a compaction."""
 
     archive: tuple[int, ...] = ()
     """indexes of closed pages, oldest first"""
@@ -113,7 +113,7 @@ class Plan:
 def fit(occupancy: Occupancy, limits: Limits, *, low: int | None = None) -> Plan:
     """Return the plan that brings *occupancy* within *limits*. O(pages and units in the window).
 
-    The active pages may keep *low* tokens, if archiving alone reaches that; default: the watermark.
+    Archiving stops when the active pages have *low* tokens; default: the watermark of *limits*.
 
     Raises:
         BudgetExceeded: If the window can't fit even when everything possible is archived, split, folded and clipped.
@@ -124,7 +124,7 @@ def fit(occupancy: Occupancy, limits: Limits, *, low: int | None = None) -> Plan
         low = int(limits.keep * max(0, room))
     active = sum(page.tokens for page in occupancy.closed) + sum(unit.tokens for unit in occupancy.units)
 
-    chosen = _archived(occupancy, limits, active, low, room)
+    chosen = _choose_pages(occupancy, limits, active, low, room)
     active -= sum(page.tokens for page in chosen)
     first = int(occupancy.task)
     split = 0
@@ -144,9 +144,9 @@ def fit(occupancy: Occupancy, limits: Limits, *, low: int | None = None) -> Plan
         others = [each for unit in (*occupancy.units[:first], *rest) for each in unit.others]
         saved = 0
         if over > contents - least:
-            clips, saved = _clips(results, over)
+            clips, saved = _clip_evenly(results, over)
             if saved < over:
-                more, extra = _clips(others, over - saved)
+                more, extra = _clip_evenly(others, over - saved)
                 clips, saved = clips + more, saved + extra
         contents = max(least, contents - max(0, over - saved))
         over -= limits.contents - contents
@@ -158,7 +158,7 @@ def fit(occupancy: Occupancy, limits: Limits, *, low: int | None = None) -> Plan
 
 
 def check(occupancy: Occupancy, limits: Limits) -> None:
-    """Raise BudgetExceeded if *occupancy* does not fit after its plan: an id may be more than a clip leaves."""
+    """Raise BudgetExceeded if *occupancy* does not fit after its plan: an id may be longer than a clip allows."""
     if occupancy.tokens > limits.budget:
         latest = sum(unit.tokens for unit in (*occupancy.units[int(occupancy.task) :], *occupancy.pending))
         pinned = sum(page.tokens for page in occupancy.closed)
@@ -166,7 +166,7 @@ def check(occupancy: Occupancy, limits: Limits) -> None:
 
 
 def _exceeded(occupancy: Occupancy, limits: Limits, *, contents: int, pinned: int, latest: int) -> BudgetExceeded:
-    """Return the error that says what each part costs."""
+    """Return the error that names the cost of each part."""
     parts = {
         "system": occupancy.system,
         "tools": occupancy.tools,
@@ -179,8 +179,8 @@ def _exceeded(occupancy: Occupancy, limits: Limits, *, contents: int, pinned: in
     return BudgetExceeded(limits.budget, parts)
 
 
-def _archived(occupancy: Occupancy, limits: Limits, active: int, low: int, room: int) -> list[ClosedPage]:
-    """Return the closed pages to archive: by count and by tokens down to the watermark, else as far as needed."""
+def _choose_pages(occupancy: Occupancy, limits: Limits, active: int, low: int, room: int) -> list[ClosedPage]:
+    """Return the closed pages to archive: down to the watermark by count and tokens, or as far as needed."""
     order = [page for page in occupancy.closed if not page.pinned]
     order.sort(key=lambda page: page.task)  # stable: the oldest first, the task last
     pages = len(occupancy.closed) + bool(occupancy.units)
@@ -199,8 +199,8 @@ def _archived(occupancy: Occupancy, limits: Limits, active: int, low: int, room:
     return chosen
 
 
-def _clips(messages: list[tuple[int, int]], over: int) -> tuple[tuple[tuple[int, int], ...], int]:
-    """Return the even limit for *messages* that saves *over* tokens, as clips, and what it saves."""
+def _clip_evenly(messages: list[tuple[int, int]], over: int) -> tuple[tuple[tuple[int, int], ...], int]:
+    """Return clips of *messages* to one limit that saves *over* tokens, and how many they save."""
     large = sorted((tokens for _, tokens in messages if tokens > SMALLEST), reverse=True)
     limit = SMALLEST
     for count in range(1, len(large) + 1):

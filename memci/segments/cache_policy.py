@@ -1,12 +1,11 @@
-"""The cache policy: when a window is compacted, and how far, so that the provider's bill is smallest.
+"""The cache policy: the sizes at which to compact, and down to which, so that the provider's bill is smallest.
 
-    trigger   the size of a request from which on pages leave          |■■■■■■■■■■■■■■■■■■|········ budget
-    warm      what the active pages keep then                          |■■■■■■|
-    cold      what they keep when the prompt cache has expired anyway  |■■■|
+    trigger   the size of a request above which pages leave              |■■■■■■■■■■■■■■■■■■|········ budget
+    warm      the size of the active pages afterwards                    |■■■■■■|
+    cold      the same when the provider's cache has expired anyway      |■■■|
 
-A compaction bills everything behind its cut again, so it goes far and comes rarely. A cold one is nearly free: the
-request is billed whole in any case. `levels` is a pure function of values. This module knows nothing of messages,
-clocks or storage.
+After a compaction everything behind its cut is billed again, so a compaction goes far and comes rarely. A cold one is
+nearly free: the request is billed whole in any case. `levels` is a pure function of values.
 """
 
 from math import sqrt
@@ -14,53 +13,54 @@ from typing import NamedTuple
 
 from ..model_catalog import CachePricing
 
+# `benchmarks/cache` measures these constants: the cost of calls, and how much of what they need is shown.
 EVERY = 64
-"""messages after which a context is looked at again"""
+"""messages after which the uses of a context are counted again"""
 KNOWN = 20
-"""uses from which on it is known what an agent needs; a chat without tools shows none"""
+"""uses from which on the needs of an agent count as known; a chat without tools has none"""
 PAUSE_SECONDS = 300.0
-"""of silence, after which another task may begin; a cache that lives shorter ends it before"""
+"""seconds of silence after which another task may begin; a cache that expires sooner ends the task sooner"""
 GAPS = 3
-"""gaps from which on it is known whether an agent needs what was before them"""
+"""gaps from which on it is known whether an agent needs what was said before a gap"""
 FAR = 0.1
-"""the share of uses behind a gap up to which nothing from before a gap is kept: dates and sums recur by chance"""
+"""share of uses from before a gap up to which the policy forgets what was before it: dates and sums recur by chance"""
 _SLACK = 1.1
-"""how far above a bound a level stays, so that the next message does not cross it"""
+"""factor by which a level stays above a bound, so that the next message does not cross it"""
 _FEW = 4_000
-"""tokens that are enough of the recent past for an agent whose needs were seen"""
+"""tokens of the recent past that are enough for an agent whose needs are known"""
 _LONG, _TASK = 4_800, 0.85
-"""the same where gaps part the tasks, and the share of the room that it is at most: what a long task needs stays in a
-small room, too"""
+"""the same where gaps separate tasks, and at most this share of the room: a long task needs its own past, also in a
+small room"""
 _LISTED = 3
-"""one in so many tokens of the Contents Page is left where hardly anything from before a gap was needed: its lines are
-read in each request, and written again at each compaction"""
+"""the ceiling of the Contents Page is divided by this if little from before a gap was needed: its lines are read in
+each request, and written again at each compaction"""
 _LARGE, _MORE = 600, 1.75
-"""tokens that a call adds from which on lines take the place of a chat's pages, each a small part of its page, and
-how many times as many lines there are then"""
+"""tokens that a call adds from which on lines replace pages of a chat (each line is a small part of its page), and the
+factor by which there are more lines then"""
 _LINES, _TENTH = 2_700, 0.1
-"""tokens of lines for what is not known to be needless, in a budget of ten times that: read at the price of the cache,
-a line costs little, and a folded page has none"""
+"""tokens of lines while the needs are unknown, and their largest share of the budget: read from the cache, a
+line costs little, and a folded page has none"""
 _FOLDED = 0.8
-"""the share of its ceiling that the Contents Page has at least once it was folded, about"""
+"""share of its ceiling that a folded Contents Page has at least, about"""
 _AFTER = 0.15
-"""the share of the room that they are at most after a gap, if hardly anything from before a gap was needed so far"""
+"""share of the room that active pages have at most after a gap, if little from before a gap was needed"""
 
 
 class CacheUse(NamedTuple):
-    """What was seen of a context, as it is stored in its state."""
+    """How a context used its past so far, as stored in its state."""
 
     grow: float = 0.0
-    """tokens that a model call adds, a moving mean; 0: not seen yet"""
+    """tokens that a model call adds, a moving mean; 0: none was seen yet"""
     uses: int = 0
-    """tool calls with an argument that stands in an earlier message, and recalls"""
+    """tool calls with an argument from an earlier message, and recalls"""
     far: int = 0
-    """those of which the latest such message is behind the last gap"""
+    """those whose argument was last said before the last gap"""
     gaps: int = 0
     """how often there was a pause, or another model"""
     gap: int = 0
-    """the head at the last gap: messages before it are behind it"""
+    """the head at the last gap"""
     counted: int = 0
-    """the head up to which messages were looked at"""
+    """the head up to which messages were counted"""
     stamped: bool = False
     """whether the last append was dated by the context's own clock"""
 
@@ -70,25 +70,25 @@ UNSEEN = CacheUse()
 
 
 class Levels(NamedTuple):
-    """What the policy decides, in tokens, and why."""
+    """The decision of the policy, in tokens, and its reason."""
 
     trigger: int
-    """the request's size above which a compaction is due"""
+    """size of the request above which a compaction is due"""
     warm: int
-    """what the active pages keep in it"""
+    """size of the active pages after it"""
     cold: int | None
-    """what they keep after a gap; None: a gap changes nothing"""
+    """the same after a gap; None: a gap changes nothing"""
     forgets: bool
-    """whether they do so though the prompt cache is still there, since what was before a gap is not needed after it"""
+    """True: drop old pages after a gap even if the cache is still warm, because they are not used"""
     contents: int
-    """what the Contents Page may cost"""
+    """ceiling of the Contents Page"""
     least: int
-    """what the active pages keep in any case, if it fits: a shorter request is not cached"""
+    """size of the active pages that stays in any case, if it fits: a shorter request is not cached"""
     reason: str
 
 
 def cost(pricing: CachePricing, cached: int, total: int) -> float:
-    """Return what a request of *total* tokens costs, *cached* of which are known, in input tokens that are not cached.
+    """Return the cost of a request of *total* tokens, *cached* of which are in the cache, in uncached input tokens.
 
     >>> cost(CachePricing(), 9_000, 10_000)
     2150.0
@@ -123,7 +123,7 @@ def levels(
         ceiling  = more times the given one, with such an economy at least min(2,700, budget / 10), in either case at
                    most (budget - fixed) / 4; economy that forgets: a third
         room     = budget - fixed - ceiling
-        least    = 1.1 M - fixed - min(contents, 0.8 ceiling), at most room / 2: no page leaves that would leave less
+        least    = 1.1 M - fixed - min(contents, 0.8 ceiling), at most room / 2: a page stays if less would be left
         floor    = economy: min(4,000, room / 3) if known, else room / 10; balanced: room / 2
                    with uses and gaps: min(4,800, 0.85 room), balanced: at least room / 2
                    at least that
@@ -138,13 +138,13 @@ def levels(
     Args:
         preset: "economy", or another one, which is taken as "balanced".
         share: κ, or None if the policy decides.
-        pricing: What the provider's prompt cache costs.
-        use: What was seen of the context.
-        budget: Of the whole request.
+        pricing: The prices of the provider's prompt cache.
+        use: How the context used its past.
+        budget: Tokens of the whole request.
         fixed: Tokens that no compaction changes: system, tools, framing.
-        ceiling: What the Contents Page may cost.
-        contents: What it costs now.
-        chosen: Whether its ceiling was chosen, so that it is never more.
+        ceiling: Tokens that the Contents Page may have.
+        contents: Tokens that it has now.
+        chosen: Whether the user chose the ceiling, so that it is never exceeded.
     """
     if share is not None:
         room = max(0, budget - fixed - ceiling)

@@ -1,9 +1,7 @@
 """The Common segment: the Contents Page of the archive, then the active pages.
 
-    [ contents: block, block ]   [ active: closed pages, the open page ]
-      changes at a compaction      grows at its tail, between compactions
-
-This module knows nothing of when a compaction happens, or of storage.
+[ contents: block, block ]   [ active: closed pages, the open page ]
+  changes at a compaction      grows at its end, between compactions
 """
 
 from ..chapters.active import ActiveChapter
@@ -12,7 +10,7 @@ from ..messages import Message, tool_calls
 
 
 class CommonSegment:
-    """The segment of the Archive chapter and the Active chapter (which has the same arguments).
+    """The segment of the Archive chapter and the Active chapter, which takes the same arguments.
 
     >>> from memci import MessageNode
     >>> segment = CommonSegment(nonce="1f9a03c2", interrupted=12)
@@ -28,7 +26,7 @@ class CommonSegment:
 
     @property
     def tokens(self) -> int:
-        """What the segment costs, framing included."""
+        """Tokens of the segment, framing included."""
         return self.archive.tokens + self.active.tokens
 
     @property

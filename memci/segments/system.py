@@ -1,8 +1,6 @@
-"""The System segment: the front of every rendering. It never changes while a context is open.
+"""The System segment: the beginning of every rendering. It never changes while a context is open.
 
-    [ the developer's prompt + the notice of how to recall ]
-
-This module knows nothing of the conversation.
+[ the developer's prompt + the notice that explains recall ]
 """
 
 from collections.abc import Callable
@@ -18,7 +16,7 @@ class SystemSegment:
     >>> segment.view, segment.tokens
     ([{'role': 'system', 'content': 'You are a travel agent.'}], 9)
 
-    With a *notice* (`memci.chapters.system.notice`) the model reads how to recall and search what was archived.
+    A *notice* (`memci.chapters.system.notice`) tells the model how to recall and search what was archived.
     """
 
     def __init__(self, prompt: str | None, *, notice: str | None, weigh: Callable[[Message], int]) -> None:
@@ -28,4 +26,4 @@ class SystemSegment:
         self.prompt = prompt
         """the developer's prompt, None if there is none"""
         self.tokens = self.chapter.tokens
-        """what the segment costs, framing included"""
+        """tokens of the segment, framing included"""

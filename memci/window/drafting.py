@@ -2,7 +2,7 @@
 
     ("Book me a flight", assistant's reply)   ──▶   Draft: two nodes, the first opens page #12
 
-All that can be wrong with an append is found here, before anything changes. This module knows nothing of storage.
+All that can be wrong with an append is found here, before anything changes.
 """
 
 import json
@@ -20,7 +20,7 @@ from .draft import Draft, DraftMessage
 from .window import Window
 
 BATCH = 10_000
-"""Messages that one append takes at most."""
+"""messages that one append takes at most, since all of them are one transaction"""
 _NO_CALLS = OpenCalls(())
 
 
@@ -32,10 +32,10 @@ def draft(
     made: Callable[[Collection[str]], set[str]],
     costs: Mapping[bytes, int],
 ) -> Draft:
-    """Return *values* (messages, texts of the user, SDK objects, items of any form) as a draft for *window*.
+    """Return *values* (messages, texts of the user, SDK objects, items of any format) as a draft for *window*.
 
-    With *opens_page* a user's message opens a page. *made* returns which of these ids a tool call ever had: O(the
-    context). *costs* are the tokens of messages that were counted before, by their bytes.
+    With *opens_page* a user's message opens a page. *made* returns those of the given ids that a tool call ever had:
+    O(the context). *costs*: the tokens of messages that were counted before, by their bytes.
 
     Raises:
         InvalidMessage: If a message is not what a provider accepts, or not exact JSON.
@@ -51,7 +51,7 @@ def draft(
     given = _read(window, values, unanswered)
     messages: list[DraftMessage] = []
     known: set[str] = set()
-    """ids that calls are known to have"""
+    """ids that a call is known to have"""
     interrupted: list[str] = []
     for position, value in enumerate(given):
         codec, body, message = _exact(value, f"messages[{position}]")
@@ -87,7 +87,7 @@ def draft(
 
 
 def _read(window: Window, values: Sequence[object], waiting: Sequence[Message]) -> list[Message]:
-    """Return *values* as messages; those of another provider's form in their envelopes."""
+    """Return *values* as messages; those of another provider's format are enveloped."""
     messages = [
         value if type(value) is dict else plain(value, f"messages[{position}]") for position, value in enumerate(values)
     ]
@@ -97,7 +97,7 @@ def _read(window: Window, values: Sequence[object], waiting: Sequence[Message]) 
 
 
 def _exact(message: Message, path: str) -> tuple[int, bytes, Message]:
-    """Return codec, bytes and a copy of *message*, checked."""
+    """Check *message*, and return its codec, its bytes and a copy."""
     check(message, path)
     try:
         return encode(message)
@@ -107,7 +107,7 @@ def _exact(message: Message, path: str) -> tuple[int, bytes, Message]:
 
 
 def clip_draft(window: Window, draft: Draft, limits: Mapping[int, int]) -> Draft:
-    """Return *draft* with the messages that *limits* (seq to tokens) names clipped, to be shown but not stored so."""
+    """Return *draft* with messages clipped as *limits* (seq to tokens) says: they are shown so, but stored whole."""
     for node, _, place, _, _, late in draft.messages:
         if node.seq in limits:
             node.view, node.tokens, _ = window.clip(node.message, limits[node.seq], *place, late=late)
@@ -115,16 +115,13 @@ def clip_draft(window: Window, draft: Draft, limits: Mapping[int, int]) -> Draft
 
 
 def costs_of(draft: Draft) -> dict[bytes, int]:
-    """Return what the messages of *draft* cost, by their bytes: a later append need not count them again."""
+    """Return the tokens of the messages of *draft* by their bytes, so that a later append need not count them."""
     whole = (each for each in draft.messages if each.node.view is each.node.message and not each.late)
     return {each.body[1]: each.node.tokens for each in whole}
 
 
 def timestamp(at: datetime | str | None) -> str | None:
-    """Return *at* as ISO 8601, as it is stored; None stays None. InvalidSetting if it is no point in time.
-
-    Times are for information: they order nothing.
-    """
+    """Return *at* as the ISO 8601 text that is stored; None stays None. InvalidSetting if it is no point in time."""
     if at is None:
         return None
     if isinstance(at, datetime) and at.tzinfo is UTC:
@@ -140,10 +137,9 @@ def timestamp(at: datetime | str | None) -> str | None:
 def _made(
     call_id: str, messages: Sequence[Message], position: int, made: Callable[[Collection[str]], set[str]]
 ) -> set[str]:
-    """Return the ids that calls ever had, of those that *messages* name from *position* on: *call_id* is one of them.
+    """Return those ids that a call ever had, of the ones that *messages* name from *position* on.
 
-    They are asked for together, so that many late results cost one look at the store. InvalidMessage if no call has
-    *call_id*.
+    One read finds all of them, however many late results there are. InvalidMessage if no call has *call_id*.
     """
     named = (each.get("tool_call_id") for each in messages[position:])
     found = made({call_id, *(each for each in named if isinstance(each, str))})
@@ -153,7 +149,7 @@ def _made(
 
 
 def _quotes(call: Message) -> tuple[int, int | None] | None:
-    """Return the page and entry that the answer of *call* quotes, None if it is no recall."""
+    """Return the page and entry that the answer to *call* quotes, None if it is no recall."""
     if call_name(call) != "recall_page" or "function" not in call:
         return None
     try:
@@ -162,5 +158,5 @@ def _quotes(call: Message) -> tuple[int, int | None] | None:
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return None
     if any(type(number) is not int or not 1 <= number < MAX_PAGE for number in (index, 1 if entry is None else entry)):
-        return None  # no page has it, so nothing is quoted
+        return None  # there is no such page, so nothing is quoted
     return index, entry

@@ -8,6 +8,7 @@ An append compacts for any `Reason`. A rendering extends the one before, so that
 compacts only after a gap, after a failure, or if the request would not fit.
 """
 
+import logging
 import threading
 import time
 from collections import deque
@@ -16,6 +17,7 @@ from dataclasses import replace
 from enum import StrEnum
 from itertools import islice
 from math import inf
+from typing import Any
 
 from ..chapters.unload import UnloadRule, rules_of
 from ..errors import BudgetExceeded
@@ -35,6 +37,7 @@ from ..window.draft import Compaction, Prepared, StoredPage
 from ..window.window import Window
 from ..workers import QUIET_SECONDS, worker
 
+_LOG = logging.getLogger(__name__)
 _REMEMBERED = 32
 """compactions whose marks are kept in memory: an agent rarely needs what left the window earlier"""
 _WORTH = 1.1
@@ -58,6 +61,7 @@ class Reason(StrEnum):
     OVER_LEVEL = "the request exceeds the trigger of the cache policy"
     TOO_MANY_PAGES = "more closed pages are in the window than the settings allow"
     RULES = "an unload rule that is asked every turn names a page"
+    ASKED = "the caller asked for it"
 
 
 _GAPS = frozenset({Reason.EXPIRED, Reason.ANOTHER_MODEL, Reason.FORGETS})
@@ -89,9 +93,9 @@ class Compactor:
         self._gap: Reason | None = None
         """a gap after which the window was not compacted yet"""
         self._failed = False
-        """whether the compaction after an append failed"""
+        """whether the compaction after an append has failed"""
         self._unfit: object = None
-        """the record for which a compaction that may wait was impossible: it is not tried again until a change"""
+        """the record of the window when it could not be compacted after a gap or a failure: only a change helps"""
         self.prepared: deque[Prepared] = deque(maxlen=PREPARED)
         """what the next compaction may show"""
         self._steps: Iterator[None] | None = None
@@ -109,7 +113,7 @@ class Compactor:
         """
         window, levels = self._window, self._window.levels
         if self._gap and (levels.cold is None or window.active.messages.tokens <= _WORTH * levels.cold):
-            self._gap = None  # too little would leave: the gap is over
+            self._gap = None  # too little would leave
         if self._unfit is not window.record:
             if self._gap:
                 return self._gap
@@ -228,12 +232,12 @@ class Compactor:
         *settles*: whether they end the open tool group. *again* returns what they cost after a compaction.
         """
         window = self._window
-        plan = self._compact(window.levels.warm, pending=units, settles=settles)
+        plan = self._compact(Reason.OVER_BUDGET, window.levels.warm, pending=units, settles=settles)
         if plan.clips:  # what was clipped or folded came out smaller: the rest of the room is for what is pending
             units = again()
             if window.tokens + sum(unit.tokens for unit in units) <= window.limits.budget:
                 return replace(plan, clips=())
-            plan = self._compact(window.levels.warm, pending=units, settles=settles)
+            plan = self._compact(Reason.OVER_BUDGET, window.levels.warm, pending=units, settles=settles)
         return plan
 
     def archive(self, keep: int | None) -> Plan:
@@ -244,39 +248,26 @@ class Compactor:
         """
         self._writer.check_writable()
         if keep is not None:
-            return self._compact(self._window.limits.budget, most=keep)
+            return self._compact(Reason.ASKED, self._window.limits.budget, active_pages=keep, keep=1.0)
         levels = self._window.levels
-        return self._compact(levels.warm if levels.cold is None else levels.cold, fewest=1)
+        return self._compact(Reason.ASKED, levels.warm if levels.cold is None else levels.cold, fewest=1)
 
     def _compact_for(self, reason: Reason) -> None:
         """Compact as far as *reason* asks."""
         window, levels = self._window, self._window.levels
         if reason in _GAPS and levels.cold is not None:
-            self._compact(levels.cold)
+            self._compact(reason, levels.cold)
             self._gap = None
         else:  # below the trigger no page leaves for its size
-            self._compact(levels.warm if window.tokens > levels.trigger else window.tokens)
+            self._compact(reason, levels.warm if window.tokens > levels.trigger else window.tokens)
 
     def _compact(
-        self,
-        low: int,
-        *,
-        pending: tuple[Unit, ...] = (),
-        settles: bool = False,
-        fewest: int | None = None,
-        most: int | None = None,
+        self, reason: Reason, low: int, *, pending: tuple[Unit, ...] = (), settles: bool = False, **limits: Any
     ) -> Plan:
-        """Perform one compaction, and return its plan. O(messages in the window).
+        """Perform one compaction, and return its plan; BudgetExceeded if the window can't fit, which changes nothing.
 
-        Args:
-            low: Tokens that the active pages may hold afterwards.
-            pending: The cost of messages that are to be rendered, but are not appended yet.
-            settles: Whether they end the open tool group.
-            fewest: How many pages stay at least; None: the setting.
-            most: How many closed pages may stay; None: the setting.
-
-        Raises:
-            BudgetExceeded: If the window can't fit; nothing has changed then.
+        *low*: tokens that the active pages may hold afterwards. *pending* and *settles*: as in `make_room`. *limits*
+        replace those of the window. O(messages in the window).
         """
         window, why = self._window, self._window.levels.reason
         if window.levels.cold is not None:
@@ -292,10 +283,8 @@ class Compactor:
         coming = tuple(
             ClosedPage(page.row.index, sum(node.tokens for node in page.text.nodes), pinned=True) for page in pinned
         )
-        limits = window.limits if fewest is None else replace(window.limits, fewest=fewest)
-        if most is not None:
-            limits = replace(limits, active_pages=most, keep=1.0)
-        plan = fit(replace(occupancy, closed=(*occupancy.closed, *coming)), limits, low=low)
+        occupancy = replace(occupancy, closed=(*occupancy.closed, *coming))
+        plan = fit(occupancy, replace(window.limits, **limits), low=low)
         made = self._made(plan, recalled, pinned)
         if made.changed or made.views or made.contents != window.contents:
             self._writer.compact(made)
@@ -306,6 +295,7 @@ class Compactor:
             self._notify(Event("compaction", window.record.id, left, window.tokens, why))
             if made.unloaded:
                 self._notify(Event("unload", window.record.id, made.unloaded, window.tokens))
+            _LOG.debug("compacted: %s", reason)
         self._failed = False
         return plan
 

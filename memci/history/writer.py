@@ -1,7 +1,7 @@
 """The writer of one context: it commits each change as one transaction, and only then applies it to the window.
 
-    append    draft       ──▶  entries, pages, record            undo        pages are marked
-    compact   compaction  ──▶  pages, views, Contents Page       recalled    a page's counter         pin    its mark
+    append    draft       ──▶  entries, pages, record            undo            pages are marked
+    compact   compaction  ──▶  pages, views, Contents Page       count_recall    a page's counter      pin    its mark
 
 A change that can't be committed leaves the window as it was. Writers do not lock: each commit names the revision that
 its handle has read. If another writer was first, the revision in the store is a later one, and the conflict is
@@ -15,15 +15,7 @@ from dataclasses import replace
 from hashlib import blake2b
 
 from ..chapters.contents import ContentsPage
-from ..errors import (
-    Erased,
-    InvalidSetting,
-    OpConflict,
-    StorageBusy,
-    StorageFull,
-    StorageReadOnly,
-    WriteConflict,
-)
+from ..errors import Erased, InvalidSetting, OpConflict, StorageBusy, StorageFull, StorageReadOnly, WriteConflict
 from ..messages import Message
 from ..rows import CallRow, ContextRecord, EntryRow, OpRow, PageRow, PageState
 from ..storage import Storage
@@ -79,7 +71,7 @@ class Writer:
         if op_id is not None:
             whole = blake2b(b"".join(row.digest for row in entries), digest_size=16)
             op = OpRow(op_id, whole.digest(), window.record.head, tuple(each.place for each in draft.messages))
-        call = _following(call, record)
+        call = _placed_call(call, record)
         known = self._commit(Transition(window.record.head, record, entries, rows, op=op, call=call))
         if known is not None:
             if known.digest == bytes(len(known.digest)):
@@ -192,7 +184,7 @@ class Writer:
 
     def _store(self, state: WindowState, rows: tuple[PageRow, ...] = (), call: CallRow | None = None) -> None:
         record = self._window.changed(state)
-        self._commit(Transition(record.head, record, pages=rows, call=_following(call, record)))
+        self._commit(Transition(record.head, record, pages=rows, call=_placed_call(call, record)))
         self._window.follow(record, state)
 
     def check_revision(self) -> None:
@@ -232,6 +224,6 @@ class Writer:
         return known
 
 
-def _following(call: CallRow | None, record: ContextRecord) -> CallRow | None:
+def _placed_call(call: CallRow | None, record: ContextRecord) -> CallRow | None:
     """Return *call* with the revision and turn of *record*."""
     return None if call is None else call._replace(revision=record.revision, turn=record.turn)

@@ -10,7 +10,7 @@ keywords are used.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -21,10 +21,10 @@ from ..repository.passages import TOPIC
 from ..retrieval.embedders import embed
 from ..tiers.episodes import Episode, best_episode, merge_topic, open_episode
 from ..tiers.facts import sources, vocabulary
-from ..tiers.notes import Notes
+from ..tiers.notes import Note
 from ..tiers.topics import ChainSummary, PageFeatures, Topic, continues, page_text, topics
 from .annotation import annotate
-from .page_notes import are_unchanged, extract_title
+from .page_notes import extract_title
 from .step import Step, StepRun
 
 CANDIDATES = 5
@@ -62,7 +62,7 @@ def build_episodes(run: StepRun) -> int:
     for topic in divided if run.chat is not None else ():
         own_pages = {batch[at].id: batch[at].page for at in topic.pages}
         gained |= annotate([topic.theme, *topic.keywords, topic.content], own_pages)
-    with run.write(lambda: owner.pages.queue(len(ids)) == ids and are_unchanged(owner, notes)):
+    with run.write(lambda: owner.pages.queue(len(ids)) == ids and owner.items.notes(ids) == notes):
         chains, episodes = _link(owner, batch), _join(run, batch, divided)
         for at, each in enumerate(batch):
             owner.pages.into_tier(each.id, each.features, chains[at], episodes[at], run.session.embedder.name)
@@ -72,7 +72,7 @@ def build_episodes(run: StepRun) -> int:
     return len(batch)
 
 
-def _read_queued(run: StepRun, ids: Sequence[int], notes: Notes) -> list[_Queued]:
+def _read_queued(run: StepRun, ids: Sequence[int], notes: Mapping[int, tuple[int, Note]]) -> list[_Queued]:
     """Return the pages *ids* with their features. O(their messages)."""
     found = []
     for id_, page in run.session.raw(ids):

@@ -25,7 +25,6 @@ from ..tiers.events import INTERVAL, LEAST, DailySummary, LifeEvent, conversatio
 from ..tiers.profile import STRATEGY_MESSAGES
 from .annotation import annotate
 from .fact_extraction import keep_profile
-from .page_notes import are_unchanged
 from .step import Step, StepRun
 
 MOST = 50
@@ -100,7 +99,7 @@ def detect_events(run: StepRun, ending: str | None = None) -> int:
             and all(owner.tiers.days.get(day) == known.get(day) for day in days)
             and owner.pages.new(len(new)) == new
             and _find_conversations(run, pages, until, ending) == talks
-            and are_unchanged(owner, notes)
+            and owner.items.notes(ids) == notes
             and owner.pages.all_there(older)
         )
 

@@ -10,10 +10,9 @@ from collections.abc import Collection
 from ...text.language.keywords import keywords
 from ...text.summarize import Summary, titled
 from ..backend import PageRecord
-from ..owner import Owner, Session
+from ..owner import Session
 from ..repository.pages import QUARANTINED
 from ..repository.passages import NOTE
-from ..tiers.notes import Notes
 from ..tiers.topics import page_text
 from .annotation import annotate
 from .step import Step, StepRun
@@ -23,11 +22,6 @@ def extract_title(page: PageRecord) -> tuple[str, tuple[str, ...]]:
     """Return a title and keywords, extracted from *page* by rule. O(characters)."""
     title = titled([[message for _, message in page.entries]])[0].text if page.entries else ""
     return title, keywords([page_text(page)])
-
-
-def are_unchanged(owner: Owner, notes: Notes) -> bool:
-    """Return whether *notes* are still stored: a new note of a page has another id."""
-    return owner.items.all_there([key for key, _ in notes.values()])
 
 
 def summaries(session: Session, context: str, indexes: Collection[int]) -> dict[int, Summary]:

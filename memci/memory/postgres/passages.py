@@ -60,19 +60,7 @@ class PackedPassages(PassageTable):
         own, now, was = pack_passages(numbers, names, speakers, before=before, after=after)
         ids = (self.nr * NUMBERS + numbers).tolist()
         values = [
-            (
-                id_,
-                self.nr,
-                page,
-                row.entry,
-                row.part,
-                *span,
-                row.role,
-                self._seal(row.speaker, "speaker", same=True),
-                row.length,
-                row.flags,
-                each.tobytes(),
-            )
+            (id_, self.nr, page, *self._fields(row, span), each.tobytes())
             for id_, span, each, row in zip(ids, spans, own, rows, strict=True)
         ]
         self._store.executemany(_ADD, values)

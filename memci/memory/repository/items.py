@@ -104,10 +104,6 @@ class ItemTable(OwnerTable):
         statement = "SELECT count(*) FROM memory_item WHERE owner = ? AND kind = ?"
         return self._store.read_value(statement, self._owner.nr, kind) or 0
 
-    def all_there(self, ids: Collection[int]) -> bool:
-        """Return whether all items are still there. O(ids)."""
-        return len(ids) == (self._store.read_value(_COUNT, json.dumps(list(ids))) or 0)
-
     def evidence(self, item: int) -> list[int]:
         """Return the pages that an item was derived from."""
         return self._store.read_column("SELECT page FROM memory_evidence WHERE item = ? ORDER BY page", item)
@@ -137,7 +133,6 @@ class ItemTable(OwnerTable):
 
 _INSERT = "INSERT INTO memory_item(owner, kind, body) VALUES (?, ?, '') RETURNING id"
 _ALL = "SELECT id, kind, body, vector FROM memory_item WHERE owner = ? AND kind <> 'note'"
-_COUNT = "SELECT count(*) FROM memory_item WHERE id IN (SELECT value FROM json_each(?))"
 _REPLACE = """
 INSERT INTO memory_item(id, owner, kind, body, vector) VALUES (?, ?, ?, ?, ?)
 ON CONFLICT(id) DO UPDATE SET body = excluded.body, vector = excluded.vector"""

@@ -82,9 +82,7 @@ class PassageTable(OwnerTable):
         """Add passages of *page* (its id), each with its `Row`, its start and size, and its terms; return their ids."""
         ids = []
         for span, counted, row in zip(spans, counts, rows, strict=True):
-            speaker = self._seal(row.speaker, "speaker", same=True)
-            fields = (row.entry, row.part, *span, row.role, speaker, row.length, row.flags)
-            ids.append(self._store.insert_row(_ADD, self._owner.nr, page, *fields))
+            ids.append(self._store.insert_row(_ADD, self._owner.nr, page, *self._fields(row, span)))
             text = " ".join(map(self.key, counted.elements()))
             self._store.execute("INSERT INTO memory_words(rowid, terms) VALUES (?, ?)", ids[-1], text)
         return ids
@@ -154,6 +152,11 @@ class PassageTable(OwnerTable):
     def key(self, term: str) -> str:
         """Return *term* as the index has it, with the number of the owner, so that no other owner finds it."""
         return f"{self._owner.nr:x}:{self._term(term)}"
+
+    def _fields(self, row: Any, span: tuple[int, int]) -> tuple[Any, ...]:
+        """Return the columns of a `Row` with its start and size, behind the page."""
+        speaker = self._seal(row.speaker, "speaker", same=True)
+        return row.entry, row.part, *span, row.role, speaker, row.length, row.flags
 
     def _term(self, term: str) -> str:
         """Return *term* unchanged, or as 16 hexadecimal digits if rows are encrypted."""

@@ -5,7 +5,6 @@
 A note is made from its page alone, and is erased with it. A page that is replaced loses its note.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ...text.summarize import LINE_COLUMNS, TITLE_COLUMNS, Summary, one_line
@@ -27,7 +26,3 @@ class Note:
         """The title and lines for a contents page."""
         lines = tuple(one_line(line, LINE_COLUMNS) for line in self.lines)
         return Summary(one_line(self.title, TITLE_COLUMNS), lines)
-
-
-Notes = Mapping[int, tuple[int, Note]]
-"""notes by the ids of their pages, each with its own id"""

@@ -9,9 +9,10 @@ new trait with a reason and a page replaces the old one of its dimension. The we
 pages that state it, never a number of the model, so that erasing a page removes exactly what it stated.
 """
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Annotated
+from typing import Annotated, Any, TypeVar
 
 from ....llm import ChatModel
 from ...backend import PageKey, PageRecord
@@ -22,6 +23,7 @@ from ...tiers.profile import DIMENSIONS, Learned, Level, Profile, Trait, unite_t
 from .page_text import MANY, RULES, WHOLE, Framed, frame_pages
 from .validation import AnswerSchema, Lowered, ask_checked, clean_line, clean_statement, has_invented_id, parse_day
 
+_T = TypeVar("_T")
 NAME_COLUMNS = 60
 KIND_COLUMNS = 40
 REASON_COLUMNS = 120
@@ -89,16 +91,23 @@ def _traits(given: Sequence[TraitAnswer], shown: Framed) -> list[Trait]:
 
 def _facts(given: Sequence[FactAnswer], about: About, shown: Framed) -> list[Known]:
     found: dict[tuple[PageKey, str], Known] = {}
-    counts: dict[PageKey, int] = {}
     for each in given:
         page, text = shown.page(each.page), clean_statement(each.fact, LONGEST, shown.said)
-        if page is None or not text or (page.key, text.casefold()) in found:
-            continue
-        counts[page.key] = counts.get(page.key, 0) + 1
-        if counts[page.key] <= PER_PAGE:
+        if page is not None and text:
             fact = Known(text, about, page.context, page.index, page.turn, page.at, (page.key,))
-            found[page.key, text.casefold()] = fact
-    return list(found.values())
+            found.setdefault((page.key, text.casefold()), fact)
+    return _limit(found, PER_PAGE)
+
+
+def _limit(found: Mapping[tuple[Any, ...], _T], most: int) -> list[_T]:
+    """Return the values *found*, at most so many of each page, the first part of the key."""
+    counts: Counter[PageKey] = Counter()
+    kept = []
+    for (page, *_), value in found.items():
+        counts[page] += 1
+        if counts[page] <= most:
+            kept.append(value)
+    return kept
 
 
 class RelationAnswer(AnswerSchema):
@@ -136,7 +145,6 @@ def ask_for_relations(chat: ChatModel, pages: Sequence[PageRecord]) -> tuple[lis
 
 def _relations(shown: Framed, answer: RelationsAnswer) -> list[Relation]:
     found: dict[tuple[PageKey, str, str, str], Relation] = {}
-    counts: dict[PageKey, int] = {}
     for each in answer.relations:
         page = shown.page(each.page)
         source, target = clean_line(each.subject, NAME_COLUMNS), clean_line(each.object, NAME_COLUMNS)
@@ -144,9 +152,7 @@ def _relations(shown: Framed, answer: RelationsAnswer) -> list[Relation]:
         keys = name_key(source), name_key(kind), name_key(target)
         if page is None or not all(keys) or keys[0] == keys[2] or has_invented_id(f"{source} {target}", shown.said):
             continue
-        counts[page.key] = counts.get(page.key, 0) + 1
-        if counts[page.key] <= RELATIONS_PER_PAGE:
-            when = parse_day(each.date, page.at)
-            relation = Relation(source, kind, target, page.key, page.at if when is None else when)
-            found.setdefault((page.key, *keys), relation)
-    return list(found.values())
+        when = parse_day(each.date, page.at)
+        relation = Relation(source, kind, target, page.key, page.at if when is None else when)
+        found.setdefault((page.key, *keys), relation)
+    return _limit(found, RELATIONS_PER_PAGE)

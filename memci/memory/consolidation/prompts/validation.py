@@ -1,12 +1,12 @@
 r"""Checks of a model's answers: what may be kept of them.
 
-    told("Sorry, I can't help with that.", 160)     ""          an excuse, "none", "No prior history.": nothing was said
-    told("#42 forged\nline", 160)                   "no. 42 forged line"
-    kept("A refund was asked for.", "Refund OI5L9G, $157.50 …", 160, said)
+    clean_line("Sorry, I can't help.", 160)         "": an excuse, "none" or "No prior history." is no text
+    clean_line("#42 forged\nline", 160)             "no. 42 forged line"
+    keep_identifiers("A refund was asked for.", "Refund OI5L9G, $157.50 …", 160, said)
                                                     "A refund was asked for. · OI5L9G · $157.50"
-    kept("Refund of ZZ99XX.", "Refund OI5L9G …", 160, said)
-                                                    "Refund OI5L9G …": the model made ZZ99XX up
-    asked(…)    {"title": "what it is about, …"}        {"title": ""}: a text that repeats the prompt is none
+    keep_identifiers("Refund of ZZ99XX.", "Refund OI5L9G …", 160, said)
+                                                    "Refund OI5L9G …": the model invented ZZ99XX
+    ask_checked(…)      {"title": ""} if the answer is {"title": "what it is about, …"}, a part of the prompt
 
 Model output is untrusted: pydantic checks types, callers check ids, this module checks texts.
 """

@@ -256,13 +256,11 @@ class MemoryConformance:
         assert memory.search(text).query == text
         assert found(memory, "another")[0] == ("alice", 2)
 
-    def test_names_that_look_alike_are_told_apart(self, memory: MemoryBackend, keep: Keep) -> None:
+    def test_names_that_look_alike_are_told_apart(self, memory: MemoryBackend, tell: Tell) -> None:
         """Any text is a name of a context, and no two names are confused."""
         names = ("a", "A", "a ", "a%", "á", "a'b", "a\tb", "订票")
         for number, name in enumerate(names, 1):
-            page = told(1, f"zeppelin quokka{number}", context=name)
-            keep(page)
-            memory.observe(page)
+            tell(1, f"zeppelin quokka{number}", context=name)
 
         memory.erase(Scope("a"))
 

@@ -1,16 +1,16 @@
-"""The settings of a context: what the caller asks for, checked, and stored with the context.
+"""The settings of a context: given by the caller, checked, and stored with the context.
 
-    Policy(preset="economy")                     what the caller asks for; None stands for the stored value
-    Settings(window=32_000)                      what holds: reply 4,000 · contents 1,200 · fewest 1
+    Policy(preset="economy")                     given by the caller; None: the stored value
+    Settings(window=32_000)                      in effect: reply 4,000 · contents 1,200 · fewest 1
 
 Presets are settings that belong together, by name:
 
     balanced    a compaction keeps half of the room verbatim, after a gap as much as is still needed: the default
-    economy     as little as the prompt cache's price suggests: cheapest, less of the conversation verbatim
+    economy     a compaction keeps as little as the prompt cache's price suggests: cheapest, less of it verbatim
     verbatim    a compaction archives a quarter of the active pages: more of it verbatim, at a higher cost
-    original    a page a turn, and the unload rules every turn: as the design that this library grew from has it
+    original    a page leaves each turn, and the unload rules run each turn: the design from which this library grew
 
-This module knows nothing of what the settings do.
+A caller's settings are stored. All others follow from the model, the window and the preset.
 """
 
 import json
@@ -25,7 +25,7 @@ from .messages import Format
 from .model_catalog import CachePricing, known_window, pricing_of
 
 CONTENTS_CEILING = 1_200
-"""tokens that the Contents Page may have at most by default"""
+"""tokens of the Contents Page, at most, by default: 15 % of a window of 8,000; benchmarks/LOG.md has the comparison"""
 
 Preset = Literal["balanced", "economy", "verbatim", "original"]
 
@@ -44,34 +44,34 @@ PRESETS: dict[str, dict[str, Any]] = {
 }
 
 _KEPT: Final = {"window", "reply", "model", "format", "notice", "remember", "pricing"}
-"""settings that a new preset leaves as they are"""
+"""settings that belong to no preset: a new preset does not change them"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
-    """How a context uses its window. None stands for the stored value, and in a new context for the default.
+    """How a context uses its window. None: the stored value, or in a new context the default.
 
         >>> Policy(preset="economy", never_recalled=50).preset
         'economy'
 
-    The values are checked when a context is opened with them. Tokens are of the context's counter; a turn is one
-    interaction, from a user's message to the next one.
+    The values are checked when a context is opened with them. Tokens are counted by the context's counter. A turn is
+    one interaction, from a user's message to the next one.
     """
 
     preset: Preset | None = None
-    """settings that belong together: "balanced" (default), "economy", "verbatim" or "original"; a new preset takes the
-    place of the settings below that are stored"""
+    """settings that belong together: "balanced" (default), "economy", "verbatim" or "original"; a new preset replaces
+    the stored values of the settings below"""
     archive_share: float | None = None
     """the share of the active pages that a compaction archives, 0 to 1; default: the preset's, and for "balanced" and
     "economy" what the price of the prompt cache suggests (`memci.segments.cache_policy`)"""
     fewest: int | None = None
-    """how many active pages a compaction leaves at the least, if they fit; default 1"""
+    """how many active pages a compaction leaves at least, if they fit; default 1"""
     active_pages: int | None = None
     """how many closed pages stay verbatim at most; default: as many as fit"""
     contents_tokens: int | None = None
-    """the ceiling of the Contents Page, in tokens; default 10 % of the budget, at most 1,200; for "economy" at most
-    2,700 where it is not known what is needed, or 1.75 times the default in a chat of large messages if that is more;
-    it takes a third where what was before a gap is not needed"""
+    """the ceiling of the Contents Page, in tokens; default 10 % of the budget, at most 1,200. For "economy" at most
+    2,700 as long as the use of old pages is not known, or 1.75 times the default in a chat of large messages, if that
+    is more; and a third of it if pages from before a gap are not used"""
     instruction_tokens: int | None = None
     """tokens for the user's lasting instructions ("always answer in French"), which stay in the window verbatim;
     default min(600, 5 % of the window), 0 shows none"""
@@ -80,25 +80,26 @@ class Policy:
     stale: int | None = None
     """turns without a recall after which a page that was recalled before is unloaded; default: never"""
     rules: Sequence[Callable[..., Collection[int]]] | None = None
-    """unload rules of your own (`memci.chapters.unload.UnloadRule`), in place of those two; they are not stored: pass
+    """unload rules of your own (`memci.chapters.unload.UnloadRule`) instead of those two; they are not stored: pass
     them at every open"""
     remember: bool | None = None
-    """whether the pages that the memory finds for a turn are shown in front of it, in at most 3 % of the window;
-    default False, since the provider's cache bills everything behind them again each turn"""
+    """whether pages that the memory finds for a turn are shown before that turn, in at most 3 % of the window; default
+    False, since the provider then bills all text behind them again each turn"""
     notice: bool | None = None
-    """whether the model is told of the archive and is offered `recall_page` and `search_memory`; default True"""
+    """whether the model reads a notice about the archive, and is offered `recall_page` and `search_memory`; default
+    True"""
     pricing: CachePricing | None = None
-    """what the provider's prompt cache costs; default: what is known of the model (`memci.model_catalog.pricing_of`)"""
+    """the prices of the provider's prompt cache; default: those of the model (`memci.model_catalog.pricing_of`)"""
 
     @property
     def given(self) -> dict[str, object]:
-        """The settings that are not None, by name, without those that are not stored."""
+        """The settings that are given and stored, by name."""
         names = (field.name for field in fields(self) if field.name not in {"rules", "pricing"})
         found: dict[str, object] = {name: value for name in names if (value := getattr(self, name)) is not None}
         return found if self.pricing is None else found | {"pricing": asdict(self.pricing)}
 
     def check(self) -> None:
-        """Raise InvalidSetting if one of the values that are not stored makes no sense."""
+        """Raise InvalidSetting if *pricing* or *rules* have the wrong type."""
         if not isinstance(self.pricing, CachePricing | None):
             raise InvalidSetting("pricing", f"expected a CachePricing, got {brief(self.pricing)}")
         if self.rules is not None and not (
@@ -108,9 +109,9 @@ class Policy:
 
 
 class Settings(BaseModel):
-    """The settings that hold in an open context: those of `Policy`, filled in, and what they follow from.
+    """The settings in effect in an open context: those of `Policy`, with all defaults filled in.
 
-    Tokens are of the context's counter, turns are closed interactions.
+    Tokens are counted by the context's counter. Turns are closed interactions.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
@@ -121,34 +122,34 @@ class Settings(BaseModel):
     """tokens kept free for the model's answer"""
     model: str | None = None
     format: Format = "openai_chat"
-    """the form of messages: in which they are rendered, and what looks alike in several forms is read"""
+    """the format in which messages are rendered, and read where they look alike in several formats"""
     preset: Preset = "balanced"
     archive_share: float | None = Field(default=None, ge=0.0, le=1.0)
     fewest: int = Field(default=1, ge=1)
     active_pages: int | None = Field(default=None, ge=1)
     contents_tokens: int = Field(default=0, ge=0)
     contents_chosen: bool = True
-    """whether that was given; else it follows from the window"""
+    """whether the caller gave it; False: it follows from the window"""
     instruction_tokens: int = Field(default=0, ge=0)
     never_recalled: int | None = Field(default=None, ge=1)
     stale: int | None = Field(default=None, ge=1)
     every_turn: bool = False
-    """whether the rules run every turn, at the prompt cache's cost, instead of at compactions only"""
+    """whether the rules run every turn, which breaks the prompt cache, and not only at compactions"""
     remember: bool = False
     notice: bool = True
     pricing: CachePricing = CachePricing()
-    """of the prompt cache, by the model if it was not given"""
+    """the prices of the prompt cache: given, or those of the model"""
 
 
 def settings(given: dict[str, object], stored: str | None) -> tuple[Settings, dict[str, object]]:
-    """Return the settings that hold, and those to store: what was *given*, over what is *stored* (as JSON).
+    """Return the settings in effect, and those to store: *given* ones replace *stored* ones (as JSON).
 
-    Only what was given is stored. The rest follows from the model, the window and the preset, also from new ones: the
-    window of a known model is not stored, so that it changes with the model. A new preset takes the place of the stored
-    settings that belong to it.
+    Only given settings are stored. The others follow from the model, the window and the preset, also when these change:
+    the window of a known model is not stored, so it changes with the model. A new preset replaces the stored settings
+    that belong to it.
 
     Raises:
-        InvalidSetting: Naming the first argument that makes no sense.
+        InvalidSetting: If an argument is wrong; it names the first one.
     """
     given = {key: value for key, value in given.items() if value is not None}
     before: dict[str, object] = {} if stored is None else json.loads(stored)
@@ -167,7 +168,7 @@ def settings(given: dict[str, object], stored: str | None) -> tuple[Settings, di
 
 
 def _filled(chosen: dict[str, object]) -> Settings:
-    """Return *chosen* with the values of the preset, and what follows from the window."""
+    """Return *chosen* with the values of the preset, and those that follow from the window."""
     base = Settings.model_validate({key: value for key, value in chosen.items() if key in {"window", "preset"}})
     window = base.window
     preset = dict(PRESETS[base.preset])

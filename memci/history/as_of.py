@@ -4,10 +4,10 @@
     snapshot      ●───────────────▶│                     the newest snapshot before the close of turn 41,
                                                          and the pages that were opened between the two
 
-Messages never change and page numbers are not used again. So the context as of a turn is made of the newest snapshot of
-its window before the close of that turn (`window.snapshot`) and of the pages that were opened after the snapshot.
-Two things are as they are now: what was undone or erased later is not shown, and recalls are counted up to now. This
-module knows nothing of how a window shows its pages.
+Messages never change, and page numbers are not used again. So the context as of a turn consists of the newest snapshot
+of its window before the close of that turn (`window.snapshot`), and of the pages that were opened after the snapshot.
+Two things are as they are now: messages that were undone or erased later are not shown, and recalls are counted up to
+now.
 """
 
 from bisect import bisect_right
@@ -34,7 +34,7 @@ class AsOf(StorageAround):
     As of the turn that is open, it is the context now.
 
     Raises:
-        InvalidSetting: If there is no such context or turn, or the state of that turn is not known any more.
+        InvalidSetting: If there is no such context or turn, or if the state of that turn is no longer stored.
     """
 
     def __init__(self, storage: Storage, context: str, turn: int) -> None:
@@ -117,7 +117,7 @@ class AsOf(StorageAround):
         return (op for op in self.storage.ops(context) if op.first < self.record.head)
 
     def op(self, context: str, op_id: str) -> OpRow | None:
-        """Return the op if it was there at the close of the turn."""
+        """Return the op if it was stored at the close of the turn."""
         op = self.storage.op(context, op_id)
         return op if op is not None and op.first < self.record.head else None
 
@@ -128,16 +128,16 @@ class AsOf(StorageAround):
     def contexts(
         self, *, owner: str | None = None, after: str | None = None, limit: int | None = None
     ) -> Sequence[ContextRecord]:
-        """Return the record of the one context, if it is among those that are asked for."""
+        """Return the record of the one context, if *owner* and *after* do not exclude it."""
         there = owner in (None, self.record.owner) and (after is None or self.record.id > after)
         return [self.record][: limit if there else 0]
 
     def forks(self, context: str) -> Sequence[ContextRecord]:  # noqa: ARG002 -- the protocol's
-        """Return none: a fork shows what was shown then, and nothing is changed by it."""
+        """Return no forks: an erasure looks for them, and nothing can be erased here."""
         return []
 
     def commit(self, transition: Transition) -> NoReturn:  # noqa: ARG002 -- the protocol's
-        """Raise StorageReadOnly: what is shown as of a turn can't be changed."""
+        """Raise StorageReadOnly: an earlier turn can't be changed."""
         raise StorageReadOnly(f"context {self._context!r:.60} was opened as of turn {self._turn}: fork it there")
 
     def erase(self, erasure: Erasure) -> NoReturn:  # noqa: ARG002 -- the protocol's
@@ -145,7 +145,7 @@ class AsOf(StorageAround):
         raise StorageReadOnly(f"context {self._context!r:.60} was opened as of turn {self._turn}")
 
     def _open_page(self, head: int) -> int | None:
-        """Return the page that reached up to *head*: the last one that was not taken back or erased since."""
+        """Return the page that was open at *head*: the last one that was not undone or erased since."""
         rows = (self._reader.row(index) for index in sorted(self._active, reverse=True))
         last = next((row for row in rows if row.continues is None and row.state not in GONE), None)
         return last.index if last is not None and (last.end is None or last.end >= head) else None
@@ -154,9 +154,9 @@ class AsOf(StorageAround):
         return None if compaction is None else snapshots.loads(compaction, record)
 
     def _state_of(self, state: WindowState, next_page: int) -> WindowState:
-        """Return *state* without the pages that came or went later, and without what providers reported.
+        """Return *state* without pages that were opened, undone or erased later, and without reported tokens.
 
-        Without the reports, the budget is the largest that it can have been: what was shown then fitted it.
+        Without reported tokens the budget is the largest possible one, so all that was shown then fits it.
         """
         undone = {row.index for row in self._undone}
         erased = {row.index for row in self._erased}
@@ -164,7 +164,7 @@ class AsOf(StorageAround):
             state.without(range(next_page, MAX_PAGE + 1)).without(undone | erased),
             tools=0,
             ratios=(),
-            waiting=(),  # perhaps of later calls; a search of the entries finds the earlier ones
+            waiting=(),  # they may be ids of later calls; a search of the entries finds the earlier ones
             undone=len(undone),
             erased=len(erased),
         )
@@ -179,7 +179,7 @@ class AsOf(StorageAround):
         return snapshot.record._replace(settings=snapshot.was or snapshot.record.settings, state=state)
 
     def _row_of(self, row: PageRow) -> PageRow:
-        """Return *row* as of the turn."""
+        """Return *row* as it was at the close of the turn, but for what was undone or erased later."""
         if row.state in GONE:
             return row
         recalled = row.last_recalled_turn
@@ -192,7 +192,7 @@ class AsOf(StorageAround):
         end = None if row.index == self.record.open_page else min(row.end or head, head)
         then = row._replace(first=active.first, end=end, cut=active.cut, state=PageState.ACTIVE, archived_turn=None)
         pages = (each for each in self._erased if each.continues is None)
-        for gone in (*self._undone, *pages):  # not shown: what was taken back since, or erased behind it
+        for gone in (*self._undone, *pages):  # messages that were undone or erased since are not shown
             if then.first <= gone.first < (end or head):
                 for span in gone.spans(head):
                     then = then.without(*span)

@@ -1,9 +1,9 @@
-"""Copying contexts from store to store: each whole and exact, in one commit; what is there already is passed over.
+"""Copying contexts from store to store: each whole and exact, in one commit; contexts that are there are skipped.
 
     for context in copy_contexts(SQLiteStorage("agent.db"), PostgresStorage("postgresql://…")):
-        …                                        parents come before their forks; repeat it after an interruption
+        …                                        parents come before their forks; after an interruption, repeat it
 
-A memory is not copied: it is made again from the pages.
+A memory is not copied: the target makes it anew from the pages.
 """
 
 from collections.abc import Iterator
@@ -17,23 +17,25 @@ from ..storage.names import beside, find
 from .row_stream import rows_of, transition_of
 
 _LISTED = 256
+"""contexts that are listed in one read: few reads, and little memory"""
 
 
 class CopiedContext(NamedTuple):
-    """A context that the target has now."""
+    """A context that the target has."""
 
     id: str
     messages: int
     new: bool
-    """whether it was written now, and not there before"""
+    """whether this copy wrote it; False: it was there before"""
     stored: str
-    """its id in the target: "id∷owner" where another owner has this id"""
+    """its id in the target: "id∷owner" if another owner has the same id there"""
 
 
 def copy_contexts(source: Storage, target: Storage) -> Iterator[CopiedContext]:
     """Copy every context of *source* to *target*, and yield each when it is there. O(rows), one context in memory.
 
-    InvalidSetting if the target has another context of an id and owner. What was copied before an error stays.
+    InvalidSetting if the target has a different context of the same id and owner. Contexts that were copied before an
+    error stay.
     """
     after: str | None = None
     early: set[str] = set()
@@ -45,7 +47,7 @@ def copy_contexts(source: Storage, target: Storage) -> Iterator[CopiedContext]:
 
 
 def _copied(source: Storage, target: Storage, record: ContextRecord, early: set[str]) -> Iterator[CopiedContext]:
-    """Copy one context, and before it those that it was forked from, which are noted in *early*."""
+    """Copy one context, after the contexts that it was forked from. Add their ids to *early*."""
     parent = None if record.parent is None else source.load(record.parent)
     above = record.parent if parent is None else _name(target, parent[0])
     if parent is not None and above is not None and not target.revision(above):
@@ -78,6 +80,6 @@ def _copied(source: Storage, target: Storage, record: ContextRecord, early: set[
 
 
 def _name(target: Storage, record: ContextRecord) -> str:
-    """Return what the context of *record* is to be stored as in *target*."""
+    """Return the id under which *target* stores the context of *record*."""
     name, there = find(target, record.id, record.owner)
     return name if there is None or there[0].owner == record.owner else beside(record.id, record.owner)

@@ -1,13 +1,12 @@
-"""Erasing: the bytes of messages are removed from every place that the store keeps them in.
+"""Erasing: the bytes of messages are removed from every place in the store.
 
-    a page, an entry   its bytes become a tombstone, also for the forks that share it; so do the answers that quote it
-                       lines of the Contents Page are made again; earlier snapshots and digests of ops are removed
+    a page, an entry   a tombstone replaces it, also in forks that share it, and replaces the answers that quote it
+                       lines of the Contents Page are made anew; earlier snapshots and digests of ops are removed
     a context          all its rows are removed
     an owner           all contexts of the owner are removed
 
-Then the store scrubs its own files. What a model wrote about it in other words is a message of its own: erase that,
-too. Backups, exports and a provider's cache are out of reach. This module knows nothing of how a window decides what to
-show.
+Then the store scrubs its own files. A paraphrase by a model is a message of its own: erase it, too. Backups, exports
+and a provider's cache are out of reach.
 """
 
 from collections.abc import Callable, Collection, Mapping
@@ -42,30 +41,30 @@ class ErasureReceipt:
     contexts: int
     """contexts that were removed whole"""
     pages: int
-    """pages that have no message left, counted in each context that showed them; their numbers are not used again"""
+    """pages without any message left, counted in each context that showed them; their numbers are not used again"""
     entries: int
-    """messages, with the answers that quoted them"""
+    """messages, and answers that quoted them"""
     compactions: int
-    """stored snapshots of windows, which held the earlier Contents Pages"""
+    """stored snapshots of windows; they held earlier Contents Pages"""
     ops: int
     """digests of appends with an `op_id`"""
     physical: str
-    """"done": no byte is left in the store's own files. "pending": another reader still holds an older state of them,
-    or no space was left, or a file of more than 512 MB is not written again at once; call `finish_erasures` later"""
+    """"done": no byte is left in the store's own files. "pending": another reader still uses an older state of them, or
+    the disk is full, or the file has more than 512 MB and is not rewritten at once; call `finish_erasures` later"""
     memory: Literal["done", "pending"] = "done"
-    """"done": the memory has forgotten it. "pending": the memory could not be reached, and gets it with the next change
+    """"done": the memory has forgotten it. "pending": the memory could not be reached, and is told with the next change
     of the context; or its file is still to be scrubbed, as above"""
 
 
 def erase(store: Storage, *, context: str | None = None, owner: str | None = None) -> ErasureReceipt:
-    """Erase the whole *context*, that of *owner* if both are named, or all contexts of *owner*, from *store*.
+    """Erase from *store* the whole *context* (the one of *owner*, if both are given), or all contexts of *owner*.
 
     O(entries of the owners' contexts and of their forks).
 
     Raises:
-        InvalidSetting: If neither is named; if there is no such context or owner; or if a fork that is not erased with
-            it shares its messages: the error names the fork. `SeveralOwners` if several have the context.
-        StorageError: If it could not be done; nothing has changed.
+        InvalidSetting: If neither is given, or if there is no such context or owner. Also if a fork shares the messages
+            and is not erased with them: the error names the fork. `SeveralOwners` if several owners have the context.
+        StorageError: If the store could not erase it; nothing has changed.
     """
     if context is None and owner is None:
         raise InvalidSetting("context", "name a context or an owner")
@@ -83,20 +82,20 @@ def erase(store: Storage, *, context: str | None = None, owner: str | None = Non
     erasure, pages = Erasure(), dict[str, tuple[int, ...]]()
     if {record.parent for record in left}.isdisjoint(gone):
         owners = {record.owner for record in records if record.id in gone}
-        # one that can't be read must not prevent that the others are erased
+        # a message that can't be read must not keep the others from being erased
         rows = (row for each in records if each.id in gone for row in readable_entries(store, each))
         messages = [decode(row.codec, row.body) for row in rows if isinstance(row, EntryRow) and row.codec != ERASED]
-        erasure, pages = _emptied(store, Spread(store, left).of_quotations(messages, owners), {}, None)
-        forget_pages(store, dict.fromkeys(gone))  # first: if the store fails then, the memory gets again what is there
+        erasure, pages = _without_messages(store, Spread(store, left).of_quotations(messages, owners), {}, None)
+        forget_pages(store, dict.fromkeys(gone))  # first: if the store then fails, the memory is fed the pages again
     receipt = _receipt(store, erasure._replace(contexts=tuple(gone)))
     forget_pages(store, pages)
     return receipt if scrub_memories(store) else replace(receipt, memory="pending")
 
 
 def finish_erasures(store: Storage) -> ErasureReceipt:
-    """Finish what erasures left pending: remove the bytes of deleted rows from the files of *store*.
+    """Finish pending erasures: remove the bytes of deleted rows from the files of *store*.
 
-    A file is written again as a whole: some 5 s for each GB, while nobody else can write.
+    This rewrites whole files: about 5 s for each GB. Meanwhile nobody else can write.
     """
     receipt = _receipt(store, Erasure())
     return receipt if scrub_memories(store, whole=True) else replace(receipt, memory="pending")
@@ -113,11 +112,11 @@ def erase_messages(
 ) -> ErasureReceipt:
     """Erase page *index* of the context of *window*, or its one *entry*.
 
-    O(entries of the owner's contexts and of the forks). *counter* counts the windows of other contexts that change, if
-    the program has a counter of its own.
+    O(entries of the owner's contexts and of the forks). *counter*: the program's own counter of tokens, if it has one;
+    it counts the windows of other contexts that change.
 
     Raises:
-        PageNotFound: If there is no such page or entry; `Erased` if it is erased already.
+        PageNotFound: If there is no such page or entry. `Erased` if it was erased before.
     """
     record = window.record
     row = reader.page(index, record)
@@ -132,20 +131,20 @@ def erase_messages(
     audit(storage, "erase", context=record.id, owner=record.owner, page=index, entry=entry)
     others = [each for each in _kin_of(storage, record.id) if each.id != record.id]
     shown = Spread(storage, [*others, record]).of_messages(record, seqs)
-    erasure, pages = _emptied(storage, shown, {record.id: window}, counter)
+    erasure, pages = _without_messages(storage, shown, {record.id: window}, counter)
     receipt = _receipt(storage, erasure)
     forget_pages(storage, pages)  # the outboxes hold these pages: the memory gets what is left of them
     return receipt
 
 
 def _kin_of(storage: Storage, context: str) -> list[ContextRecord]:
-    """Return the records of *context*, of its owner's contexts, and of all that share messages with one of them."""
+    """Return the records of *context*, of its owner's contexts, and of all contexts that share messages with these."""
     found = storage.load(context)
     return [] if found is None else kin(storage, [found[0], *storage.contexts(owner=found[0].owner)])
 
 
 def forget_pages(storage: Storage, gone: Mapping[str, Collection[int] | None]) -> None:
-    """Let the memories in *storage* forget the pages *gone*, by context; None stands for the whole context."""
+    """Make the memories in *storage* forget the pages *gone*, by context. None: the whole context."""
     if has_memory(storage):
         from ..memory.forgetting import forget_everywhere
 
@@ -153,7 +152,7 @@ def forget_pages(storage: Storage, gone: Mapping[str, Collection[int] | None]) -
 
 
 def scrub_memories(storage: Storage, *, whole: bool = False) -> bool:
-    """Remove the bytes of what the memories in *storage* forgot, and return whether none can be left."""
+    """Remove the bytes that the memories in *storage* forgot, and return whether all are surely removed."""
     if not has_memory(storage):
         return True
     from ..memory.forgetting import scrub
@@ -161,12 +160,12 @@ def scrub_memories(storage: Storage, *, whole: bool = False) -> bool:
     return scrub(storage, whole=whole)
 
 
-def _emptied(
+def _without_messages(
     storage: Storage, shown: Shown, windows: Mapping[str, Window], counter: Callable[[str], int] | None
 ) -> tuple[Erasure, dict[str, tuple[int, ...]]]:
-    """Return what takes the messages in *shown* from its contexts, and the pages of each that held one of them.
+    """Return the erasure of the messages in *shown*, and for each context the pages that held one of them.
 
-    *windows* are open already.
+    *windows*: those that are open already, by context.
     """
     transitions: list[Transition] = []
     tombstones: list[tuple[str, EntryRow]] = []
@@ -178,7 +177,7 @@ def _emptied(
         )
         transition, pages[record.id] = _without(storage, window, record, gone)
         transitions.append(transition)
-        # the others belong to the contexts it was forked from
+        # entries before the base belong to the contexts from which it was forked
         rows = storage.entries_at(record.id, [seq for seq in gone if seq >= record.base])
         tombstones += [(record.id, _tombstone(window, row.seq, decode(row.codec, row.body))) for row in rows]
     return Erasure(entries=tuple(tombstones), transitions=tuple(transitions)), pages
@@ -198,7 +197,7 @@ def _receipt(storage: Storage, erasure: Erasure) -> ErasureReceipt:
 
 
 def _tombstone(window: Window, seq: int, message: Message) -> EntryRow:
-    """Return what stands in the place of *message*."""
+    """Return the tombstone that replaces *message*."""
     role = message["role"]
     body = str("user" if role == "tool" else role).encode()  # a result without its id answers no call
     return EntryRow(seq, ERASED, body, digest(ERASED, body), window.weigh(decode(ERASED, body)))
@@ -207,7 +206,7 @@ def _tombstone(window: Window, seq: int, message: Message) -> EntryRow:
 def _without(
     storage: Storage, window: Window, record: ContextRecord, seqs: set[int]
 ) -> tuple[Transition, tuple[int, ...]]:
-    """Return what changes in the context of *window* without *seqs*, and the pages that held one of them. O(pages)."""
+    """Return the transition of *window* that removes *seqs*, and the pages that held one of them. O(pages)."""
     reader = Reader(storage, record.id)
     gone: dict[int, PageRow] = {}
     changed: dict[int, StoredPage] = {}
@@ -215,7 +214,7 @@ def _without(
         if not any(first <= seq < end for first, end in row.spans(record.head) for seq in seqs):
             continue
         entries = reader.entries(row, record.head)
-        taken_back = row.state is PageState.UNDONE  # it stays that: a list to `sync` does not have its messages
+        taken_back = row.state is PageState.UNDONE  # it stays undone: a list passed to `sync` lacks its messages
         if not taken_back and all(entry.seq in seqs or entry.codec == ERASED for entry, _ in entries):
             gone[row.index] = row._replace(state=PageState.ERASED, end=record.head if row.end is None else row.end)
             continue
@@ -242,7 +241,7 @@ def _without(
 
 
 def _listed_again(window: Window, contents: ContentsPage, changed: Mapping[int, StoredPage]) -> ContentsPage:
-    """Return *contents* with new lines for the pages *changed*, and without their terms in range lines."""
+    """Return *contents* with new lines for the pages *changed*, and without the terms of these in range lines."""
     nonce, weigh = window.state.nonce, window.weigh
     blocks = []
     for block in contents.without_instructions.blocks:
@@ -263,7 +262,7 @@ def _listed_again(window: Window, contents: ContentsPage, changed: Mapping[int, 
 
 
 def _line_again(window: Window, old: ListedPage, page: StoredPage) -> ListedPage:
-    """Return the line of *page* as it is now, with the entries that *old* shows."""
+    """Return a new line for *page*, with the entries that *old* shows."""
     (new,) = list_pages(window, [page], {}, window.settings.contents_tokens)
     shown = {entry.ordinal for entry in old.entries}
     entries = [each for each in entries_of(page, None, new.line, window.limits.budget) if each.ordinal in shown]

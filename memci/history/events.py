@@ -1,8 +1,8 @@
-"""Events: what happened to a window, which `on_event` is called with.
+"""Events: what happened to a window. Each is passed to `on_event`.
 
     Event("compaction", "alice", pages=(4, 5, 6), tokens=3_870)
 
-This module knows nothing of what makes it happen.
+A change is committed before its event is sent.
 """
 
 from typing import Literal, NamedTuple

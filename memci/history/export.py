@@ -2,7 +2,7 @@
 
     header, entry …, page …, compaction …, op …, call …, end        one batch of rows in memory, whatever the size
 
-If another writer changes the context meanwhile, the last line is not written: an import refuses lines without it.
+If another writer changes the context meanwhile, the last line is not written. An import refuses lines without it.
 """
 
 from collections.abc import Iterator
@@ -19,12 +19,12 @@ def export_lines(storage: Storage, context_id: str, *, chat: bool = False, key: 
     """Yield *context_id* as lines without their newlines (see `Context.export`).
 
     O(rows of the context), in bounded memory. As a *chat* only the messages, each as the JSON object that other
-    programs use: the system prompt first, without what was undone or erased; it can't be signed with a *key*.
+    programs use: the system prompt first, without undone and erased messages. A chat can't be signed with a *key*.
 
     Raises:
-        InvalidSetting: If there is no such context, or the key is none.
+        InvalidSetting: If there is no such context, or the key can't sign.
         WriteConflict: Before the last line, if the context has changed since the first one: export it again.
-        CorruptRecord: When a row is reached that is not what was written.
+        CorruptRecord: When a damaged row is reached.
     """
     checksum = Checksum(key)
     found = storage.load(context_id)
@@ -35,7 +35,7 @@ def export_lines(storage: Storage, context_id: str, *, chat: bool = False, key: 
 
 
 def _unchanged(storage: Storage, record: ContextRecord, lines: Iterator[str]) -> Iterator[str]:
-    """Yield *lines*; the last one only if the context is still at the revision of *record*."""
+    """Yield *lines*, and the last one only if the context is still at the revision of *record*."""
     held: str | None = None
     for line in lines:
         if held is not None:

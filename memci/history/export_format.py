@@ -57,7 +57,7 @@ _STYLES: Mapping[Styled, Mapping[str, Any]] = {
     "state": {"separators": _COMPACT},
     "text": {"separators": _COMPACT, "ensure_ascii": False},
 }
-"""how memci writes the JSON texts of each kind"""
+"""the arguments with which memci writes JSON texts of each kind"""
 
 
 def embed_json(style: Styled, text: str) -> object:
@@ -105,13 +105,13 @@ _TYPES: Final[Mapping[str | type, Any]] = {
         for style in _STYLES
     },
 }
-"""what the fields of a line must be, by their names, else by how stores keep them; and what becomes of them"""
+"""the type of each field of a line: by its name, else by how stores keep it. Validators make the value of the row."""
 _WRITERS: Final[Mapping[str | type, Callable[[Any], object]]] = {
     "digest": bytes.hex,
     PageState: lambda state: state.name.lower(),
     **{style: partial(embed_json, style) for style in _STYLES},
 }
-"""how they are written, where that is not as they are"""
+"""functions that make a JSON value of a field, where the field is not one itself"""
 
 
 def _line_fields(table: Table) -> dict[str, Any]:
@@ -140,7 +140,7 @@ class EndLine(StrictJson):
 _LINES: Final = {table.name: create_model(table.name, __base__=StrictJson, **_line_fields(table)) for table in TABLES}
 _BY_NAME: Final = {table.name: table for table in TABLES}
 ORDER: Final = {kind: rank for rank, kind in enumerate((*_LINES, END))} | {VIEW.name: 1}
-"""where lines of a kind may be: none behind a line of a higher rank; a view follows its entry"""
+"""the ranks of kinds: no line follows one of a higher rank. A view follows its entry, so both have the same rank."""
 
 
 def kind_of(row: Row) -> str:
@@ -219,7 +219,7 @@ def end_of_line(fields: Mapping[str, Any]) -> EndLine:
 
 
 def line_of(fields: Mapping[str, Any]) -> str:
-    """Return *fields* as a line, without its newline; half of a surrogate pair as an escape."""
+    """Return *fields* as a line, without its newline. Half of a surrogate pair is written as an escape."""
     line = json.dumps(fields, separators=_COMPACT, ensure_ascii=False)
     try:
         line.encode()
@@ -229,7 +229,7 @@ def line_of(fields: Mapping[str, Any]) -> str:
 
 
 def strip_line(number: int, line: object) -> str:
-    """Return *line*, the line *number* of a file, without its newline; InvalidSetting if it is no str."""
+    """Return *line*, the line *number* of a file, without its newline. InvalidSetting if it is not a str."""
     if not isinstance(line, str):
         raise InvalidSetting("file", f"line {number:,}: expected a line of text (a str), got {brief(line)}")
     return line.rstrip("\r\n")

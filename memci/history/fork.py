@@ -3,8 +3,8 @@
     alice    ● ● ● ● ● ● ●                  its entries stay where they are
     alice-2  └─shared─┘ ○ ○                 entries after the fork, rows of all pages, and the window are its own
 
-No message is copied, unless the fork belongs to another owner: what one owner erases stays with the other one, whose
-rows have the other one's key. This module knows nothing of how the window was made.
+Messages are copied only for another owner. Then each owner erases only their own messages, and the rows of each are
+encrypted with their own key.
 """
 
 from dataclasses import replace
@@ -18,11 +18,10 @@ from ..window.window import Window
 
 
 def store_fork(source: Storage, target: Storage, window: Window, id: str, owner: str | None) -> str:  # noqa: A002
-    """Store the context *id* in *target*, which continues from *window*, and return what it is stored as.
+    """Store the context *id*, which continues from *window*, in *target*, and return its id there.
 
-    See `Context.fork`. O(pages), and O(messages) for another owner.
-
-    *source* has the pages: the store that the window was read from, perhaps as of an earlier turn.
+    See `Context.fork`. O(pages), and O(messages) for another owner. *source* is the store from which the window was
+    read, perhaps as of an earlier turn.
     """
     was, contents = window.record, window.contents
     owner = was.owner if owner is None else owner
@@ -40,7 +39,8 @@ def store_fork(source: Storage, target: Storage, window: Window, id: str, owner:
     pages = tuple(window.rows.get(row.index, row) for row in source.pages(was.id, last=was.next_page - 1))
     awaited = (row for row in pages if row.index in window.state.pins and row.index not in window.rows)
     back = (row for page in awaited for span in page.spans(was.head) for row in source.entries(was.id, *span))
-    views = (*window.views, *((row.seq, row.tokens, row.clip) for row in back))  # as they stand when they come back
+    # the views of pinned pages that the next compaction brings back
+    views = (*window.views, *((row.seq, row.tokens, row.clip) for row in back))
     compaction = snapshots.dumps(contents, record, window.rows.values())
     try:
         target.commit(Transition(0, record, entries, pages, views=views, compaction=compaction))

@@ -1,9 +1,9 @@
-"""Importing: the lines of an export become one transition, once all of them are checked.
+"""Importing: makes one transition of the lines of an export, after all of them are checked.
 
-    lines  ──▶  rows, each checked  ──▶  stored in RAM: verified, opened, its window counted again  ──▶  one commit
+    lines  ──▶  rows, each checked  ──▶  a store in RAM: opened, its window counted again  ──▶  one commit
 
-A file may have been cut, edited or made up. The error names the line, and nothing was stored. All rows are in memory
-before they are stored. This module knows nothing of files.
+A file may have been cut, edited or made up. Then the error names the line, and nothing is stored. All rows are in
+memory before they are stored.
 """
 
 import json
@@ -51,15 +51,15 @@ def import_lines(
 ) -> str:
     """Store the context that *lines* hold, whole or not at all, and return its id (see `Context.import_`).
 
-    O(lines), all of it in memory. *lines* are what `exported` returned, with or without newlines, of one context only.
-    With *request*, it must open as that asks (whatever its id), and what opening raises is raised before it is stored.
+    O(lines), all of them in memory. *lines*: the lines of `export_lines`, with or without newlines, of one context. If
+    *request* is given, the context is first opened with it, but for its id; errors are raised before it is stored.
 
     Raises:
-        InvalidSetting: If the lines are not what was exported, or not signed with *key*; it names the line. Or if there
-            is such a context.
+        InvalidSetting: If the lines were changed, or are not signed with *key*; the error names the line. Or if there
+            is such a context already.
         LimitExceeded: If a message is too large to store.
         SchemaTooNew: If a later memci wrote them.
-        StorageError: If it could not be stored.
+        StorageError: If the store could not write it.
     """
     found = list(read_transitions(lines, request=request, key=key))
     if len(found) != 1:
@@ -68,7 +68,7 @@ def import_lines(
 
 
 def commit_import(storage: Storage, transition: Transition, *, id: str | None = None) -> str:  # noqa: A002
-    """Store a transition that `read_transitions` yielded under the name *id*, and return the name. O(rows)."""
+    """Store a transition of `read_transitions` under the id *id*, and return its id in the store. O(rows)."""
     record = transition.record
     record = record._replace(id=new(storage, record.id if id is None else id, record.owner))
     audit(storage, "import", context=record.id, owner=record.owner, messages=record.head)
@@ -82,9 +82,9 @@ def commit_import(storage: Storage, transition: Transition, *, id: str | None = 
 def read_transitions(
     lines: Iterable[str], *, request: OpenRequest | None = None, key: bytes | None = None
 ) -> Iterator[Transition]:
-    """Yield the transition that creates each context in *lines*, checked; they follow one another. O(lines).
+    """Yield a checked transition for each context in *lines*; contexts follow one another. O(lines).
 
-    What is wrong is raised as by `import_lines`, when the line is reached.
+    Raises as `import_lines`, when a wrong line is reached.
     """
     texts = ((number, strip_line(number, line)) for number, line in enumerate(lines, 1))
     numbered = ((number, text) for number, text in texts if text.strip())
@@ -97,11 +97,11 @@ def read_transitions(
 
 
 def _rows(numbered: Iterator[tuple[int, str]], checksum: Checksum) -> list[Row]:
-    """Return the rows of the first context in the lines *numbered*, each checked, and all of them together."""
+    """Return the rows of the first context in the lines *numbered*, after checking each, and all together."""
     rows: list[Row] = []
     for number, text in numbered:
         try:
-            kind, fields = _parsed(text, rows)
+            kind, fields = _parse(text, rows)
             if kind == END:
                 checksum.check(end_of_line(fields))
                 break
@@ -125,8 +125,8 @@ def _rows(numbered: Iterator[tuple[int, str]], checksum: Checksum) -> list[Row]:
     return rows
 
 
-def _parsed(text: str, rows: Sequence[Row]) -> tuple[str, dict[str, Any]]:
-    """Return the kind and the fields of the line *text*, which follows *rows*, or raise a ValueError."""
+def _parse(text: str, rows: Sequence[Row]) -> tuple[str, dict[str, Any]]:
+    """Return the kind and the fields of the line *text*; a ValueError if it can't follow *rows*."""
     try:
         check_text("file", text)
     except InvalidSetting as error:
@@ -148,7 +148,7 @@ def _parsed(text: str, rows: Sequence[Row]) -> tuple[str, dict[str, Any]]:
 
 
 def _transition(rows: list[Row], request: OpenRequest | None) -> Transition:
-    """Return the transition that stores *rows*, with the tokens of the window counted again. O(rows).
+    """Return the transition that stores *rows*, after counting the tokens of the window again. O(rows).
 
     InvalidSetting if the context does not open; BudgetExceeded if it leaves no room as *request* opens it.
     """
@@ -157,21 +157,21 @@ def _transition(rows: list[Row], request: OpenRequest | None) -> Transition:
     counter = None if request is None else request.counter
     try:
         window = load_context(scratch, OpenRequest(record.id, counter=counter, read_only=True, recount=True)).window
-    except BudgetExceeded:  # it was counted by a counter of its own, and is counted otherwise here
+    except BudgetExceeded:  # the program that exported it counted with a counter of its own
         recounted = transition
     except MemciError as error:
         raise InvalidSetting("file", f"context {record.id!r:.60} would not open: {error}") from None
     else:
-        recounted = _recounted(transition, window)
+        recounted = _recount(transition, window)
     if request is not None:
         load_context(scratch, request._replace(id=record.id, recount=True))
     return recounted
 
 
-def _recounted(transition: Transition, window: Window) -> Transition:
-    """Return *transition* with the tokens that *window* counts, unless the context is counted by another counter.
+def _recount(transition: Transition, window: Window) -> Transition:
+    """Return *transition* with the tokens that *window* counts, unless the context has another counter.
 
-    A file that was made up could otherwise make a window that exceeds its budget.
+    Otherwise a made-up file could make a window that exceeds its budget.
     """
     if transition.record.read_settings().get("counter") != window.count.name:
         return transition
@@ -190,6 +190,6 @@ def _recounted(transition: Transition, window: Window) -> Transition:
 
 
 def _with_costs(block: Block, window: Window) -> Block:
-    """Return *block* with the costs of its lines."""
+    """Return *block* with the costs of its lines counted again."""
     lines = (ListedPage.of(line.index, line.line, line.entries, window.count, line.joined) for line in block.lines)
     return replace(block, lines=tuple(lines))

@@ -1,8 +1,8 @@
-"""Listing: the contexts that a store holds, without opening them.
+"""Lists the contexts of a store without opening them.
 
     list_contexts(store, owner="alice", limit=2)        [ContextInfo(id="a1", …), ContextInfo(id="a2", …)]
 
-This module knows nothing of windows or messages.
+The next call continues with `after="a2"`.
 """
 
 from dataclasses import dataclass
@@ -13,22 +13,22 @@ from ..storage import Storage
 
 @dataclass(frozen=True, slots=True)
 class ContextInfo:
-    """The facts of a context that are known without opening it."""
+    """What is known of a context without opening it."""
 
     id: str
     owner: str
     messages: int
-    """how many were appended, including those undone or erased later"""
+    """how many were appended; those undone or erased later count, too"""
     pages: int
-    """how many were opened, including those undone or erased later"""
+    """how many were opened; those undone or erased later count, too"""
     turns: int
-    """how many interactions are closed: another one has begun after them"""
+    """how many interactions are closed, which means that a later one has begun"""
     parent: str | None
     """the context that it was forked from"""
 
 
 def list_contexts(storage: Storage, *, owner: str | None, after: str | None, limit: int) -> list[ContextInfo]:
-    """Return the contexts of *storage* by id (see `Context.list`). O(those, and what is passed over)."""
+    """Return the contexts of *storage* by id (see `Context.list`). O(the contexts up to the last one)."""
     for name, value in (("owner", owner), ("after", after)):
         if value is not None and not isinstance(value, str):
             raise InvalidSetting(name, f"expected a name (a str), got {brief(value)}")

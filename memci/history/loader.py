@@ -1,11 +1,10 @@
-"""Opening a context: its rows become a window; a new context is stored first.
+"""Opens a context: makes a window of its rows. A new context is stored first.
 
     nothing stored                           ──▶  an empty Window, and a record in the store
     record + compaction + active pages       ──▶  the Window as it was
 
-Opening an existing context writes nothing: new settings are stored with its first change, so that opening does not
-block another writer. It reads only what is in the window, whatever the size of the archive. This module knows
-nothing of what happens afterwards.
+Opening an existing context writes nothing: new settings are stored with its first change, so opening does not block
+another writer. Only pages in the window are read, whatever the size of the archive.
 """
 
 from __future__ import annotations
@@ -43,9 +42,11 @@ if TYPE_CHECKING:
     from ..settings import Settings
 
 ATTEMPTS = 64
-"""How often opening starts again because another writer changed the context meanwhile."""
+"""How often opening starts again when another writer changes the context meanwhile. With the pauses below that takes up
+to a second: no writer commits so often for so long."""
 PAUSE_SECONDS = 0.02
-"""The longest pause before that. It is random, so that two openers do not repeat at the same time."""
+"""The longest pause before opening starts again: the time of a few commits. It is random, so two openers that collide
+do not collide again."""
 
 
 class OpenRequest(NamedTuple):
@@ -62,13 +63,13 @@ class OpenRequest(NamedTuple):
     searchable: bool = False
     """whether there is a memory, which the model may search"""
     change_owner: bool = False
-    """whether *owner* may take the place of another one"""
+    """whether *owner* may replace the stored owner"""
     new: bool = False
-    """whether *owner* gets a context of its own if another one has this id"""
+    """whether *owner* gets a context of its own if another owner has this id"""
     exact: bool = False
-    """whether *id* is what the context is stored as"""
+    """whether *id* is the id in the store, which may name an owner ("id∷owner")"""
     recount: bool = False
-    """whether to count the tokens of the window again, because those in the store may be of another counter"""
+    """whether to count the tokens of the window again, as those in the store may be of another counter"""
 
     @property
     def tools(self) -> list[Message]:
@@ -77,10 +78,10 @@ class OpenRequest(NamedTuple):
 
 
 class Unwritten(NamedTuple):
-    """What opening changed in memory only. The first commit stores it, too."""
+    """Changes that opening made in memory only. The first commit stores them, too."""
 
     was: str
-    """the stored settings, which new ones replace"""
+    """the settings in the store, which new ones replace"""
     views: tuple[tuple[int, int, int], ...] = ()
     """(seq, tokens, clip) of the messages in the window, counted by a new counter"""
 
@@ -97,10 +98,11 @@ def load_context(storage: Storage, request: OpenRequest) -> LoadedContext:
     """Return the context of *request*; a new one is stored first. O(messages in the window + listed pages).
 
     Raises:
-        InvalidSetting: If an argument makes no sense, or a context to read does not exist; `SeveralOwners` among them.
-        BudgetExceeded: If a new context, or new settings, leave no room for system, tools and a quarter for the open
-            page. With the stored settings a context always opens: rendering says what does not fit.
-        StorageBusy: If other writers changed the context each time it was read.
+        InvalidSetting: If an argument is wrong, or a context that is only read does not exist. `SeveralOwners` if
+            several owners have this id.
+        BudgetExceeded: If a new context, or new settings, leave no room for the system prompt, the tools and a quarter
+            for the open page. With its stored settings a context always opens; rendering says what does not fit.
+        StorageBusy: If other writers changed the context each time that it was read.
         StorageError: If the store can't be read.
     """
     nonce = request.nonce
@@ -108,15 +110,15 @@ def load_context(storage: Storage, request: OpenRequest) -> LoadedContext:
         raise InvalidSetting("nonce", f"expected 8 hex digits, got {brief(nonce)}")
     for attempt in range(ATTEMPTS):
         with contextlib.suppress(WriteConflict):  # another writer created or changed it meanwhile
-            return _loaded(storage, request)
+            return _load(storage, request)
         time.sleep(random.uniform(0, PAUSE_SECONDS) if attempt else 0)  # noqa: S311 -- no secret
     raise StorageBusy(f"context {request.id!r:.60} changes faster than it can be loaded")
 
 
 def locate_context(storage: Storage, request: OpenRequest) -> tuple[str, Stored | None]:
-    """Return what the context of *request* is stored as, and the context; with None, it would be a new one. O(1).
+    """Return the id under which the context of *request* is stored, and the context; None if it would be new. O(1).
 
-    It raises as `load_context`: another owner has a context of this id, or several have.
+    Raises InvalidSetting as `load_context`, if another owner, or several, have a context of this id.
     """
     check_name("id", request.id)
     if request.owner is not None:
@@ -129,7 +131,7 @@ def locate_context(storage: Storage, request: OpenRequest) -> tuple[str, Stored 
         return name, None
     if request.owner in {None, found[0].owner}:
         return name, found
-    if request.change_owner:  # of the only one that has the id
+    if request.change_owner:  # of the only context that has the id
         plain, *beside_another = request.id.split(MARK)
         if beside_another and not exact and owned(storage, plain, request.owner) is not None:
             raise InvalidSetting("owner", f"{request.owner!r:.60} has a context {plain!r:.60} already: erase one first")
@@ -151,11 +153,11 @@ def settings_of(record: ContextRecord) -> Settings:
     return settings({}, json.dumps(record.read_settings()["settings"]))[0]
 
 
-def _loaded(storage: Storage, request: OpenRequest) -> LoadedContext:
+def _load(storage: Storage, request: OpenRequest) -> LoadedContext:
     name, found = locate_context(storage, request)
     if found is None and request.read_only:
         raise InvalidSetting("id", f"there is no context {request.id!r:.60} in this store, and reading creates none")
-    settings, system, count, text = _chosen(request, found[0].read_settings() if found else {})
+    settings, system, count, text = _choose(request, found[0].read_settings() if found else {})
     if found is None:
         state = WindowState(request.nonce or secrets.token_hex(4))
         record = ContextRecord(name, request.owner or name, text, state.dumps())
@@ -183,7 +185,7 @@ def _loaded(storage: Storage, request: OpenRequest) -> LoadedContext:
 
 
 def _owner(storage: Storage, request: OpenRequest, record: ContextRecord) -> str:
-    """Return the owner that holds from now on: that of *record*, unless the *request* asks for another one."""
+    """Return the owner from now on: that of *record*, unless the *request* changes it."""
     if request.owner in {None, record.owner} or not request.change_owner:
         return record.owner
     audit(storage, "owner", context=record.id, owner=request.owner, before=record.owner)
@@ -193,7 +195,7 @@ def _owner(storage: Storage, request: OpenRequest, record: ContextRecord) -> str
 def _read(
     storage: Storage, reader: Reader, window: Window, found: tuple[ContextRecord, str | None], *, recount: bool
 ) -> Unwritten | None:
-    """Fill *window* with what was *found* and its pages, and return what differs from the store now."""
+    """Fill *window* from the context *found* and its pages, and return what the store does not have yet."""
     record, compaction = found
     before = record.read_settings()
     counted = before.get("counter"), before["settings"].get("model")
@@ -214,8 +216,8 @@ def _check_unchanged(storage: Storage, record: ContextRecord) -> None:
         raise WriteConflict(f"context {record.id!r:.60} was changed while it was read")
 
 
-def _chosen(request: OpenRequest, stored: dict[str, object]) -> tuple[Settings, str | None, TokenCounter, str]:
-    """Return the settings that hold, the system prompt, the counter, and the three as they are stored."""
+def _choose(request: OpenRequest, stored: dict[str, object]) -> tuple[Settings, str | None, TokenCounter, str]:
+    """Return the settings in effect, the system prompt, the counter, and the text in which all three are stored."""
     from ..settings import settings
 
     chosen, kept = settings(dict(request.given), json.dumps(stored["settings"]) if stored else None)
@@ -228,7 +230,7 @@ def _chosen(request: OpenRequest, stored: dict[str, object]) -> tuple[Settings, 
 
 
 def _fill(window: Window, reader: Reader, storage: Storage, contents: ContentsPage, *, recount: bool) -> None:
-    """Put the active pages of the store and the Contents Page *contents* into *window*. O(messages in the window)."""
+    """Put the active pages in the store, and the Contents Page *contents*, into *window*. O(messages in the window)."""
     record = window.record
     rows = sorted(storage.pages(record.id, state=PageState.ACTIVE), key=lambda row: row.spans(record.head))
     for problem in page_problems(record, rows):
@@ -256,8 +258,9 @@ def _check_settings_fit(window: Window) -> None:
 
 
 def check_room(window: Window, pinned: int) -> None:
-    """Raise BudgetExceeded if system, tools, the smallest Contents Page, *pinned* tokens, and a quarter of the budget
-    for the open page do not fit it.
+    """Raise BudgetExceeded if the budget of *window* is too small.
+
+    It must hold system, tools, the smallest Contents Page, *pinned* tokens, and a quarter for the open page.
     """
     budget = window.limits.budget
     parts = {

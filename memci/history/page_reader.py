@@ -1,9 +1,9 @@
-"""Reading whole pages: as nodes for the window, or as entries for an answer.
+"""Reads whole pages: as nodes for the window, or as entries for an answer.
 
     read_back(row)   ──▶  StoredPage: a node per message, with its view and tokens in the window
-    page_text(#42)   ──▶  RecalledPage: entries and messages, and which of them the window shows clipped
+    page_text(#42)   ──▶  RecalledPage: entries and messages, and which of them the window clips
 
-This module knows nothing of why a page is read.
+An entry has the same number in both: its place in its interaction, from 1.
 """
 
 from collections.abc import Sequence
@@ -22,16 +22,16 @@ from .reader import Reader
 
 
 def read_back(window: Window, reader: Reader, row: PageRow) -> StoredPage:
-    """Return a page with its messages as nodes, counted again."""
+    """Return the page *row* with its messages as nodes, and count their tokens again."""
     return as_nodes(window, reader, row, reader.entries(row, window.record.head), recount=True)
 
 
 def as_nodes(
     window: Window, reader: Reader, row: PageRow, entries: Sequence[tuple[EntryRow, Message]], *, recount: bool
 ) -> StoredPage:
-    """Return the page *row* and its *entries* as *window* shows them, or will show them. O(messages of the page).
+    """Return the page *row* and its *entries* as *window* shows, or would show, them. O(messages of the page).
 
-    With *recount* the tokens of each are counted again; else those of the store are trusted.
+    *recount*: count the tokens of each again, instead of trusting the store.
     """
     base = reader.base(row)
     nodes = []
@@ -49,9 +49,9 @@ def as_nodes(
 
 
 def page_text(window: Window, reader: Reader, index: int, entry: int | None) -> RecalledPage:
-    """Return page *index*, or the page of its interaction that holds *entry*; it raises as `Context.recall_page`.
+    """Return page *index*, or the page of its interaction that holds *entry*. O(messages of the page).
 
-    O(messages of the page).
+    Raises as `Context.recall_page`.
     """
     record = window.record
     row = window.row(index) or reader.page(index, record)

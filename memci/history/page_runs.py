@@ -1,8 +1,10 @@
-"""Whether pages hold the entries of a context: each page a run of them, each entry on exactly one page.
+"""Checks of the entries that pages hold: each page holds a run of entries, and each entry is on exactly one page.
 
-page_problem(row, record)        "page #3 does not hold a run of the 12 messages", or None
-page_problems(record, rows)      also: "entry 7 is on page #3 and on another one"
-gaps(record, rows)               [(7, 9)]: the entries 7 and 8 are on no page
+    page_problem(row, record)        "page #3 does not hold a run of the 12 messages", or None
+    page_problems(record, rows)      also: "entry 7 is on page #3 and on another one"
+    gaps(record, rows)               [(7, 9)]: the entries 7 and 8 are on no page
+
+`PageRow.spans` are the runs of a page.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -11,7 +13,7 @@ from ..rows import ContextRecord, PageRow
 
 
 def page_problem(row: PageRow, record: ContextRecord) -> str | None:
-    """Return what is wrong with *row* as a page of the context of *record*, or None. O(1)."""
+    """Return the problem of *row* as a page of the context of *record*, None if there is none. O(1)."""
     end = record.head if row.end is None else row.end
     bounds = [row.first, *(row.cut or ()), end, record.head]
     if not 1 <= row.index < record.next_page:
@@ -26,7 +28,7 @@ def page_problem(row: PageRow, record: ContextRecord) -> str | None:
 
 
 def page_problems(record: ContextRecord, rows: Sequence[PageRow]) -> Iterator[str]:
-    """Yield what is wrong with *rows*: pages of the context of *record*, the open one among them. O(rows)."""
+    """Yield the problems of *rows*: pages of the context of *record*, with the open one among them. O(rows)."""
     yield from filter(None, (page_problem(row, record) for row in rows))
     if record.open_page is not None and all(row.index != record.open_page for row in rows):
         yield f"page #{record.open_page} is open and is not there"

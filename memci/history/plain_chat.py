@@ -1,10 +1,10 @@
-"""Plain chats: conversations as other programs store them, read from JSON or JSON lines; they become contexts.
+"""Plain chats: reads the conversations of other programs from JSON or JSON lines, and makes contexts of them.
 
     […]    {"messages": […]}    or a message per line                chats
     {"traj": […]}                                                    trajectories of agents
 
-A file may hold several of these, as a list or one per line: they are joined end to end. The first message, if it is a
-system message, is the system prompt; later ones with the same text are skipped. This module knows nothing of windows.
+A file may hold several of these, as a list or one per line: they are joined end to end. If the first message is a
+system message, it is the system prompt. Later system messages with the same text are skipped.
 """
 
 import json
@@ -23,11 +23,11 @@ _LISTS = ("messages", "traj")
 _SYSTEM = ("system", "developer")
 
 Placed = tuple[str, Any]
-"""Where a JSON value stands in its file, and the value."""
+"""The place of a JSON value in its file, and the value."""
 
 
 class Appending(Protocol):
-    """A context, as far as it is needed here."""
+    """What this module needs of a context."""
 
     def append_turn(self, *messages: MessageLike) -> object:
         """Append *messages*."""
@@ -35,22 +35,22 @@ class Appending(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class PlainChat:
-    """A conversation that a provider would accept; but a tool's result may be without a call."""
+    """A conversation that a provider would accept, but that results of tools may lack their call."""
 
     name: str
-    """of its file, for errors"""
+    """the name of its file, for errors"""
     messages: tuple[Message, ...]
-    """without system messages"""
+    """all but system messages"""
     places: tuple[str, ...]
-    """where in the file each message stands"""
+    """the place of each message in the file"""
     system: str | None = None
     tools: tuple[Message, ...] = ()
     left_out: tuple[str, ...] = ()
-    """where later system messages stand that differ from the system prompt: a context has one"""
+    """the places of later system messages that differ from the system prompt: a context has only one"""
 
     @property
     def turns(self) -> int:
-        """How many turns it has."""
+        """The number of turns."""
         return len(self.openings())
 
     def openings(self) -> list[int]:
@@ -58,11 +58,11 @@ class PlainChat:
         return [at for at, message in enumerate(self.messages) if at == 0 or message["role"] == "user"]
 
     def pages(self) -> list[Sequence[Message]]:
-        """Return its messages, turn by turn. O(messages)."""
+        """Return the messages by turn. O(messages)."""
         return [self.messages[start:end] for start, end in pairwise([*self.openings(), len(self.messages)])]
 
     def append(self, context: Appending, position: int) -> None:
-        """Append the message at *position* to *context*; an InvalidMessage says where in the file it stands."""
+        """Append the message at *position* to *context*. An InvalidMessage names its place in the file."""
         try:
             context.append_turn(self.messages[position])
         except InvalidMessage as error:
@@ -72,13 +72,13 @@ class PlainChat:
 def read_chat(lines: Iterable[str], name: str = "file") -> PlainChat:
     """Return the conversations in *lines*, joined. O(characters).
 
-    InvalidSetting if they are not JSON or hold no conversation, and InvalidMessage for a message say where.
+    InvalidSetting if they are not JSON or hold no conversation, InvalidMessage for a wrong message: with its place.
     """
     values = _values("\n".join(strip_line(number, line) for number, line in enumerate(lines, 1)), name)
     if len(values) == 1 and not values[0][0] and isinstance(values[0][1], list):
         values = [(f"[{position}]", value) for position, value in enumerate(values[0][1])]
     try:
-        placed = [_checked(*each) for where, value in values for each in _messages(where, value)]
+        placed = [_check(*each) for where, value in values for each in _messages(where, value)]
     except InvalidMessage as error:
         raise InvalidMessage(f"{name}: {error.path}", error.reason) from None
     system = text_of(placed[0][1]) if placed and placed[0][1]["role"] in _SYSTEM else None
@@ -96,10 +96,9 @@ def export_chat(
     id: str,  # noqa: A002
     open_context: Callable[[Storage, PlainChat], Appending],
 ) -> Iterator[str]:
-    """Return *chat* as the lines of an export of the context *id*. O(messages), all in memory.
+    """Return the lines of an export of the context *id* that *chat* makes. O(messages), all in memory.
 
-    *open_context* opens that context for the chat, in the store that it is called with. A second system prompt is
-    InvalidSetting.
+    *open_context* opens that context for the chat in the given store. InvalidSetting for a second system prompt.
     """
     if chat.left_out:
         reason = f"{chat.left_out[0]} is a system prompt: a context has one, which comes first; take it out"
@@ -112,26 +111,26 @@ def export_chat(
 
 
 def _values(text: str, name: str) -> list[Placed]:
-    """Return the value of the JSON *text*, or the values of JSON lines, each with its place."""
+    """Return the value of the JSON *text*, or each value of JSON lines, with their places."""
     if not text.strip():
         raise InvalidSetting(name, "is empty: expected a conversation in JSON or JSON lines")
     try:
         return [("", fields_of(text))]
     except ValueError as error:
         if not str(error).startswith("Extra data"):
-            raise _invalid(name, error, 0) from None
+            raise _not_json(name, error, 0) from None
     values = []
     for number, line in enumerate(text.split("\n"), 1):
         if line.strip():
             try:
                 values.append((f"line {number:,}", fields_of(line)))
             except ValueError as error:
-                raise _invalid(name, error, number) from None
+                raise _not_json(name, error, number) from None
     return values
 
 
-def _invalid(name: str, error: ValueError, line: int) -> InvalidSetting:
-    """Return what says why the file, or only this *line* of it, is not JSON."""
+def _not_json(name: str, error: ValueError, line: int) -> InvalidSetting:
+    """Return an error that says why the file, or this *line* of it, is not JSON."""
     place, reason = f"line {line:,}: " if line else "", str(error)
     if isinstance(error, json.JSONDecodeError):
         place, reason = f"line {line or error.lineno:,}, column {error.colno:,}: ", error.msg
@@ -139,7 +138,7 @@ def _invalid(name: str, error: ValueError, line: int) -> InvalidSetting:
 
 
 def _messages(where: str, value: Any) -> Iterator[Placed]:
-    """Yield the messages of *value*, which is one of them or a conversation."""
+    """Yield the messages of *value*, which is a message or a conversation."""
     if _is_message(value):
         yield where, value
         return
@@ -154,7 +153,7 @@ def _messages(where: str, value: Any) -> Iterator[Placed]:
     yield from ((f"{place}[{position}]", each) for position, each in enumerate(value[key]))
 
 
-def _checked(where: str, message: Any) -> tuple[str, Message]:
+def _check(where: str, message: Any) -> tuple[str, Message]:
     if not _is_message(message):
         raise InvalidMessage(where, f"expected a message (an object with a role), got {type(message).__name__}")
     check({**message, "role": "user"} if message["role"] in _SYSTEM else message, where or "file")
@@ -166,7 +165,7 @@ def _is_message(value: Any) -> bool:
 
 
 def _tools(value: Any) -> tuple[Message, ...]:
-    """Return the schemas of the tools that the conversation *value* names, () if it names none."""
+    """Return the schemas of the tools of the conversation *value*; () if it has none."""
     found = value.get("tools") if isinstance(value, dict) else None
     if not isinstance(found, list) or not all(isinstance(each, dict) and "function" in each for each in found):
         return ()

@@ -1,12 +1,12 @@
-"""Quotations: where a message is shown besides its own place. All of these are erased together with it.
+"""Finds quotations: all other places that show a message. They are erased together with it.
 
-    recall_page(index=1)        "<memci:recall 1f9a03c2> page #1 …"                    by the page that it names
-    search_memory("Oslo")       "<memci:memory 1f9a03c2> … #1 entry 1 user: "I am …""   by the words that it quotes
+    recall_page(index=1)        "<memci:recall 1f9a03c2> page #1 …"                    by the page number in the answer
+    search_memory("Oslo")       "<memci:memory 1f9a03c2> … #1 entry 1 user: "I am …""   by the words in the answer
 
     a fork                      shows the messages that it shares
 
-A search also finds pages of other conversations, which it shows without a number. Those answers are found by their
-words. A summary in other words is no quotation. This module knows nothing of how anything is erased.
+A search also finds pages of other conversations, and shows them without a number. Those answers are found by their
+words. Paraphrases are not detected.
 """
 
 import json
@@ -28,11 +28,11 @@ _PAGE = re.compile(r"#(\d+) entry \d+ |another conversation, ")
 _QUOTING = re.compile(_PAGE.pattern + "|known of the (?:user|assistant): ")
 _SPEAKER = re.compile(r"^[^:]{1,60}: ")
 _LONGEST = 100_000
-"""columns of a message that are searched for a fact"""
+"""characters of a message that are searched for a fact, at most; a line of an answer quotes far fewer"""
 _MOST_LINES = 256
-"""lines of one answer that are compared; a search never gives so many, a forged answer may"""
+"""lines of one answer that are compared, at most; a search never returns so many, but a forged answer may"""
 _CUT = 6
-"""characters that are left of an escape which was cut, at most"""
+"""characters of an escape that was cut, at most: "\\ud83d" has six"""
 _DECODER = json.JSONDecoder()
 
 
@@ -41,7 +41,7 @@ Shown: TypeAlias = dict[str, tuple[ContextRecord, set[int]]]
 
 
 def kin(storage: Storage, records: Iterable[ContextRecord]) -> list[ContextRecord]:
-    """Return *records* and those of all contexts that share messages with one of them, forks and parents. O(these)."""
+    """Return *records* and those of all forks and parents, which share messages with them. O(these)."""
     found: dict[str, ContextRecord] = {}
     waiting = list(records)
     while waiting:
@@ -55,9 +55,9 @@ def kin(storage: Storage, records: Iterable[ContextRecord]) -> list[ContextRecor
 
 
 class Spread:
-    """Finds the contexts among *records* that show some messages: the messages themselves, or answers that quote them.
+    """Finds which of the contexts *records* show some messages, or answers that quote these messages.
 
-    A message is named by the context that stores it and its seq. A fork shows those of its parents, too.
+    A message is named by the context that stores it and its seq. A fork also shows messages of its parents.
     """
 
     def __init__(self, storage: Storage, records: Iterable[ContextRecord]) -> None:
@@ -89,14 +89,14 @@ class Spread:
         return {(self._holder(record.id, seq), seq) for seq in searches(self._storage, record, messages, pages)}
 
     def _holder(self, context: str, seq: int = -1) -> str:
-        """Return the context that stores *seq* of *context*, which may share it; of -1, the first one forked from."""
+        """Return the context that stores message *seq* of *context*; for -1, the context at the root of its forks."""
         record = self._records[context]
         while record.parent is not None and seq < record.base and record.parent in self._records:
             record = self._records[record.parent]
         return record.id
 
     def _shown(self, found: set[tuple[str, int]]) -> Shown:
-        """Return the contexts that show one of *found* (context that stores it, seq), or a recall that quotes one."""
+        """Return the contexts that show one of the messages *found* (context, seq), or a recall that quotes one."""
         while True:
             shown: Shown = {}
             for name, record in self._records.items():
@@ -123,18 +123,18 @@ class Spread:
 def recalls(storage: Storage, record: ContextRecord, seqs: set[int]) -> Iterator[int]:
     """Yield the seqs of the answers to recalls that may quote one of *seqs*. O(entries).
 
-    An answer that starts at an entry may hold everything after that entry: the page may have been split since, so that
-    its end is not known. Such an answer counts as a quotation of the rest of the interaction.
+    An answer that starts at an entry may quote everything after it: the page may have been split since, so the end of
+    the answer is not known. It counts as a quotation of the rest of the interaction.
     """
     held: dict[int, list[int]] = {}
-    """the seqs of each interaction, by the page that it began with"""
+    """the seqs of each interaction, by its first page"""
     origins: dict[int, int] = {}
     for row in storage.pages(record.id):
         origin = origins[row.index] = row.continues or row.index
         held.setdefault(origin, []).extend(seq for span in row.spans(record.head) for seq in range(*span))
     first = {origin: min(own) for origin, own in held.items() if own}
     gone = {origin: max(found) for origin, own in held.items() if (found := seqs.intersection(own))}
-    """the last seq of those that are gone, by interaction"""
+    """the last of *seqs* in each interaction"""
     frame = re.compile(rb"<memci:recall " + WindowState.loads(record.state).nonce.encode() + rb">[\\n\s]*page #(\d+)")
     for each in storage.entries(record.id):
         if each.quotes is None and b"<memci:recall " not in each.body:
@@ -153,7 +153,7 @@ def searches(
 ) -> Iterator[int]:
     """Yield the seqs of the answers to searches in the context of *record* that quote one of *messages*.
 
-    *pages* of it hold some of these. O(entries x messages).
+    *pages*: the pages of this context that hold some of the messages. O(entries x messages).
     """
     from ..memory.retrieval.passages import entry_text
 
@@ -178,7 +178,7 @@ def _shows(line: str, texts: Collection[str], lines: Collection[str], pages: Col
 
 
 def _string(line: str) -> str:
-    """Return the text that *line* quotes: the JSON string at its end, which may have been cut. O(characters)."""
+    """Return the text that *line* quotes: the JSON string at its end, which may be cut. O(characters)."""
     start, last = line.find(': "'), line.rfind('", turn ')
     while start >= 0:
         try:
@@ -191,7 +191,7 @@ def _string(line: str) -> str:
             break
         start = line.find(': "', start + 3)
     head = line[start + 3 :].removesuffix('"').removesuffix("…") if start >= 0 else ""
-    for cut in range(min(_CUT, len(head))):  # it may have been cut in the middle of an escape
+    for cut in range(min(_CUT, len(head))):  # the cut may be in the middle of an escape
         try:
             return str(json.loads(f'"{head[: len(head) - cut]}"'))
         except ValueError:

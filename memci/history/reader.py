@@ -1,10 +1,10 @@
-"""Reading one context from its store: its page rows, and its entries as messages.
+"""Reads one context from its store: its page rows, and its entries as messages.
 
     reader.page(42, record)           the row of page #42
     reader.entries(row, head)         its entries, each with its message, byte for byte
-    reader.made({"c1"})               which of these ids any message ever made a tool call with
+    reader.made({"c1"})               which of these ids belong to a tool call in some message
 
-This module knows nothing of windows or tokens.
+What the window holds is known there, and is not read again.
 """
 
 import json
@@ -28,14 +28,13 @@ class PageInfo:
 
     index: int
     where: Literal["open", "active", "archived", "folded", "unloaded", "undone", "erased"]
-    """open and active: verbatim in the window, the open one still grows. archived: on a line of the Contents Page.
-    folded: within a range line. unloaded: not listed. undone: taken back. erased: its messages do not exist
-    any more"""
+    """open and active: verbatim in the window; the open page still grows. archived: on a line of the Contents Page.
+    folded: within a range line. unloaded: not listed. undone: taken back. erased: its messages no longer exist"""
     line: str | None
-    """its line on the Contents Page, without entries; a page that says nothing of its own shares its neighbour's.
+    """its line on the Contents Page, without entries; a page without words of its own shares its neighbour's line.
     None if it is not on a line"""
     title: str | None
-    """what the Contents Page says of it: its line, or its term within a range; None if nothing"""
+    """its line on the Contents Page, or its term within a range line; None if it has neither"""
     turn: int
     entries: int
     recall_count: int
@@ -59,7 +58,7 @@ _NAMES: dict[PageState, Literal["active", "folded", "unloaded", "undone", "erase
 
 
 GONE: Final = (PageState.UNDONE, PageState.ERASED)
-"""the states of pages whose messages are not shown any more"""
+"""the states of pages whose messages are no longer shown"""
 
 
 class Reader:
@@ -70,7 +69,7 @@ class Reader:
         self._context = context
 
     def page(self, index: object, record: ContextRecord) -> PageRow:
-        """Return the row of page *index*, or raise PageNotFound: `Undone` if it was taken back, `Erased` if erased."""
+        """Return the row of page *index*; raise PageNotFound if there is none, `Undone` or `Erased` if it is gone."""
         last = record.next_page - 1
         if type(index) is not int or not 1 <= index <= last:
             raise PageNotFound(index, (1, last) if last else None)
@@ -82,15 +81,15 @@ class Reader:
         return row
 
     def row(self, index: int) -> PageRow:
-        """Return the row of page *index*, which was opened, in whatever state it is; CorruptRecord if it is gone."""
+        """Return the row of page *index*, which was opened, in any state. CorruptRecord if the store has lost it."""
         for row in self._storage.pages(self._context, first=index, last=index):
             return row
         raise CorruptRecord(self._context, -1, f"page #{index} was opened and is not in the store")
 
     def holding(self, row: PageRow, ordinal: int, record: ContextRecord) -> PageRow:
-        """Return the page that holds entry *ordinal* of *row*'s interaction: *row*, or a part that was split off.
+        """Return the page that holds entry *ordinal* of the interaction of *row*: *row*, or a part split off from it.
 
-        It raises as `page`. O(1); for an entry that was split off O(pages after it).
+        Raises as `page`. O(1); for an entry that was split off O(pages after *row*).
         """
         seq = self.base(row) + ordinal - 1
         if row.cut is not None and row.cut[0] <= seq < row.cut[-1] and not _holds(row, seq, record.head):
@@ -108,7 +107,7 @@ class Reader:
         return self.all_entries([row], head)[row.index]
 
     def all_entries(self, rows: Sequence[PageRow], head: int) -> dict[int, list[tuple[EntryRow, Message]]]:
-        """Return the entries of *rows* by page; runs that touch are read together. O(their messages)."""
+        """Return the entries of *rows* by page. Adjacent runs are read together. O(their messages)."""
         spans = sorted((*span, row.index) for row in rows for span in row.spans(head))
         found: dict[int, list[tuple[EntryRow, Message]]] = {row.index: [] for row in rows}
         start = 0
@@ -124,7 +123,7 @@ class Reader:
         return found
 
     def made(self, ids: Collection[str]) -> set[str]:
-        """Return which of *ids* any message ever made a tool call with. O(entries of the context)."""
+        """Return which of *ids* belong to a tool call in some message. O(entries of the context)."""
         if not ids:
             return set()
         [*others, one] = ids
@@ -145,7 +144,7 @@ class Reader:
     ) -> Iterator[PageInfo]:
         """Yield every page that was ever opened, by index, or those from *first* to *last*.
 
-        *known*: rows that replace those of the store: a compaction has changed them that is shown and not stored.
+        *known*: rows that replace those of the store, because a compaction that is not stored has changed them.
         """
         stored = (known.get(row.index, row) for row in self._storage.pages(self._context, first=first, last=last))
         shown = (known[index] for index in sorted(known))
@@ -172,11 +171,11 @@ class Reader:
             )
 
     def messages(self, record: ContextRecord) -> Iterator[Message]:
-        """Yield every message that was neither taken back nor erased with its page, in order. O(messages)."""
+        """Yield every message in order, but for undone and erased pages. O(messages)."""
         return (decode(entry.codec, entry.body) for entry in self.standing(record, 0, GONE))
 
     def standing(self, record: ContextRecord, start: int, gone: Iterable[PageState]) -> Iterator[EntryRow]:
-        """Yield the entries from seq *start* on, without those of pages that are *gone*. O(entries + such pages)."""
+        """Yield the entries from seq *start* on, but for pages in one of the states *gone*. O(entries + such pages)."""
         spans = [
             span
             for state in gone

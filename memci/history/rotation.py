@@ -1,9 +1,9 @@
-"""Rotating the keys of an encrypted store: data keys are wrapped again, those of contexts and those of memories.
+"""Rotating the keys of an encrypted store: the data keys of contexts and of memories are wrapped with a new key.
 
     store = EncryptedStorage(SQLiteStorage("agent.db"), [new, old])
     rotate(store)     ──▶  12      the old key is not needed any more
 
-This module knows nothing of how something is encrypted.
+Messages are not encrypted again: data keys stay the same.
 """
 
 from contextlib import closing
@@ -15,10 +15,10 @@ from ..storage.validation import has_memory
 
 
 def rotate(store: Storage) -> int:
-    """Wrap each data key of *store* with the first of its keys; return how many were wrapped with another one.
+    """Wrap each data key of *store* with the first of its keys; return how many had been wrapped with another key.
 
-    Each is a commit of its own: a handle that has the context open must `refresh()` before it writes. After an
-    interruption or an error, call it again: what was rotated stays. O(contexts + owners).
+    Each data key is committed by itself. A handle that has the context open must `refresh()` before it writes. After an
+    interruption or an error, call it again: keys that were rotated stay so. O(contexts + owners).
 
     Raises:
         InvalidSetting: If the store is not encrypted.

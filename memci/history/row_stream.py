@@ -1,13 +1,13 @@
-"""The rows of one context as a stream, in a fixed order: an export writes it, a copy stores it, a check reads it.
+"""The rows of one context as a stream in a fixed order. An export writes it, a copy stores it, a check reads it.
 
     record    entry, its view, entry …    page …    compaction … (newest first)    op …    call …
 
     rows_of(store, record)            raises at the first row that can't be read
-    readable_rows(store, record)      has an `Unread` in the place of each row that can't be read
-    transition_of(rows)               the change that stores them as a new context
+    readable_rows(store, record)      yields an `Unread` in the place of each row that can't be read
+    transition_of(rows)               the transition that stores them as a new context
 
-A stream has the entries from `base` of its record on, and the views of all. So a fork is copied with its own entries,
-and `detached(record)` gives a context that shares nothing.
+A stream has the entries from the `base` of its record on, and the views of all entries. So a fork is copied with its
+own entries only. Use `detached(record)` for all entries.
 """
 
 from collections import defaultdict
@@ -38,10 +38,10 @@ from ..storage.protocol import Transition
 
 Row: TypeAlias = ContextRecord | EntryRow | ViewRow | PageRow | CompactionRow | OpRow | CallRow
 TABLES: Final = (CONTEXT, ENTRY, VIEW, PAGE, COMPACTION, OP, CALL)
-"""what a stream is made of, in its order; a view follows its entry"""
+"""the tables of a stream, in its order; but a view follows its entry"""
 TABLE_OF: Final = {table.row: table for table in TABLES}
 _ONE_BY_ONE: Final = 256
-"""rows that are read one by one behind one that can't be read: a damaged part of a file holds about so many"""
+"""rows that are read one by one behind an unreadable one: about so many share a damaged part of a file"""
 
 
 class Unread(NamedTuple):
@@ -49,7 +49,7 @@ class Unread(NamedTuple):
 
     table: Table
     number: int
-    """the seq of an entry or a view, or the index of a page; 0 for others: those behind it are not read, either"""
+    """the seq of an entry or a view, or the index of a page; 0 for other tables, whose further rows are not read"""
     error: Exception
 
 
@@ -61,8 +61,8 @@ def detached(record: ContextRecord) -> ContextRecord:
 def rows_of(storage: Storage, record: ContextRecord) -> Iterator[Row]:
     """Yield the rows of the context of *record*, in bounded memory. O(rows).
 
-    CorruptRecord if a row is not there, or is not what was written. Compare revisions behind it: another writer may
-    have changed the context meanwhile.
+    CorruptRecord if a row is missing or damaged. Compare revisions afterwards: another writer may have changed the
+    context meanwhile.
     """
     yield record
     appended = storage.entries(record.id, 0, record.head, as_appended=True)
@@ -88,9 +88,9 @@ def _view(shown: EntryRow) -> ViewRow:
 
 
 def readable_rows(storage: Storage, record: ContextRecord, *, exact: bool = True) -> Iterator[Row | Unread]:
-    """Yield the rows of the context of *record*, and why a row can't be read in the place of that row. O(rows).
+    """Yield the rows of the context of *record*, with an `Unread` in the place of unreadable ones. O(rows).
 
-    Unless *exact*, each entry is read once, as it is shown, and no views come.
+    If not *exact*, read each entry once, as it is shown, and yield no views.
     """
 
     def pages(first: int, end: int) -> Iterator[PageRow]:
@@ -117,7 +117,7 @@ def readable_rows(storage: Storage, record: ContextRecord, *, exact: bool = True
 def readable_entries(
     storage: Storage, record: ContextRecord, *, as_appended: bool = False
 ) -> Iterator[EntryRow | Unread]:
-    """Yield each entry of the context of *record* by seq, or why it can't be read. O(entries)."""
+    """Yield each entry of the context of *record* by seq, or an `Unread` in its place. O(entries)."""
 
     def entries(first: int, end: int) -> Iterator[EntryRow]:
         for entry in storage.entries(record.id, first, end, as_appended=as_appended):
@@ -128,9 +128,9 @@ def readable_entries(
 
 
 def _readable(table: Table, read: Callable[[int, int], Iterable[Any]], first: int, end: int) -> Iterator[Any]:
-    """Yield the rows *first* to *end* of *table*, or why one can't be read.
+    """Yield the rows *first* to *end* of *table*, with an `Unread` in the place of unreadable ones.
 
-    A damaged part of a file makes all rows fail that are read together with it. So those behind it are read apart.
+    A damaged part of a file makes all rows fail that are read with it. So the rows behind it are read one by one.
     """
     at, apart = first, first
     while at < end:
@@ -151,7 +151,7 @@ def _readable(table: Table, read: Callable[[int, int], Iterable[Any]], first: in
 
 
 def transition_of(rows: Iterable[Row]) -> Transition:
-    """Return the change that stores *rows*, a stream, as a context that was not there before. O(rows)."""
+    """Return the transition that stores *rows*, a whole stream, as a new context. O(rows)."""
     found = defaultdict[type, list[Any]](list)
     for row in rows:
         found[type(row)].append(row)
@@ -170,7 +170,7 @@ def transition_of(rows: Iterable[Row]) -> Transition:
 
 
 def stored_in_ram(transition: Transition) -> EphemeralStorage:
-    """Return a store in RAM that has the context of *transition*; what a fork shares is erased there. O(rows)."""
+    """Return a store in RAM with the context of *transition*; entries that a fork shares are erased there. O(rows)."""
     shared = tuple(tombstone(seq, 1) for seq in range(transition.record.base))
     scratch = EphemeralStorage()
     record, entries = detached(transition.record), (*shared, *transition.entries)
@@ -179,5 +179,5 @@ def stored_in_ram(transition: Transition) -> EphemeralStorage:
 
 
 def tombstone(seq: int, tokens: int) -> EntryRow:
-    """Return an entry in the place of one whose role is not known, either."""
+    """Return an entry that replaces a lost one, whose role is not known, either."""
     return EntryRow(seq, ERASED, b"user", digest(ERASED, b"user"), tokens)

@@ -1,10 +1,10 @@
-"""Salvaging: what can be read of a damaged store goes to a new one, and what is lost is named.
+"""Salvaging: copies all readable rows of a damaged store to a new one, and names those that are lost.
 
     for each in salvage_contexts(damaged, SQLiteStorage("new.db")):
         each.lost                       "message 23 (page #12): its bytes are not those that were written"
 
-A context without a problem is copied exactly. Of another one, each readable message is copied exactly, under the same
-page and number; a message that is lost reads "[erased]" there.
+A context without a problem is copied exactly. In a damaged context, each readable message is copied exactly, on the
+same page and with the same number. In the place of a lost message, the copy has "[erased]".
 """
 
 from collections.abc import Iterator, Sequence
@@ -46,23 +46,23 @@ _LOST: Final = {
     OP: "digests of named appends",
     CALL: "what calls of the model cost",
 }
-"""what is lost with all rows of a table"""
+"""what is lost with the rows of each table"""
 
 
 class SalvagedContext(NamedTuple):
-    """What became of a context."""
+    """The result for one context."""
 
     id: str
     messages: int
     """how many of its messages are in the target"""
     lost: tuple[str, ...]
-    """a sentence for everything that is not; () if it is there exactly"""
+    """a sentence for each loss; () if the copy is exact"""
     saved: bool = True
-    """whether the target has it"""
+    """whether the target has the context"""
 
 
 def salvage_contexts(source: Storage, target: Storage) -> Iterator[SalvagedContext]:
-    """Copy what is readable of each context of *source* to the empty *target*, and yield what became of it. O(rows)."""
+    """Copy the readable rows of each context of *source* to the empty *target*, and yield the results. O(rows)."""
     after: str | None = None
     while True:
         try:
@@ -87,7 +87,7 @@ def _with_parent(source: Storage, target: Storage, record: ContextRecord) -> Ite
         try:
             found = source.load(record.parent)
         except MemciError:
-            found = None  # it is named when it is reached
+            found = None  # the loss is named when its own turn comes
         if found is not None:
             yield from _with_parent(source, target, found[0])
     alone = record.parent is not None and not target.revision(record.parent)
@@ -96,7 +96,7 @@ def _with_parent(source: Storage, target: Storage, record: ContextRecord) -> Ite
         target.commit(transition_of(rows_of(source, record)))
         yield SalvagedContext(record.id, record.head, ())
         return
-    rows, lost = _rebuilt(source, detached(record) if alone else record)
+    rows, lost = _rebuild(source, detached(record) if alone else record)
     messages = record.head - sum(sentence.startswith("message ") for sentence in lost)
     wrong = _wrong(rows)
     if wrong:
@@ -110,8 +110,8 @@ def _with_parent(source: Storage, target: Storage, record: ContextRecord) -> Ite
     yield SalvagedContext(record.id, messages, tuple(lost if len(lost) > 1 else (*damage, *lost)))
 
 
-def _rebuilt(source: Storage, record: ContextRecord) -> tuple[list[Row], list[str]]:
-    """Return the rows of the context of *record*, with others in the place of those that are lost, and what is lost."""
+def _rebuild(source: Storage, record: ContextRecord) -> tuple[list[Row], list[str]]:
+    """Return the rows of the context of *record*, with substitutes for lost rows, and sentences about the losses."""
     rows: list[Row] = []
     unread: list[Unread] = []
     pages: dict[int, PageRow] = {}
@@ -129,11 +129,11 @@ def _rebuilt(source: Storage, record: ContextRecord) -> tuple[list[Row], list[st
                 compactions.append(row)
             case _:
                 rows.append(row)
-    tiled = _tiled(record, pages)
-    lost = [_sentence(each, tiled, record.head) for each in unread if each.table is not COMPACTION or not compactions]
+    filled = _fill_pages(record, pages)
+    lost = [_sentence(each, filled, record.head) for each in unread if each.table is not COMPACTION or not compactions]
     if compactions or any(each.table is COMPACTION for each in unread):
         lost.append("earlier states of the window: the requests of earlier turns can't be shown again")
-    return [*rows, *tiled, *compactions[:1]], lost
+    return [*rows, *filled, *compactions[:1]], lost
 
 
 def _tokens_of_tombstone(record: ContextRecord) -> int:
@@ -142,7 +142,7 @@ def _tokens_of_tombstone(record: ContextRecord) -> int:
 
 
 def _sentence(unread: Unread, pages: Sequence[PageRow], head: int) -> str:
-    """Return what is lost with the row *unread* of a context that has *pages*."""
+    """Return a sentence about the loss of *unread*, in a context with *pages*."""
     reason = unread.error.reason if isinstance(unread.error, CorruptRecord) else str(unread.error)
     if unread.table is PAGE:
         return f"page #{unread.number}, where it begins and ends: {reason}"
@@ -154,8 +154,8 @@ def _sentence(unread: Unread, pages: Sequence[PageRow], head: int) -> str:
     return f"{what} {unread.number + 1} (page #{page}): {reason}"
 
 
-def _tiled(record: ContextRecord, pages: dict[int, PageRow]) -> list[PageRow]:
-    """Return a row for every page: a page without one gets the messages that stand on no page, if it is their turn."""
+def _fill_pages(record: ContextRecord, pages: dict[int, PageRow]) -> list[PageRow]:
+    """Return a row for every page. A page whose row is lost gets the next run of messages that are on no page."""
     free = gaps(record, pages.values())
     rows = []
     turn = reached = 0
@@ -179,7 +179,7 @@ def _tiled(record: ContextRecord, pages: dict[int, PageRow]) -> list[PageRow]:
 
 
 def _unlisted(rows: Sequence[Row]) -> list[Row]:
-    """Return *rows* without a Contents Page: what was listed is unloaded, where the memory still finds it."""
+    """Return *rows* without a Contents Page. Pages that it listed are unloaded; the memory still finds them."""
     kept: list[Row] = []
     for row in rows:
         if isinstance(row, PageRow) and row.state is PageState.ARCHIVED:
@@ -190,7 +190,7 @@ def _unlisted(rows: Sequence[Row]) -> list[Row]:
 
 
 def _wrong(rows: Sequence[Row]) -> list[str]:
-    """Return what would be wrong with the context that *rows* make, [] if it opens and is whole."""
+    """Return the problems of the context that *rows* make; [] if it opens and is whole."""
     try:
         scratch = stored_in_ram(transition_of(rows))
         [record] = scratch.contexts()

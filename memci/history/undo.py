@@ -1,4 +1,4 @@
-"""Undo and pop: the newest interaction, or the newest message, is taken back. It is marked, and nothing is deleted.
+"""Undo and pop: take back the newest interaction, or the newest message. They are marked, and nothing is deleted.
 
     #11 "Book Oslo", "Booked."    #12 "And a hotel.", "Which one?"
 
@@ -6,8 +6,8 @@
     pop    ──▶   #11 closed       #12 open: "And a hotel."      #13 undone, a part of #12: "Which one?"
     pop    ──▶   #11 open         #12 undone                    #13 undone
 
-What is taken back stays in the store, and the numbers of its pages are not used again. This module decides what
-changes; the writer commits it. It knows nothing of how a change is committed.
+Messages that are taken back stay in the store, and the numbers of their pages are not used again. This module decides
+what changes; the writer commits it.
 """
 
 from collections.abc import Sequence
@@ -28,9 +28,9 @@ from .reader import GONE, Reader
 def plan_undo(
     storage: Storage, window: Window, reader: Reader
 ) -> tuple[Transition, frozenset[int], ContentsPage, list[Message]]:
-    """Return what changes when the newest interaction of *window* is taken back; PageNotFound if there is none.
+    """Return the transition that takes back the newest interaction of *window*. PageNotFound if there is none.
 
-    With it come the pages that leave the window, the Contents Page without them, and their messages, in order.
+    Also return the pages that leave the window, the Contents Page without them, and their messages, in order.
     O(pages behind it + its messages).
     """
     record = window.record
@@ -48,16 +48,16 @@ def plan_undo(
 
 
 def plan_pop(storage: Storage, window: Window) -> tuple[Transition, Message]:
-    """Return what changes when the newest message of *window* is taken back, and the message. O(pages behind it).
+    """Return the transition that takes back the newest message of *window*, and the message. O(pages behind it).
 
-    Its page is open then. If nothing is left of the page, the one before is open again, if it is in the window.
-    PageNotFound if there is no message; InvalidSetting if it is archived, or all that came before it on its page.
+    Its page is open then. If nothing is left of the page, the page before it is opened again, if it is in the window.
+    PageNotFound if there is no message; InvalidSetting if it is archived, or if all messages before it on its page are.
     """
     record = window.record
     head, rows = record.head, _newest_interaction(storage, record)
     page = _with_newest(rows, head)
     seq = page.spans(head)[-1][1] - 1
-    left = page._replace(end=None).without(seq, head)  # what came behind it was taken back before
+    left = page._replace(end=None).without(seq, head)  # the messages behind it were taken back before
     if not _may_be_open(page) or (rows != [page] and not left.spans(head)):
         what = "what came before it is" if _may_be_open(page) else "the newest message is"
         reason = f"{what} archived, on page #{page.index}: undo() takes its whole interaction back"
@@ -73,14 +73,14 @@ def plan_pop(storage: Storage, window: Window) -> tuple[Transition, Message]:
     after = window.changed(state)._replace(open_page=None, next_page=max(record.next_page, taken.index + 1))
     if opened is not None:
         for row in storage.pages(record.id, first=opened.index + 1):
-            if row.turn > opened.turn:  # all of it was taken back, and turns never decrease with the indexes
+            if row.turn > opened.turn:  # its messages were all taken back, and turns never decrease with the indexes
                 pages[row.index] = pages.get(row.index, row)._replace(turn=opened.turn)
         after = after._replace(open_page=opened.index, turn=opened.turn)
     return Transition(head, after, pages=tuple(pages.values())), message
 
 
 def _opened_before(storage: Storage, record: ContextRecord, page: PageRow) -> PageRow | None:
-    """Return the page before *page* as it is when it is opened again; None: it is not in the window, or none is."""
+    """Return the page before *page*, opened again. None if there is none, or if it is not in the window."""
     with suppress(PageNotFound):
         before = _with_newest(_newest_interaction(storage, record, before=page.index), record.head)
         if _may_be_open(before):
@@ -91,7 +91,7 @@ def _opened_before(storage: Storage, record: ContextRecord, page: PageRow) -> Pa
 def _newest_interaction(storage: Storage, record: ContextRecord, before: int | None = None) -> list[PageRow]:
     """Return the pages of the newest interaction that was not undone or erased, by index. O(pages behind it).
 
-    It is one with pages *before* an index, if that is given. Raises PageNotFound if there is none.
+    With *before*, only pages before that index are looked at. Raises PageNotFound if there is none.
     """
     for index in range((before or record.next_page) - 1, 0, -1):
         for row in storage.pages(record.id, first=index, last=index):
@@ -109,5 +109,5 @@ def _with_newest(rows: Sequence[PageRow], head: int) -> PageRow:
 
 
 def _may_be_open(row: PageRow) -> bool:
-    """Return whether messages may be appended to the page: it is in the window, and no part of another one."""
+    """Return whether messages may be appended to the page: it is in the window, and not split off from another page."""
     return row.state is PageState.ACTIVE and row.continues is None

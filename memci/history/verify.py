@@ -49,13 +49,13 @@ _STEPS: Final[Mapping[Table, tuple[float, float]]] = {
     CALL: (1, inf),
     COMPACTION: (-inf, -1),
 }
-"""from the key of a row to that of the next one of its table: the least and the most"""
+"""the least and the greatest difference between the keys of two successive rows of a table"""
 
 
 def problems(storage: Storage, context: str, *, on_entry: Callable[[], None] = lambda: None) -> Iterator[str]:
-    """Yield a sentence for everything that is wrong with *context*; call *on_entry* for each entry. O(entries).
+    """Yield a sentence for each problem of *context*, and call *on_entry* for each entry. O(entries).
 
-    KeyMissing if a key was not given: nothing is known of it then.
+    KeyMissing if a key was not given: encrypted rows can't be checked without it.
     """
     try:
         found = storage.load(context)
@@ -91,7 +91,7 @@ def _name(row: Row | Unread) -> str:
 
 
 class RowChecks:
-    """Checks the rows of the context of *record* as they come; it keeps the pages and the names of ops."""
+    """Checks the rows of the context of *record* one by one. Keeps the pages and the names of ops."""
 
     def __init__(self, record: ContextRecord) -> None:
         self._record = record
@@ -137,7 +137,7 @@ class RowChecks:
                 _check_time(row.at)
 
     def whole(self) -> Iterator[str]:
-        """Yield a sentence for everything that is wrong with the rows together. O(pages)."""
+        """Yield a sentence for each problem of the rows together. O(pages)."""
         record, pages, entries = self._record, self._pages, self._keys[ENTRY] + 1
         if entries != record.head:
             yield f"{entries:,} messages are there, not {record.head:,}"
@@ -159,7 +159,7 @@ class RowChecks:
             yield f"pages {unknown[:_NAMED]} are listed but not archived"
 
     def _pass_over(self, row: Unread) -> None:
-        """Go on as if *row* had been there, so that what follows from its loss is not named as well."""
+        """Continue as if *row* had been there, so that consequences of its loss are not named as well."""
         self._keys[row.table] = row.number
         if row.table is PAGE:
             self._all_pages = False

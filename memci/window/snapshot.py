@@ -1,13 +1,13 @@
-"""Snapshots: how a window stood at a compaction, as JSON, so that it can be seen again later.
+"""Snapshots: the state of a window at a compaction, as JSON, so that it can be shown again later.
 
     {"contents": […],                           the Contents Page (`ContentsPage.to_json`)
      "settings": …, "state": …, "next_page": …, "open_page": …        the context's record, after it
-     "marks": …,                                 words of the pages that left with it, where the cache policy needs them
+     "marks": …,                                 words of the pages that left with it, if the cache policy needs them
      "was": …,                                   the settings before, if it changed them
-     "active": [[index, first, end, turn, cut, continues], …]}        the pages that stood verbatim
+     "active": [[index, first, end, turn, cut, continues], …]}        the pages that were verbatim
 
-What is appended after a compaction only extends the window, so the state at the close of any turn is the newest
-snapshot before it, and the pages that were opened since.
+Appends after a compaction only extend the window. So the state at the close of any turn is the newest snapshot before
+it, and the pages that were opened since.
 """
 
 import json
@@ -23,13 +23,13 @@ from ..rows import CompactionRow, ContextRecord, PageRow, PageState
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """How a window stood."""
+    """The state of a window at a compaction."""
 
     contents: ContentsPage
     record: ContextRecord
     active: tuple[PageRow, ...] = ()
     was: str | None = None
-    """the settings before it, if it changed them"""
+    """the settings before the compaction, if it changed them"""
 
 
 def dumps(
@@ -40,9 +40,10 @@ def dumps(
     was: str | None = None,
     marks: str | None = None,
 ) -> str:
-    """Return the snapshot of a window that shows *contents* and the pages *active*, with its *record* afterwards.
+    """Return the snapshot of a window that shows *contents* and the pages *active*. O(lines + pages).
 
-    *was*: the settings before, if it changed them. *marks*: of the pages that left with it. O(lines + pages).
+    *record*: the context's record after the compaction. *was*: the settings before it, if it changed them. *marks*: of
+    the pages that left with it.
     """
     fields = {
         "contents": contents.to_json(),
@@ -59,9 +60,9 @@ def dumps(
 
 
 def loads(row: CompactionRow, record: ContextRecord) -> Snapshot:
-    """Return the snapshot that `dumps` wrote as the text of *row*; its Contents Page has frames without a nonce.
+    """Return the snapshot that `dumps` wrote as the text of *row*. Its Contents Page has frames without a nonce.
 
-    *record* is the context's record as it is now, for what never changes.
+    *record*: the context's record now, for the fields that never change.
     """
     fields = json.loads(row.text)
     shown = ContentsPage.from_json(fields["contents"], nonce="", weigh=None)
@@ -81,5 +82,5 @@ def marks(text: str) -> str | None:
 
 
 def contents(text: str, *, nonce: str = "", weigh: Callable[[Message], int] | None = None) -> ContentsPage:
-    """Return the Contents Page of the snapshot *text*; *weigh* counts its blocks again, None trusts stored counts."""
+    """Return the Contents Page of the snapshot *text*. *weigh* counts its blocks again; None: trust stored counts."""
     return ContentsPage.from_json(json.loads(text)["contents"], nonce=nonce, weigh=weigh)

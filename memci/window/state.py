@@ -1,8 +1,8 @@
-"""The small facts of one context that are neither messages nor pages, as they are stored with it.
+"""The small facts of one context that are neither messages nor pages; they are stored with its record.
 
     WindowState(nonce="5f0c21aa", pins=(3,), ratios=(1.02, 1.03))  ──▶  JSON, a row's column  ──▶  the same
 
-This module knows nothing of messages or of what the facts are used for.
+They are bounded by the window, whatever the size of the archive.
 """
 
 from __future__ import annotations
@@ -16,9 +16,10 @@ from ..segments.cache_policy import UNSEEN, CacheUse
 from .outbox import Runs, add_pages
 
 RATIOS = 8
-"""Requests whose reported tokens are compared with the predicted ones."""
+"""Requests whose reported tokens are compared with the predicted ones: one odd report among so many changes little."""
 WAITING = 256
-"""How many ids of interrupted calls are remembered, so that a late result is recognised without a search."""
+"""How many ids of interrupted calls are remembered, so that a late result is recognised without a search. It is more
+than a model calls at once."""
 
 _ENCODER = json.JSONEncoder(separators=(",", ":"))
 
@@ -45,16 +46,17 @@ class WindowState:
     erased: int = 0
     """how many pages are gone on request"""
     since: int = 0
-    """the head from which on earlier states can be seen: that of the fork, or of the last erasure"""
+    """the head at the fork, or at the last erasure: states before it can't be shown"""
     outbox: Runs = ()
-    """pages that changed since the memory got them: undone, erased, closed behind later ones; open: to be forgotten"""
+    """pages that changed since they were fed to the memory: undone, erased, closed after later ones; the memory forgets
+    those that are open"""
 
     rewritten: int = 0
-    """the first seq of the page that was open when a compaction last changed what stands in front of it"""
+    """the first seq of the page that was open when a compaction last changed the window before that page"""
     cache: CacheUse = UNSEEN
-    """what the cache policy has seen of the context"""
+    """the counts of the cache policy"""
     recollection: tuple[int, str] | None = None
-    """the memory page of an open page: its index, and what was found for it"""
+    """the memory page of an open page: the index of the open page, and the text that was found"""
 
     def posting(self, indexes: Collection[int]) -> WindowState:
         """Return the state with *indexes* in the outbox. O(outbox)."""
@@ -63,7 +65,7 @@ class WindowState:
         return replace(self, outbox=add_pages(self.outbox, indexes))
 
     def without(self, pages: Collection[int]) -> WindowState:
-        """Return the state without the marks of *pages*, which are not shown any more. O(pins + relisted pages)."""
+        """Return the state without the marks of *pages*, which are no longer shown. O(pins + relisted pages)."""
         return replace(
             self,
             pins=tuple(index for index in self.pins if index not in pages),

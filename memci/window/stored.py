@@ -1,9 +1,9 @@
-"""What the stored texts of a window must hold: its settings, its state, and the snapshots of compactions.
+"""Checks of the stored texts of a window: its settings, its state, and the snapshots of compactions.
 
     checked_state(record)                 the state; a ValueError names the first field that is wrong
     checked_snapshot(row, record)         the snapshot of a compaction, in the same way
 
-An export may have been edited or made up, and a store damaged: what passes these checks crashes no later call.
+An export may be edited or made up, and a store may be damaged. Texts that pass these checks crash no later call.
 """
 
 import json
@@ -81,7 +81,7 @@ def check_settings(text: str) -> None:
 
 
 def checked_state(record: ContextRecord) -> WindowState:
-    """Return the state of *record*; a ValueError unless it is one of a window with its pages. O(state)."""
+    """Return the state of *record*. ValueError unless it is the state of a window with its pages. O(state)."""
     try:
         WindowState.loads(record.state)
         text = json.dumps(json.loads(record.state), ensure_ascii=False)

@@ -33,7 +33,8 @@ Small = Annotated[int, Field(ge=0, lt=MAX_PAGE)]
 Index = Annotated[int, Field(ge=1, lt=MAX_PAGE)]
 Runs = Annotated[tuple[Count, ...], Field(strict=False)]
 PlainLine = Annotated[str, AfterValidator(_plain)]
-ShownEntries = list[tuple[Index, Literal["user", "assistant", "tool"], PlainLine]]
+Role = Literal["user", "assistant", "tool", "system", "developer"]
+ShownEntries = list[tuple[Index, Role, PlainLine]]
 
 
 class StrictJson(BaseModel):

@@ -546,7 +546,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "what the client does not see is part of its conversation",
         _GATEWAY,
-        "self._list = insert_hidden(self.request.format, self._messages, [*context.messages()], own)",
+        "self._list = insert_hidden(form, self._messages, [*context.messages()], own)",
         "self._list = self._messages",
         "tests/serve/gateway/test_tools.py -k answered_inside",
     ),

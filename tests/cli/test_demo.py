@@ -67,3 +67,11 @@ def test_recalled_when_a_page_is_archived():
         answer = recall(context, 1)
 
     assert all(quote(quotable(message)[0]) in answer for message in page)
+
+
+def test_demo_when_json_is_asked_for(told):
+    """Its figures, the report, and both proofs are one JSON object."""
+    value = told("demo", "--turns", 20)
+
+    assert (value["turns"], value["recalled_exactly"], value["same_when_reopened"]) == (20, True, True)
+    assert value["report"]["window"] == 8_000

@@ -49,7 +49,8 @@ def main(target: Path) -> None:
     chat = conversation()
     with closing(EphemeralStorage()) as storage:
         with Context.open(storage, id="demo", system=chat.system, window=WINDOW, nonce=NONCE) as context:
-            play(context, chat, lambda *_: None)
+            for _ in play(context, chat):
+                pass
             recall(context, PAGE)
             exact = context.recall_page(PAGE)[0]["content"]
         seen = InspectedContext(storage, "demo")

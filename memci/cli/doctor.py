@@ -60,13 +60,13 @@ class Finding:
 
 
 def run_doctor(
-    store: Annotated[Str, Argument(metavar="STORE", help="A store to look at, too.")] = None,
+    store: Annotated[Str, Argument(metavar="STORE", help="A store to check, too.")] = None,
     *,
-    accept: Annotated[bool, Option("--accept", help="Take a store that has lost commits as it is.")] = False,
+    accept: Annotated[bool, Option("--accept", help="Accept a store that has lost commits as it is.")] = False,
 ) -> Result:
     """Check this machine, and how a store is kept on it. Changes nothing, but for --accept."""
     if accept and store is None:
-        raise InvalidSetting("--accept", "name the store that is to be taken as it is")
+        raise InvalidSetting("--accept", "name the store to accept")
     findings = [*_machine(), *_settings()]
     if store is not None:
         findings += [_accept(store)] if accept else []

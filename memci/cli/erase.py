@@ -44,7 +44,9 @@ def run_erase(
     context: Annotated[Str, Option(*CONTEXT, metavar="ID", help="This context.")] = None,
     page: Annotated[Int, Option(metavar="N", help="Only this page of it.")] = None,
     entry: Annotated[Int, Option(metavar="M", help="Only this message of the page, from 1.")] = None,
-    owner: Annotated[Str, Option(metavar="NAME", help="All contexts of this owner, or the named one of it.")] = None,
+    owner: Annotated[
+        Str, Option(metavar="NAME", help="All contexts of this owner; with --context, only that one.")
+    ] = None,
     scrub: Annotated[bool, Option("--scrub", help="Only finish an erasure that was left pending.")] = False,
     yes: Annotated[bool, Option("--yes", "-y", help="Do not ask.")] = False,
     printer: Printer,

@@ -100,7 +100,7 @@ def new_file(target: str) -> Iterator[BinaryIO]:
     try:
         descriptor = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o600)
     except FileExistsError:
-        raise InvalidSetting(target, "is there already, and was left as it is: name a new file") from None
+        raise InvalidSetting(target, "is there already, and is unchanged: name a new file") from None
     except (OSError, ValueError) as error:
         raise InvalidSetting(target, f"can't be made: {error}") from None
     try:

@@ -79,7 +79,7 @@ def run_salvage(store: Store, target: NewStore) -> Result:
     from ..history.salvage import salvage_contexts
 
     if not is_url(target) and Path(target).exists():
-        raise InvalidSetting(target, "is there already, and was left as it is: name a new store")
+        raise InvalidSetting(target, "is there already, and is unchanged: name a new store")
     with _open_damaged(store) as (source, place, refused), open_store(target, write=True, make=True) as into:
         if is_url(target) and into.contexts(limit=1):
             raise InvalidSetting("target", "holds contexts already: name an empty database or schema")

@@ -40,7 +40,7 @@ def run_inspect(
     context: Annotated[Str, Option(*CONTEXT, metavar="ID", help="Show this context: report, contents.")] = None,
     pages: Annotated[bool, Option("--pages", help="List all pages of a context, too.")] = False,
     memory: Annotated[bool, Option("--memory", help="Show what the memory holds, tier by tier.")] = False,
-    owner: Annotated[Str, Option(metavar="NAME", help="Whose context, or with --memory: whose memory.")] = None,
+    owner: Annotated[Str, Option(metavar="NAME", help="Owner of the context; with --memory, of the memory.")] = None,
     audit: Annotated[bool, Option("--audit", help="Show what was erased, imported, exported, and when.")] = False,
 ) -> Result:
     """List the contexts of a store, or show one, or its memory. Changes nothing."""
@@ -68,7 +68,7 @@ def run_show(
     context: Annotated[Str, Option(*CONTEXT, metavar="ID", help="Of this context; default: the only one.")] = None,
     owner: Annotated[Str, Option(metavar="NAME", help="Of this owner's context.")] = None,
     turn: Annotated[list[int] | None, Option(min=0, metavar="N", help="With -o: the request of this turn.")] = None,
-    memory: Annotated[bool, Option("--memory", help="With -o: all that its owner's memory holds, as well.")] = False,
+    memory: Annotated[bool, Option("--memory", help="With -o: include the whole memory of its owner.")] = False,
 ) -> Result:
     """Print a page, or write a conversation as one HTML file. Each message is as it was appended. Changes nothing."""
     if (page is None) == (target is None):

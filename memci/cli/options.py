@@ -39,7 +39,9 @@ Names = list[str] | None
 CONTEXT = ("--context", "-c")
 WINDOW = ("--window", "-w")
 Store = Annotated[str, Argument(metavar="STORE", help="A SQLite file, a folder with one, or a postgresql:// URL.")]
-NewStore = Annotated[str, Argument(metavar="STORE", help="One is made if there is none (NAME/ makes a folder).")]
+NewStore = Annotated[
+    str, Argument(metavar="STORE", help="A store; it is made if there is none (NAME/ makes a folder).")
+]
 Window = Annotated[int, tokens(*WINDOW, help="The model's context length.")]
 Preset = Annotated[Str, Option(metavar="NAME", help="balanced, economy, verbatim or original.")]
 NoLive = Annotated[bool, Option("--no-live", help="Draw no live picture; print plain lines.")]

@@ -45,18 +45,22 @@ Port = Annotated[int, Option(min=0, max=65535, help="The port to listen on; 0 ta
 def run_serve(
     store: NewStore,
     *,
-    upstream: Annotated[str, Option(metavar="URL", help="The provider's base URL, as the client had it.")],
+    upstream: Annotated[str, Option(metavar="URL", help="The provider's base URL, as the clients used it before.")],
     port: Port = 8765,
-    host: Annotated[str, Option(metavar="NAME", help="Where to listen; elsewhere a token is needed.")] = "127.0.0.1",
+    host: Annotated[
+        str, Option(metavar="NAME", help="Address to listen at; outside this machine it needs a token.")
+    ] = "127.0.0.1",
     allow_host: Annotated[Names, Option(metavar="NAME", help="A name by which clients call it.")] = None,
     token: Annotated[
         Str, Option(metavar="TEXT", envvar="MEMCI_GATEWAY_TOKEN", help="What clients send as x-memci-token.")
     ] = None,
     window: Annotated[Int, tokens(*WINDOW, help="The context length; default: the model's.")] = None,
-    model: Annotated[Str, Option(metavar="NAME", help="Whose rules count tokens; default: that asked first.")] = None,
+    model: Annotated[
+        Str, Option(metavar="NAME", help="Count tokens for this model; default: the first one asked for.")
+    ] = None,
     preset: Preset = None,
     format: Annotated[  # noqa: A002
-        Names, Option(metavar="NAME", help="A format that is read; default: all. Others are passed on.")
+        Names, Option(metavar="NAME", help="A format to manage; default: all. Others pass through.")
     ] = None,
     workers: Annotated[int, Option(min=1, help="How many processes serve the store.")] = 1,
 ) -> None:
@@ -67,7 +71,7 @@ def run_serve(
         from ..serve.door import LOOPBACK
         from ..serve.gateway import ENVIRONMENT, from_environment
     if host not in LOOPBACK and not token:
-        raise InvalidSetting("--host", f"{host!r:.60} is more than this machine: set a token, which clients must send")
+        raise InvalidSetting("--host", f"{host!r:.60} is open to other machines: set a token, which clients must send")
     given = {"upstream": upstream, "window": window, "model": model, "token": token, "preset": preset}
     hosts = [*(allow_host or ()), host]
     arguments = {**given, "store": _absolute(store), "hosts": hosts, **({"formats": format} if format else {})}
@@ -87,7 +91,9 @@ def run_mcp(
     window: Annotated[Int, tokens(*WINDOW, help="Let append_turn make contexts, of this size.")] = None,
     read_only: Annotated[bool, Option("--read-only", help="Offer no append_turn, and write nothing.")] = False,
     http: Annotated[Int, Option(metavar="PORT", help="Serve over HTTP on 127.0.0.1; default: standard input.")] = None,
-    token: Annotated[Str, Option(envvar="MEMCI_TOKEN", help="For --http; default: a new one, printed.")] = None,
+    token: Annotated[
+        Str, Option(envvar="MEMCI_TOKEN", help="Token for --http; default: a new one, which is printed.")
+    ] = None,
 ) -> None:
     """Serve a store to programs that speak MCP.
 
@@ -117,10 +123,17 @@ def run_ui(
     store: Store,
     *,
     port: Port = 8766,
-    host: Annotated[str, Option(metavar="NAME", help="Where to listen; elsewhere a token is asked for.")] = "127.0.0.1",
+    host: Annotated[
+        str, Option(metavar="NAME", help="Address to listen at; outside this machine it needs a token.")
+    ] = "127.0.0.1",
     allow_host: Annotated[Names, Option(metavar="NAME", help="A name by which browsers call it.")] = None,
     token: Annotated[
-        Str, Option(metavar="TEXT", envvar="MEMCI_UI_TOKEN", help="What a browser must give; default with --host: new.")
+        Str,
+        Option(
+            metavar="TEXT",
+            envvar="MEMCI_UI_TOKEN",
+            help="Token that browsers must give; default with --host: a new one.",
+        ),
     ] = None,
 ) -> None:
     """Look inside a store with a browser. It shows what the model saw at a turn, and why. Changes nothing."""
@@ -171,7 +184,7 @@ def _socket(host: str, port: int) -> socket.socket:
     except (OSError, OverflowError) as error:
         found.close()
         reason = error.strerror if isinstance(error, OSError) else error
-        raise InvalidSetting("--port", f"{host!r:.60} can't be listened at on port {port}: {reason}") from None
+        raise InvalidSetting("--port", f"{host!r:.60} can't be opened on port {port}: {reason}") from None
     return found
 
 

@@ -82,7 +82,7 @@ def find_context(storage: Storage, context: str, owner: str | None) -> ContextRe
         found = owned(storage, context, owner)
     except SeveralOwners as error:
         names = ", ".join(repr(each)[:60] for each in error.owners)
-        raise InvalidSetting("--owner", f"several have a context {context!r:.60}: name one of {names}") from None
+        raise InvalidSetting("--owner", f"several owners have a context {context!r:.60}: name one of {names}") from None
     return None if found is None else found[0]
 
 

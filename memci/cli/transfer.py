@@ -77,8 +77,10 @@ def run_import(
     *,
     id: Annotated[Str, Option("--id", metavar="NEW", help="The context's name here.")] = None,  # noqa: A002
     window: Annotated[Int, tokens(*WINDOW, help="For a chat: the context length.")] = None,
-    model: Annotated[Str, Option(metavar="NAME", help="For a chat: counts tokens as this one.")] = None,
-    key: Annotated[Str, Option(metavar="FILE", help="It must be signed with the secret bytes in this file.")] = None,
+    model: Annotated[Str, Option(metavar="NAME", help="For a chat: count tokens for this model.")] = None,
+    key: Annotated[
+        Str, Option(metavar="FILE", help="Refuse it unless it is signed with the secret bytes in this file.")
+    ] = None,
 ) -> Result:
     """Read an export back, or the chat of another program. A context is stored whole, or not at all."""
     from ..history.import_ import commit_import, read_transitions

@@ -43,7 +43,7 @@ def test_command_when_several_owners_have_the_id(run, trips, tmp_path, command):
     named = run(*given, "--owner", "bob")
 
     assert (asked.exit_code, asked.stdout, same) == (2, "", True)
-    assert "--owner: several have a context 'trip': name one of 'ada', 'bob'" in asked.stderr
+    assert "--owner: several owners have a context 'trip': name one of 'ada', 'bob'" in asked.stderr
     assert (unknown.exit_code, unknown.stdout) == (2, "")
     assert named.exit_code == 0, named.stderr
     written = "".join(each.read_text() for each in (tmp_path / "pages").rglob("*.md"))
@@ -60,7 +60,7 @@ def test_chat_when_several_owners_have_the_id(run, trips):
     named = run("chat", trips, *options, "--owner", "bob", input="")
     fresh = run("chat", trips, *options, "--owner", "eve", input="")
 
-    assert (asked.exit_code, "--owner: several have" in asked.stderr) == (2, True)
+    assert (asked.exit_code, "--owner: several owners have" in asked.stderr) == (2, True)
     assert (named.exit_code, fresh.exit_code) == (0, 0), named.stderr + fresh.stderr
     contexts = json.loads(run("inspect", trips, "--json").stdout)["contexts"]
     assert [(each["id"], each["owner"], each["messages"]) for each in contexts] == [

@@ -10,7 +10,7 @@ from rich.console import Console
 
 from memci import Context, EphemeralStorage
 from memci.cli.printer import Printer
-from memci.cli.replay.live_picture import history, picture, watching
+from memci.cli.replay.live_picture import history, picture, watch
 from memci.cli.replay.player import ReplayProgress
 from memci.cli.tables import window_bar
 
@@ -66,7 +66,7 @@ def test_history_when_a_size_reaches_the_budget():
     assert lower == "██ "
 
 
-def test_watching_when_it_is_live():
+def test_watch_when_it_is_live():
     """On a terminal the picture is drawn while a replay runs, and is gone afterwards."""
     console = Console(file=io.StringIO(), width=80, force_terminal=True, _environ={"TERM": "xterm"})
 
@@ -74,8 +74,7 @@ def test_watching_when_it_is_live():
         def report(self):
             return report_of()
 
-    with watching(Printer(console, live=True), "memci demo") as watch:
-        watch(Shown(), ReplayProgress(1, 2, turn=1, messages=1))
+    watch(Printer(console, live=True), "memci demo", Shown(), [ReplayProgress(1, 2, turn=1, messages=1)])
 
     drawn = console.file.getvalue()
     assert "memci demo" in drawn

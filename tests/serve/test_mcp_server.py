@@ -255,7 +255,7 @@ def test_a_short_token_and_a_taken_port_are_refused(path, command):
         result = command("mcp", path, "--http", taken.getsockname()[1])
 
     assert result.exit_code == 2
-    assert "can't be listened at" in result.stderr
+    assert "can't be opened on port" in result.stderr
 
 
 def test_wrong_options_are_one_line(command, path, tmp_path):

@@ -34,16 +34,18 @@ _NAME = "me"
 def run_chat(
     store: NewStore,
     *,
-    id: Annotated[Str, Option("--id", "-c", metavar="ID", help="Which context; one is made if there is none.")] = None,  # noqa: A002
-    owner: Annotated[Str, Option(metavar="NAME", help="Whose context and memory; default: the ID.")] = None,
+    id: Annotated[Str, Option("--id", "-c", metavar="ID", help="The context; it is made if there is none.")] = None,  # noqa: A002
+    owner: Annotated[Str, Option(metavar="NAME", help="Owner of the context and its memory; default: the ID.")] = None,
     model: Annotated[Str, Option(metavar="NAME", help="The model; default: MEMCI_MODEL.")] = None,
     base_url: BaseUrl = None,
     window: Annotated[Int, tokens(*WINDOW, help="The context length; default: 32000.")] = None,
     system: Annotated[Str, Option(metavar="TEXT", help="The system prompt, which is stored with the context.")] = None,
     role: Annotated[str, Option(metavar="TEXT", help="The role of the model in this conversation.")] = "",
-    no_analysis: Annotated[bool, Option("--no-analysis", help="Search for messages as they are: a call less.")] = False,
+    no_analysis: Annotated[
+        bool, Option("--no-analysis", help="Search for the message itself; saves a call of the model.")
+    ] = False,
     no_search: Annotated[bool, Option("--no-search", help="Do not search the memory before an answer.")] = False,
-    no_memory_model: Annotated[bool, Option("--no-memory-model", help="Keep the model from the memory.")] = False,
+    no_memory_model: Annotated[bool, Option("--no-memory-model", help="Do not use the model for the memory.")] = False,
     printer: Printer,
 ) -> Iterator[Result]:
     """Talk with a model that has a memory. From a pipe, each line is a message."""

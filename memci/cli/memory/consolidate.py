@@ -55,10 +55,12 @@ def run_consolidate(
     *,
     context: Annotated[Str, Option(*CONTEXT, metavar="ID", help="Only this context; default: all.")] = None,
     owner: Annotated[Str, Option(metavar="NAME", help="Only the contexts of this owner.")] = None,
-    rebuild: Annotated[bool, Option("--rebuild", help="Delete what was derived; derive it from the pages.")] = False,
+    rebuild: Annotated[
+        bool, Option("--rebuild", help="Delete the derived memory, and derive it again from the pages.")
+    ] = False,
     model: Annotated[Str, Option(metavar="NAME", help="A model that improves what is derived; default: none.")] = None,
     base_url: BaseUrl = None,
-    ceiling: Annotated[Int, tokens(help="What the model may cost an owner in a UTC day.")] = None,
+    ceiling: Annotated[Int, tokens(help="Tokens that the model may use for an owner in a UTC day.")] = None,
     printer: Printer,
 ) -> Result:
     """Feed memories the pages that wait for them: for cron. They do what is due; no context is changed."""

@@ -43,7 +43,9 @@ def run_search(
     store: Store,
     query: Annotated[str, Argument(metavar="QUERY", help="What to look for, in the words that were probably used.")],
     *,
-    context: Annotated[Str, Option(*CONTEXT, metavar="ID", help="As this one: without what its window has.")] = None,
+    context: Annotated[
+        Str, Option(*CONTEXT, metavar="ID", help="Search as this context: without the pages in its window.")
+    ] = None,
     owner: Annotated[Str, Option(metavar="NAME", help="In all contexts of this owner; default: the only one.")] = None,
     k: Annotated[int, Option("-k", min=1, metavar="N", help="How many pages at most.")] = 5,
     since: Annotated[Str, Option(metavar="DATE", help="Only pages from then on: 2026-03-01, or ISO 8601.")] = None,

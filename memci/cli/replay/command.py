@@ -16,7 +16,7 @@ from ..files import Source, read_conversation
 from ..options import Int, NoLive, Preset, Str, Window, tokens
 from ..printer import Part, Printer, Result, many, visible
 from ..tables import ReportTables, grid, message_lines, pages_table, with_title
-from .live_picture import watching
+from .live_picture import watch
 from .player import NONCE, ReplayProgress, play, replay_store
 
 if TYPE_CHECKING:
@@ -28,9 +28,9 @@ def run_replay(
     file: Annotated[str, Argument(metavar="FILE", help="A conversation in JSON or JSON lines; - is standard input.")],
     *,
     window: Window = 8_000,
-    reply: Annotated[Int, tokens(help="For the answer; default min(4096, window / 8).")] = None,
+    reply: Annotated[Int, tokens(help="Room for the answer; default min(4096, window / 8).")] = None,
     preset: Preset = None,
-    model: Annotated[Str, Option(metavar="NAME", help="Counts tokens as this model does.")] = None,
+    model: Annotated[Str, Option(metavar="NAME", help="Count tokens for this model.")] = None,
     at: Annotated[Int, Option(metavar="TURN", help="Stop after this turn; print what the model would see.")] = None,
     pages: Annotated[bool, Option("--pages", help="List all pages at the end.")] = False,
     store: Annotated[Str, Option(metavar="PATH", help="Keep the store here; default: a temporary file.")] = None,
@@ -66,8 +66,8 @@ def run_replay(
             nonce=NONCE if store is None else None,
         ) as context,
     ):
-        with watching(printer, f"memci replay {visible(chat.name)}", still=no_live) as watch:
-            progress = play(context, chat, watch, model=model)
+        title = f"memci replay {visible(chat.name)}"
+        progress = watch(printer, title, context, play(context, chat, model=model), still=no_live)
         seconds = time.perf_counter() - start
         report = context.report()
         listed = [with_title(context, page) for page in context.pages()] if pages else None

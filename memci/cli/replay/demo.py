@@ -18,7 +18,7 @@ from ...messages import Message
 from ..options import NoLive, Window
 from ..printer import Part, Printer, Result, proof
 from .command import figures_of, first_turns, replay_lines
-from .live_picture import watching
+from .live_picture import watch
 from .player import NONCE, play, replay_store
 
 if TYPE_CHECKING:
@@ -45,8 +45,8 @@ def run_demo(
     start = time.perf_counter()
     with replay_store(None, "demo") as storage:
         with Context.open(storage, id="demo", system=chat.system, window=window, nonce=NONCE) as context:
-            with watching(printer, "memci demo: a travel desk", still=no_live, seconds=_SECONDS) as watch:
-                progress = play(context, chat, watch)
+            title, steps = "memci demo: a travel desk", play(context, chat)
+            progress = watch(printer, title, context, steps, still=no_live, seconds=_SECONDS)
             seconds = time.perf_counter() - start
             view = [*replay_lines(chat, progress, report := context.report(), seconds)]
             exact, lines = _recall(context, chat.pages())

@@ -6,8 +6,8 @@
 """
 
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
+from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 from rich.console import Group, RenderableType
@@ -16,7 +16,7 @@ from rich.text import Text
 
 from ..printer import Printer, many
 from ..tables import WIDEST, grid, legend, window_bar
-from .player import ReplayProgress, Watch
+from .player import ReplayProgress
 
 if TYPE_CHECKING:
     from ...context.context import Context
@@ -29,35 +29,36 @@ _LINES = 5
 """progress lines where there is no terminal: a log stays short"""
 
 
-@contextmanager
-def watching(printer: Printer, title: str, *, still: bool = False, seconds: float = 0) -> Iterator[Watch]:
-    """Show a replay of *title* while the block runs: a picture on a terminal, some lines elsewhere, nothing as JSON.
+def watch(
+    printer: Printer,
+    title: str,
+    context: "Context",
+    replay: Iterable[ReplayProgress],
+    *,
+    still: bool = False,
+    seconds: float = 0,
+) -> ReplayProgress:
+    """Run *replay* and show it: a picture on a terminal, some lines elsewhere, nothing as JSON. Return the last state.
 
     *still* forbids the picture. With the picture it takes so many *seconds* at least, so that one can follow it.
     """
     console, start, drawn = printer.console, time.monotonic(), 0.0
-
-    def draw(context: "Context", progress: ReplayProgress) -> None:
-        nonlocal drawn
-        now = time.monotonic()
-        early = start + seconds * progress.messages / progress.total - now
-        if early > 0.02:
-            time.sleep(early)
-        if now - drawn > 1 / _FRAMES_PER_SECOND:
-            drawn = now
-            width = min(console.width, WIDEST)
-            live.update(picture(title, context.report(), progress, width=width), refresh=True)
-
-    def say(context: "Context", progress: ReplayProgress) -> None:
-        every = -(-progress.total // _LINES)
-        if progress.messages % every == 0 and progress.messages < progress.total and not printer.json:
-            console.print(progress_line(context.report(), progress), soft_wrap=True)
-
-    if still or not printer.live:
-        yield say
-        return
-    with Live(console=console, auto_refresh=False, transient=True) as live:
-        yield draw
+    is_live = printer.live and not still
+    with Live(console=console, auto_refresh=False, transient=True) if is_live else nullcontext() as live:
+        for progress in replay:
+            if live is None:
+                every = -(-progress.total // _LINES)
+                if progress.messages % every == 0 and progress.messages < progress.total and not printer.json:
+                    console.print(progress_line(context.report(), progress), soft_wrap=True)
+                continue
+            early = start + seconds * progress.messages / progress.total - time.monotonic()
+            if early > 0.02:
+                time.sleep(early)
+            if time.monotonic() - drawn > 1 / _FRAMES_PER_SECOND:
+                drawn = time.monotonic()
+                width = min(console.width, WIDEST)
+                live.update(picture(title, context.report(), progress, width=width), refresh=True)
+    return progress
 
 
 def picture(title: str, report: "Report", progress: ReplayProgress, *, width: int) -> RenderableType:

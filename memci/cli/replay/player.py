@@ -2,10 +2,10 @@
 
     user, tool …  ──▶ append_turn        assistant  ──▶ render (a call of the model), then append_turn
 
-A `Watch` is called after every message.
+After every message it yields how far it has come.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -46,11 +46,8 @@ class ReplayProgress:
         return max(self.sizes, default=0)
 
 
-Watch = Callable[["Context", ReplayProgress], None]
-
-
-def play(context: "Context", chat: "PlainChat", watch: Watch, *, model: str | None = None) -> ReplayProgress:
-    """Feed *chat* to *context* and return the figures; *watch* is called after every message.
+def play(context: "Context", chat: "PlainChat", *, model: str | None = None) -> Iterator[ReplayProgress]:
+    """Feed *chat* to *context*; yield the progress, which is one object, after every message.
 
     Before each message of the assistant the context is rendered, as it is before a call of the model. Where an answer
     was not recorded, it is rendered before the next turn.
@@ -72,10 +69,9 @@ def play(context: "Context", chat: "PlainChat", watch: Watch, *, model: str | No
         progress.turn += position in openings
         progress.messages += 1
         progress.said += message_tokens(message, count, model)
-        watch(context, progress)
-    if waiting:
-        _call(context, chat, progress)
-    return progress
+        if waiting and progress.messages == progress.total:
+            _call(context, chat, progress)
+        yield progress
 
 
 @contextmanager

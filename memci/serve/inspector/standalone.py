@@ -70,7 +70,7 @@ def standalone(
     chosen = sorted({*turns}) or [context.last_turn]
     for turn in chosen:
         if not 0 <= turn <= context.last_turn:
-            raise InvalidSetting("turn", f"{turn} is none of its turns, which are 0 to {context.last_turn}")
+            raise InvalidSetting("turn", f"{turn} is not one of its turns, 0 to {context.last_turn}")
 
     def link(path: str, **query: Any) -> str:
         if path == "/memory":

@@ -247,7 +247,7 @@ class Views:
     def _memory(self, owner: str) -> Iterator[TieredMemory]:
         """Yield the memory of *owner*; one at a time, since a store has one sidecar."""
         if not owner:
-            raise InvalidSetting("owner", "name whose memory")
+            raise InvalidSetting("owner", "name the owner of the memory")
         with self._one_memory, closing(TieredMemory(self._storage, owner=owner, read_only=True)) as memory:
             yield memory
 

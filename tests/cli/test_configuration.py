@@ -60,8 +60,8 @@ def test_a_file_when_something_in_it_makes_no_sense(run, store, here, text, told
 @pytest.mark.parametrize(
     ("command", "text", "told"),
     [
-        ("erase", "yes = true", "is only ever typed"),
-        ("doctor", "accept = true", "is only ever typed"),
+        ("erase", "yes = true", "must be typed"),
+        ("doctor", "accept = true", "must be typed"),
         ("ui", 'token = "abc"', "is a secret"),
         ("chat", 'base_url = "http://stranger"', "names a server"),
         ("serve", 'upstream = "http://stranger"', "names a server"),

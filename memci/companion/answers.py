@@ -89,7 +89,7 @@ class MeteredChat:
         """
         stream = getattr(self._chat, "stream", None)
         if not streamed or stream is None:
-            reply = _unframed(self(messages, step=step, tools=tools))
+            reply = _unframe_reply(self(messages, step=step, tools=tools))
             yield reply.text
             yield reply
             return
@@ -99,20 +99,20 @@ class MeteredChat:
             yield from unframe_pieces(open_stream)
             reply = checked_reply(open_stream.reply, step)
             self.usage += reply.usage
-            yield _unframed(reply)
+            yield _unframe_reply(reply)
         finally:
             with suppress(Exception):  # an error of the connection: the answer is complete, or its rest is not wanted
                 getattr(open_stream, "close", lambda: None)()
 
 
-def _unframed(reply: Reply) -> Reply:
+def _unframe_reply(reply: Reply) -> Reply:
     content = reply.message.get("content")
-    if isinstance(content, str):
+    if isinstance(content, list):
+        content = [{**each, "text": unframe(each["text"])} if _has_text(each) else each for each in content]
+    elif isinstance(content, str):
         content = unframe(content)
-    elif isinstance(content, list):
-        texts = [each.get("text") if isinstance(each, dict) else None for each in content]
-        content = [
-            {**each, "text": unframe(text)} if isinstance(text, str) else each
-            for each, text in zip(content, texts, strict=True)
-        ]
     return replace(reply, message={**reply.message, "content": content}) if content else reply
+
+
+def _has_text(part: object) -> bool:
+    return isinstance(part, dict) and isinstance(part.get("text"), str)

@@ -63,9 +63,8 @@ class MemoryPrompt:
                 cost = count(line) + 1
                 lines.append(line)
                 most, left = most - cost, left - cost
-        while (
-            count(shown := _framed(head, lines, context)) > room and lines
-        ):  # the tokens of lines do not add up exactly
+        # The tokens of lines do not add up exactly.
+        while count(shown := _frame_lines(head, lines, context)) > room and lines:
             lines.pop()
         return shown
 
@@ -95,7 +94,7 @@ def fit(text: str, room: int, count: Callable[[str], int]) -> str:
     return head.rstrip() + "…"
 
 
-def _framed(head: Sequence[str], lines: Sequence[str], context: Context) -> str:
+def _frame_lines(head: Sequence[str], lines: Sequence[str], context: Context) -> str:
     body = frame("companion", context.nonce, "\n".join([*head, *lines]))
     numbered = any("[Page #" in line.partition(": ")[0] for line in lines)
     return f"{body}\n{RECALL}" if numbered and context.tools else body

@@ -1,4 +1,4 @@
-"""What every adapter must do, as tests to inherit, against a real framework and a scripted model's server."""
+"""Conformance tests of adapters, to inherit: a real framework talks to a scripted model's server."""
 
 from .conformance import AdapterConformance
 from .driver import Driver, lookup, played

@@ -1,10 +1,10 @@
-"""What every adapter must do, as tests to inherit.
+"""The conformance tests of adapters, to inherit.
 
     class TestLangChain(AdapterConformance):
         driver = LangChainDriver
 
-Each test runs the real framework against a model's server on this machine. What a framework can't do, its driver says
-in `lacks`; that check is skipped with the reason.
+Each test runs the real framework against a model's server on this machine. The driver lists in `lacks` what a framework
+can't do; such a check is skipped with the reason.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ from ..llm.server import ModelServer
 from .driver import PROMPT, Driver, lookup
 
 WINDOW = 4_000
-"""tokens"""
+"""tokens: small, so that pages leave within a few turns"""
 Start = Callable[[], Driver]
 Run = Callable[[Coroutine[Any, Any, Any]], Any]
 
@@ -33,7 +33,7 @@ class AdapterConformance:
 
     @pytest.fixture(autouse=True)
     def _able(self, request: pytest.FixtureRequest) -> None:
-        """Skip what the framework can't do, and say why."""
+        """Skip a check that the framework can't pass, with the reason."""
         reason = self.driver.lacks.get(request.function.__name__.removeprefix("test_"))
         if reason:
             pytest.skip(reason)
@@ -46,13 +46,13 @@ class AdapterConformance:
 
     @pytest.fixture
     def run(self) -> Iterator[Run]:
-        """Give what runs a coroutine, all of them in one loop."""
+        """Give a function that runs coroutines, all of them in one event loop."""
         with asyncio.Runner() as runner:
             yield runner.run
 
     @pytest.fixture
     def start(self, server: ModelServer, tmp_path: Path) -> Iterator[Start]:
-        """Give what starts the framework, again and again on the same store."""
+        """Give a function that starts the framework anew, on the same store each time."""
         started: list[Driver] = []
 
         def start() -> Driver:
@@ -66,7 +66,7 @@ class AdapterConformance:
             started[-1].close()
 
     def test_every_message_is_stored_exactly(self, start: Start, run: Run) -> None:
-        """The context holds what was said, in order: each text, each call with its arguments, each result."""
+        """The context holds all messages in order: each text, each call with its arguments, each result."""
         driver = start()
         for text in ("say hello", "look up kiwi, plum", "step 3 fig"):
             run(driver.say("a", text))
@@ -111,7 +111,7 @@ class AdapterConformance:
         assert told(driver, "a") == talk("step 24 fig")
 
     def test_a_restart_goes_on(self, start: Start, run: Run, server: ModelServer) -> None:
-        """A new process on the same store knows what was said, in the same context."""
+        """A new process on the same store continues the same context, and the model sees the earlier messages."""
         driver = start()
         run(driver.say("a", "say the password is zebra"))
         before = driver.context("a").id
@@ -147,7 +147,7 @@ class AdapterConformance:
         assert lookup("kiwi2")[:200] in answer
 
     def test_the_memory_is_searched(self, start: Start, run: Run, server: ModelServer) -> None:
-        """The model finds what has left the window."""
+        """The model finds messages that have left the window."""
         driver = start()
         for text in ("say hello", "say the password is zebra"):
             run(driver.say("a", text))
@@ -186,7 +186,7 @@ class AdapterConformance:
         self._check(driver, server)
 
     def _check(self, driver: Driver, server: ModelServer) -> None:
-        """Check that every request is one that a provider accepts, within the budget."""
+        """Check that a provider accepts every request, and that each is within the budget."""
         context = driver.context("a")
         for request in server.requests:
             sent = {key: value for key, value in request.body.items() if key in {"messages", "tools", "model"}}
@@ -195,7 +195,7 @@ class AdapterConformance:
 
 
 def told(driver: Driver, conversation: str) -> list[tuple[Any, ...]]:
-    """Return what the context of *conversation* holds, as plain tuples."""
+    """Return the messages of *conversation* as plain tuples."""
     return [plainly(message) for message in driver.told(conversation)]
 
 
@@ -206,7 +206,7 @@ def plainly(message: Message) -> tuple[Any, ...]:
 
 
 def talk(text: str) -> list[tuple[Any, ...]]:
-    """Return what is said when the user asks *text*."""
+    """Return the messages of a turn in which the user asks *text*."""
     command, rest = text.split(" ", 1)
     said: list[tuple[Any, ...]] = [("user", text)]
     if command == "look":

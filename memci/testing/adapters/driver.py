@@ -1,4 +1,4 @@
-"""A driver runs one framework with memci in it; the model plays what the user's text asks for.
+"""A driver runs one framework with memci; the user's text says what its scripted model does.
 
     "look up a, b"        calls the tool `lookup` for each key, in one message, then answers
     "step 12 x"           calls it twelve times, one after the other, for x1 to x12
@@ -27,24 +27,24 @@ _WORDS = 120
 
 
 def lookup(key: str) -> str:
-    """Return what is known of *key*: a long text that is the same each time."""
+    """Return a long text about *key*, always the same."""
     return f"{key}: " + " ".join(f"{key}{number % 17}" for number in range(_WORDS))
 
 
 class Driver(ABC):
     """One framework with memci in it, with one agent: the system prompt `PROMPT`, the tool `lookup` and memci's tools.
 
-    Its model calls go to the server at *url*, in the form of Chat Completions. All conversations live in *store*.
+    Its model calls go to the server at *url*, in the form of Chat Completions. All conversations are stored in *store*.
     """
 
     lacks: ClassVar[Mapping[str, str]] = {}
-    """what the framework can't do, by the name of the check without `test_`, and why"""
+    """why the framework can't pass a check, by the name of the check without `test_`"""
     has: ClassVar[frozenset[str]] = frozenset()
     """tools that the framework adds by itself"""
 
     @staticmethod
     def play(request: Request) -> Message:
-        """Return what the model answers; a framework that writes calls or answers in its own way has its own script."""
+        """Return the model's answer; a framework with its own form of calls or answers overrides this."""
         return played(request)
 
     def __init__(self, store: Path, url: str, window: int) -> None:
@@ -56,7 +56,7 @@ class Driver(ABC):
 
     @abstractmethod
     def say_sync(self, conversation: str, text: str) -> str:
-        """Do the same by the framework's blocking calls."""
+        """Do the same with the framework's blocking calls."""
 
     @abstractmethod
     async def stream(self, conversation: str, text: str) -> str:
@@ -67,7 +67,7 @@ class Driver(ABC):
         """Return the context of a conversation."""
 
     def told(self, conversation: str) -> list[Message]:
-        """Return what the context of a conversation holds; a framework's own words in it are left out."""
+        """Return the messages of a conversation, without those that the framework adds."""
         return [*self.context(conversation).messages()]
 
     @abstractmethod
@@ -76,12 +76,12 @@ class Driver(ABC):
 
 
 def played(request: Request) -> Message:
-    """Return what the scripted model answers to *request*."""
+    """Return the scripted model's answer to *request*."""
     return answered(request.messages)
 
 
 def answered(messages: Sequence[Message]) -> Message:
-    """Return what the scripted model answers to *messages*."""
+    """Return the scripted model's answer to *messages*."""
     at = max(at for at, message in enumerate(messages) if message["role"] == "user" and _command(message))
     command, rest = _command(messages[at]).split(" ", 1)
     results = [text_of(message) for message in messages[at:] if message["role"] == "tool"]

@@ -19,7 +19,7 @@ from pydantic import TypeAdapter, validate_call
 from .. import formats
 from ..context.async_context import in_thread
 from ..context.context import Context
-from ..context.loop import STOPPED_CALL, Calls, Toolbox, answer, answer_async, answered_by, tool_message, unanswered
+from ..context.loop import STOPPED_CALL, Toolbox, ToolCalls, answer, answer_async, answered_by, tool_message, unanswered
 from ..errors import InvalidSetting, ModelUnavailable
 from ..messages import Message, text_of
 from .clients import Client
@@ -137,7 +137,7 @@ class Question:
         """Return the arguments of the next call of the client."""
         return self._context.request(*self._pending, tools=self._schemas, format=self._format)
 
-    def keep(self, reply: Any, *, last: bool) -> Calls | None:  # noqa: ARG002
+    def keep(self, reply: Any, *, last: bool) -> ToolCalls | None:  # noqa: ARG002
         """Store *reply* with the user's message, and return its calls; None if it is the answer."""
         self._context.append_turn(*self._pending, reply, usage=_usage(reply), op_id=self._op_id)
         self._pending, self._op_id = [], None

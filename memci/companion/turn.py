@@ -20,7 +20,7 @@ from datetime import datetime
 from typing import TypeVar
 
 from ..context.context import Context
-from ..context.loop import STOPPED_CALL, Calls, Function, Toolbox, answer, answered_by, tool_message, unanswered
+from ..context.loop import STOPPED_CALL, Function, Toolbox, ToolCalls, answer, answered_by, tool_message, unanswered
 from ..context.report import Receipt
 from ..errors import AnswerRejected, BudgetExceeded, InvalidMessage, InvalidSetting, LimitExceeded, WriteConflict, brief
 from ..llm.model import Reply, Usage
@@ -121,7 +121,7 @@ class Turn:
                 _LOG.debug("no room for the memory prompt: %d tokens are too few", error.budget)
         return self._rendered([], notes), tools
 
-    def keep(self, reply: Reply, *, last: bool) -> Calls | None:
+    def keep(self, reply: Reply, *, last: bool) -> ToolCalls | None:
         """Keep the message of *reply*; return its calls, None if it is the answer."""
         message = tidy(reply.message)
         if last:

@@ -5,9 +5,9 @@
         Run(call)            send the text that a function of the program returned for this call
         …                    until the answer is there
 
-`rounds` decides what comes next, and neither waits nor blocks. `answer` and `answer_async` carry the steps out for
-blocking and asynchronous programs; a server carries them out itself. An `Exchange` says what is asked and what is kept.
-Calls of memci's own tools are answered by the context. This module does not know in which format a model is asked.
+`rounds` decides what comes next. It calls no model and no function, and waits only for the store. `answer` and
+`answer_async` carry the steps out for blocking and asynchronous programs; the gateway carries them out itself. An
+`Exchange` makes the requests and stores the replies. The context answers calls of memci's own tools.
 """
 
 import asyncio
@@ -35,31 +35,31 @@ STOPPED_CALL = "error: the user stopped the answer before this call had a result
 
 
 class Ask(NamedTuple):
-    """A step: the model is to be asked."""
+    """The step to ask the model."""
 
     last: bool
     """whether no round follows, so that the model should answer without a call"""
 
 
 class Run(NamedTuple):
-    """A step: a function of the program is to be called."""
+    """The step to call a function of the program."""
 
     call: Message
 
 
 Function = Callable[..., object]
-Calls: TypeAlias = Sequence[tuple[Message, Message | None]]
+ToolCalls: TypeAlias = Sequence[tuple[Message, Message | None]]
 """calls of tools in the form of Chat Completions, each with its answer if the context gave it"""
 Steps: TypeAlias = Generator[Ask | Run, Any, None]
 
 
 class Exchange(Protocol):
-    """One question on its way to its answer: what the model is asked, and what is kept of its replies."""
+    """One question to the model: its requests, and the messages that are kept on the way to the answer."""
 
     def request(self, *, last: bool) -> Any:
-        """Return what the model is asked now."""
+        """Return the next request to the model."""
 
-    def keep(self, reply: Any, *, last: bool) -> Calls | None:
+    def keep(self, reply: Any, *, last: bool) -> ToolCalls | None:
         """Keep *reply* and return its calls; None if it is the answer."""
 
     def add(self, call: Message, result: Message) -> None:
@@ -67,10 +67,7 @@ class Exchange(Protocol):
 
 
 def rounds(exchange: Exchange, most: int) -> Steps:
-    """Yield what is to be done for one answer, each step when the outcome of the one before was sent.
-
-    The model is asked at most *most* times.
-    """
+    """Yield the steps to one answer; send each step its outcome to get the next. The model is asked up to *most* times."""
     for number in range(1, most + 1):
         last = number == most
         calls = exchange.keep((yield Ask(last)), last=last)
@@ -80,7 +77,7 @@ def rounds(exchange: Exchange, most: int) -> Steps:
             exchange.add(call, answered or tool_message(call, (yield Run(call))))
 
 
-def following(steps: Steps, outcome: Any) -> Ask | Run | None:
+def next_step(steps: Steps, outcome: Any) -> Ask | Run | None:
     """Send *outcome* and return the next of *steps*; None at their end, since a thread can't raise StopIteration."""
     try:
         return steps.send(outcome)
@@ -94,13 +91,13 @@ def answer(
     """Carry out the steps of *exchange*, and yield the text of the model as it comes.
 
     Args:
-        exchange: What is asked and kept.
-        ask: Sends a request to the model; yields pieces of text, and the whole reply at the end.
+        exchange: Makes the requests and keeps the replies.
+        ask: Sends a request to the model; yields pieces of text, and at the end the whole reply.
         toolbox: The program's functions.
-        most: How often the model is asked.
+        most: Requests to the model at most.
     """
     steps = rounds(exchange, most)
-    step, outcome = following(steps, None), None
+    step, outcome = next_step(steps, None), None
     while step is not None:
         if isinstance(step, Ask):
             with closing(ask(exchange.request(last=step.last))) as pieces:
@@ -109,7 +106,7 @@ def answer(
                         yield outcome
         else:
             outcome = toolbox.run(step.call)
-        step = following(steps, outcome)
+        step = next_step(steps, outcome)
 
 
 async def answer_async(
@@ -120,7 +117,7 @@ async def answer_async(
     The store is read and written in a thread; so is a function that is not asynchronous.
     """
     steps = rounds(exchange, most)
-    step, outcome = following(steps, None), None
+    step, outcome = next_step(steps, None), None
     while step is not None:
         if isinstance(step, Ask):
             request = await in_thread(partial(exchange.request, last=step.last))
@@ -130,7 +127,7 @@ async def answer_async(
                         yield outcome
         else:
             outcome = await toolbox.run_async(step.call)
-        step = await in_thread(partial(following, steps, outcome))
+        step = await in_thread(partial(next_step, steps, outcome))
 
 
 class Toolbox:
@@ -181,7 +178,7 @@ class Toolbox:
             return f"error: {error}: call {name} again with a JSON object"
 
 
-def answered_by(context: Context, calls: Sequence[Message]) -> Calls:
+def answered_by(context: Context, calls: Sequence[Message]) -> ToolCalls:
     """Return *calls*, each with the answer of *context* if it calls one of memci's tools."""
     message = {"role": "assistant", "content": None, "tool_calls": [*calls]}
     answers = iter(context.answers({"object": "chat.completion", "choices": [{"message": message}]}))

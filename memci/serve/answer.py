@@ -18,7 +18,7 @@ import httpx2
 from starlette.types import Send
 
 from ..context.async_context import in_thread
-from ..context.loop import Ask, Run, Steps, following, rounds
+from ..context.loop import Ask, Run, Steps, next_step, rounds
 from ..errors import InvalidSetting, StorageError
 from ..formats.events import Events
 from ..formats.usage import reported
@@ -91,7 +91,7 @@ class ClientAnswer:
         """
         stream = stream_of(conversation.client.format, conversation.own, conversation.client.echo)
         steps = rounds(conversation, MOST_ROUNDS)
-        step, body = following(steps, None), conversation.sent
+        step, body = next_step(steps, None), conversation.sent
         while isinstance(step, Ask):
             last, step = step.last, None
             async with self._response(client, made(body)) as response:
@@ -120,7 +120,7 @@ class ClientAnswer:
                     shown = stream.shown(event)
                     if stream.ended and not kept:
                         kept = True  # before the client sees the end and sends its next request
-                        step = await in_thread(partial(following, steps, stream))
+                        step = await in_thread(partial(next_step, steps, stream))
                     if shown:
                         await self._part(shown)
             if stream.ended and step is None:  # a stream that was cut is cut for the client, too
@@ -139,7 +139,7 @@ class ClientAnswer:
         except (AttributeError, IndexError, KeyError, TypeError, ValueError):
             _LOG.warning("an answer that memci can't read was forwarded unchanged")
         else:
-            step = await in_thread(partial(following, steps, stream))
+            step = await in_thread(partial(next_step, steps, stream))
             await self._cost(conversation, stream.reply.get("usage"))
             if step is not None:
                 return step

@@ -18,7 +18,7 @@ from typing import Any
 from .. import formats
 from ..chapters.system import notice
 from ..context.context import Context
-from ..context.loop import Calls
+from ..context.loop import ToolCalls
 from ..errors import Diverged, InvalidSetting, StorageBusy, WriteConflict
 from ..messages import Enveloped, Message, call_name
 from ..model_catalog import known_window
@@ -117,7 +117,7 @@ class Conversation:
         told = notice(searchable=len(tools) > 1) if self.own else ""
         return client.with_view(view, notice=told, tools=tools, last=last)
 
-    def keep(self, reply: ReplyStream, *, last: bool) -> Calls | None:
+    def keep(self, reply: ReplyStream, *, last: bool) -> ToolCalls | None:
         """Store *reply* with the answers to its calls of memci's tools, if it has any; None if it is the answer.
 
         O(the window).

@@ -6,7 +6,7 @@ import json
 import pytest
 
 from memci import Context, EphemeralStorage
-from memci.context.loop import Ask, Run, Toolbox, answer, answer_async, answered_by, following, rounds, unanswered
+from memci.context.loop import Ask, Run, Toolbox, answer, answer_async, answered_by, next_step, rounds, unanswered
 
 
 def call(name, id_="c1", **arguments):
@@ -52,11 +52,11 @@ def test_steps_when_the_outcomes_are_sent(context):
     talk = Talk(context)
     steps = rounds(talk, 3)
 
-    assert following(steps, None) == Ask(last=False)
-    assert following(steps, calling(call("a", "1"), call("b", "2"))) == Run(call("a", "1"))
-    assert following(steps, "one") == Run(call("b", "2"))
-    assert following(steps, "two") == Ask(last=False)
-    assert following(steps, ANSWER) is None
+    assert next_step(steps, None) == Ask(last=False)
+    assert next_step(steps, calling(call("a", "1"), call("b", "2"))) == Run(call("a", "1"))
+    assert next_step(steps, "one") == Run(call("b", "2"))
+    assert next_step(steps, "two") == Ask(last=False)
+    assert next_step(steps, ANSWER) is None
     assert talk.results == ["one", "two"]
 
 
@@ -64,22 +64,22 @@ def test_steps_when_the_bound_is_reached(context):
     """The last step says that it is the last one."""
     steps = rounds(Talk(context), 2)
 
-    following(steps, None)
-    following(steps, calling(call("a")))
-    assert following(steps, "one") == Ask(last=True)
-    assert following(steps, calling(call("a"))) is None
+    next_step(steps, None)
+    next_step(steps, calling(call("a")))
+    assert next_step(steps, "one") == Ask(last=True)
+    assert next_step(steps, calling(call("a"))) is None
 
 
 def test_steps_when_memci_is_called(context):
     """The context answers calls of its own tools; only the others are run by the program, in the order of the calls."""
     talk = Talk(context)
     steps = rounds(talk, 3)
-    following(steps, None)
+    next_step(steps, None)
 
-    asked = following(steps, calling(call("recall_page", "1", index=7), call("weather", "2")))
+    asked = next_step(steps, calling(call("recall_page", "1", index=7), call("weather", "2")))
 
     assert asked == Run(call("weather", "2"))
-    assert following(steps, "rain") == Ask(last=False)
+    assert next_step(steps, "rain") == Ask(last=False)
     assert talk.results == [
         "error: no page 7: there are no pages yet. Recall only pages that the contents list.",
         "rain",

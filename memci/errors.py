@@ -12,7 +12,7 @@
     │   ├── Undone                         the page existed; undo() or pop() removed it
     │   └── Erased                         the page existed; it was erased on request
     ├── OpConflict          ValueError     an op_id was used again with other messages
-    ├── Diverged            ValueError     a list of messages is not the one that is stored
+    ├── Diverged            ValueError     a list of messages differs from the stored one
     ├── ModelError          RuntimeError   a model did not return what it was asked for
     │   ├── ModelUnavailable               no answer: timeout, overload, unreachable, or paused after failures
     │   ├── ModelRefused                   the provider refuses the request: its key, model name or content

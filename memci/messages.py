@@ -67,7 +67,7 @@ _FUNCTION = "the role 'function' is out of use: send the call as tool_calls and 
 def plain(value: object, path: str = "message") -> Message:
     """Return *value* as a message: text is the user's, an object of an SDK becomes a dict of its set fields.
 
-    InvalidMessage if it is none of these.
+    InvalidMessage if it is of another type.
     """
     if type(value) is dict or isinstance(value, Enveloped):
         return value

@@ -157,6 +157,7 @@ class CachePricing:
 
 
 _MOST = 10**9
+"""larger numbers are mistakes"""
 _CACHES = (
     (r"claude-(?:opus-4[-.][5-7]|haiku-4[-.][5-9])", CachePricing(minimum=4_096)),
     (r"claude-(?:sonnet-4[-.][6-9]|3[-.]haiku|3[-.]5[-.]haiku|haiku-3)", CachePricing(minimum=2_048)),
@@ -276,7 +277,7 @@ def facts_of(model: str | None) -> ModelFacts:
 
 
 def reads_breakpoints(model: str | None) -> bool:
-    """Return whether *model* is one of OpenAI's whose prompt cache reads explicit breakpoints (gpt-5.6 and later).
+    """Return whether *model* is of OpenAI, with explicit cache breakpoints (gpt-5.6 and later).
 
     >>> reads_breakpoints("openai/gpt-5.6-mini"), reads_breakpoints("gpt-5.4"), reads_breakpoints("llama-3")
     (True, False, False)

@@ -1,4 +1,4 @@
-"""Background threads, whose steps yield to calls of the program.
+"""Background threads, whose steps give way to calls of the program.
 
     an agent appends, renders   │ waits seconds for its model │   appends, renders
     the worker                  │ a page, a page, a page …    │

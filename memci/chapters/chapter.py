@@ -102,7 +102,7 @@ class Page:
         nodes = list(self)
         assert not nodes or nodes[-1] is self.tail, "the tail is reached from the head"
         seqs = [node.seq for node in nodes]
-        assert seqs == sorted(set(seqs)), "the messages of a page stand in the order in which they came"
+        assert seqs == sorted(set(seqs)), "the messages of a page are in the order of appending"
         assert all(seq >= self.base for seq in seqs), "ordinals count from 1"
 
 
@@ -181,4 +181,4 @@ class Chapter:
             page._check()
             for node in page:
                 assert next(nodes, None) is node, "the pages cover the list, in order"
-        assert next(nodes, None) is None, "no message stands outside the pages"
+        assert next(nodes, None) is None, "no message is outside the pages"

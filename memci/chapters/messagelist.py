@@ -111,8 +111,8 @@ class MessageList:
 
     def insert(self, node: MessageNode, *, before: MessageNode) -> None:
         """Put *node* in front of the node *before*. O(1)."""
-        assert node.owner is None, "a node stands in one list at most"
-        assert before is self._root or before.owner is self, "the neighbour stands in this list"
+        assert node.owner is None, "a node is in one list at most"
+        assert before is self._root or before.owner is self, "the neighbour is in this list"
         last = before.prev
         node.prev, node.next = last, before
         last.next = before.prev = node
@@ -138,7 +138,7 @@ class MessageList:
 
     def reweigh(self, node: MessageNode, tokens: int) -> None:
         """Set the tokens of the view of *node*. O(1)."""
-        assert node.owner is self, "the node stands in this list"
+        assert node.owner is self, "the node is in this list"
         self.tokens += tokens - node.tokens
         node.tokens = tokens
 

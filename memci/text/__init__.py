@@ -1,4 +1,4 @@
-"""Text by others: made safe to show, made short, and read for what it says.
+"""Text by others: made safe to show, summarised, and analysed.
 
     sanitize      frames that can't be forged, characters that hide nothing
     summarize/    a title and one line for each message

@@ -97,8 +97,8 @@ def is_confined(text: str) -> bool:
 def quote(text: str) -> str:
     """Return *text* as a JSON string on one line, without `<` and `>`; `json.loads` gives *text* back.
 
-    The one exception: a lone high surrogate directly before a lone low one comes back as the one character that the
-    pair encodes, since JSON has no other way to write them. O(characters).
+    One exception: a lone high surrogate directly before a lone low one comes back as the character that the pair
+    encodes, since JSON has no other way to write them. O(characters).
     """
     return _UNSPEAKABLE.sub(lambda found: f"\\u{ord(found[0]):04x}", json.dumps(text, ensure_ascii=False))
 

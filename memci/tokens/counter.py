@@ -89,7 +89,7 @@ class VocabularyCounter(_Named):
             return len(self._encode(text))
         except (KeyboardInterrupt, SystemExit):
             raise
-        except BaseException:  # noqa: BLE001 -- a lone surrogate, a panic in Rust: tiktoken takes what it can't
+        except BaseException:  # noqa: BLE001 -- a lone surrogate, a panic in Rust: tiktoken encodes such texts
             return len(vocabulary.encoding(self.name).encode_ordinary(text))
 
     def _load(self, text: str) -> Sequence[int]:

@@ -1,4 +1,4 @@
-"""Linguistic tables and detectors: what a text says, by language, without a model.
+"""Linguistic tables and detectors for ten languages, without a model.
 
     tables/*.toml     words and patterns: one file for each language
     patterns          reads the tables

@@ -68,11 +68,11 @@ def _find_spans(sentence: str, says: _Says) -> Iterator[tuple[int, int]]:
     for start, end in _clauses(sentence, says):
         clause = sentence[start : min(end, start + LONGEST)]
         asks = says["question"].search(clause) is not None or (not asked and _ASKED.search(clause) is not None)
-        stands = end - start <= LONGEST and _is_instruction(clause, says, asks=asks)
-        if ended and (asks or not stands):
+        lasts = end - start <= LONGEST and _is_instruction(clause, says, asks=asks)
+        if ended and (asks or not lasts):
             yield begun, ended
             ended = 0
-        if stands:
+        if lasts:
             begun = begun if ended else start
             whole = end == len(sentence) and not asked
             ended = end if whole else start + len(clause.rstrip(_EDGE + "?？"))
@@ -107,8 +107,8 @@ def _is_instruction(clause: str, says: _Says, *, asks: bool) -> bool:
     if not direct and not has("asks"):
         return False
     lasting = has("lasting")
-    stands = direct or lasting or (len(clause) <= _SHORT and has("manner"))
-    return stands and (lasting or not has("once")) and not has("others")
+    wanted = direct or lasting or (len(clause) <= _SHORT and has("manner"))
+    return wanted and (lasting or not has("once")) and not has("others")
 
 
 @cache

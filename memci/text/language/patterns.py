@@ -50,7 +50,7 @@ def alternatives(section: str, key: str, language: Writing | None = None) -> str
 def words(section: str, key: str, language: Writing = "latin") -> list[str]:
     """Return the words of an entry, which blanks or bars separate."""
     entry = _table(language).get(section, {}).get(key, "")
-    assert isinstance(entry, str), "words stand in one text"
+    assert isinstance(entry, str), "the words of an entry are one text"
     return [word.strip() for word in _BREAK.sub("", entry).split("|")] if "|" in entry else entry.split()
 
 

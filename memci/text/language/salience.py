@@ -19,6 +19,7 @@ from operator import itemgetter
 from .patterns import WIDE, alternatives, words
 
 ERROR, ID, FACT, NUMBER, NAME = range(5)
+# Longer words are encoded data; a raw word may have marks around it.
 _LONGEST = 64
 _RAW = 80
 

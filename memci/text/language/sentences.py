@@ -42,6 +42,7 @@ _SHORTENED = re.compile(
 )
 _SIMPLE = str.maketrans(*(alternatives("characters", key, "han") for key in ("traditional", "simplified")))
 
+# A point is in the first sentences; one of fewer characters ("For Mia:") takes the next sentence too.
 _LOOKED_AT = 2_000
 _SENTENCES = 8
 _SHORT = 24

@@ -1,4 +1,4 @@
-"""Telling words: which words of a text say what it is about, and how rare they are.
+"""Telling words: the words of a text that show its subject, and how rare they are.
 
     We adopted a puppy from the Oslo Dog Shelter.
        ───────   ─────          ──── ─── ───────        function words tell nothing

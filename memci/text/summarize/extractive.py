@@ -247,13 +247,13 @@ def _show_acts(messages: Sequence[Mapping[str, object]], room: int) -> str:
         if act not in acts:
             acts[act] = given, results
             room -= width(act) + 2
-    told = []
+    shown = []
     for act, (given, results) in acts.items():
         left = max(room - 1, _LEAST_ANSWER if len(acts) == 1 else 0)
         answer = _show_answer(results[0], left, given) if results and left >= _SMALLEST else ""
-        told.append(f"{act} → {answer}" if answer else act)
+        shown.append(f"{act} → {answer}" if answer else act)
         room -= width(answer) + 3 if answer else 0
-    return "; ".join(told[::-1])
+    return "; ".join(shown[::-1])
 
 
 def _show_given(given: object) -> str:

@@ -89,7 +89,7 @@ def gists(
 def _gist(page: Sequence[Reading], weights: Sequence[float], room: int) -> Gist:
     words = [word for each in page for word in each.words]
     texts = [at for at, each in enumerate(page) for _ in each.words]
-    """the text in which each word stands"""
+    """the position of each word's text"""
     items = [(weight, word[5], word[6]) for weight, word in zip(weights, words, strict=True)]
     even = all(each.even for each in page)
 
@@ -130,7 +130,7 @@ def _weights(page: Sequence[Reading], counts: Counter[str], pages: int, seen: se
 def _best(items: Sequence[tuple[float, int, float]], price: float) -> list[tuple[int, int]]:
     """Return the spans (first and last word) with the highest value at *price* a column. O(words).
 
-    Of each word *items* has its weight, its columns and the columns between it and the one before.
+    *items* has, for each word, its weight, its columns and the columns between it and the word before.
     """
     outside, inside = 0.0, -math.inf
     """the highest value of the words so far, if the last one is in no span, and if it is in one"""

@@ -18,6 +18,7 @@ from itertools import islice
 from ..language.salience import ERROR, FACT, ID, NAME, NUMBER, error_lines, rank_of
 from ..sanitize import one_line, plain, width
 
+# Bounds of the cost, and columns that were chosen by reading the results of real tools.
 _LOOKED_AT = 800
 _FEW_LEAVES = 160
 _DEPTH = 12

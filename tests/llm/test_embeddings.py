@@ -7,7 +7,8 @@ import pytest
 
 from memci.errors import EmbeddingFailed, InvalidSetting
 from memci.llm import Embeddings, Ledger
-from memci.memory.retrieval.embedders import Embedder, embed
+from memci.memory.retrieval import embedders
+from memci.memory.retrieval.embedders import Embedder
 from memci.testing.llm import ModelServer, Raw, Status
 from tests.hostile_answers import HTML
 
@@ -40,7 +41,7 @@ def test_rows_are_those_of_the_server(server, embeddings):
     """Each text has its row, in the order of the texts, over any number of requests."""
     embed = embeddings(batch=3)
 
-    given = embed(embed, TEXTS)
+    given = embedders.embed(embed, TEXTS)
 
     assert isinstance(embed, Embedder)
     assert embed.semantic
@@ -53,7 +54,7 @@ def test_rows_are_those_of_the_server(server, embeddings):
 
 def test_words_in_common_are_near(embeddings):
     """The server's vectors are near where texts share words, so that searches can be tested."""
-    violin, _, mel, other = embed(embeddings(), TEXTS)
+    violin, _, mel, other = embedders.embed(embeddings(), TEXTS)
 
     assert violin @ mel > violin @ other + 0.3
 
@@ -157,7 +158,7 @@ def test_numbers_that_are_no_vector_are_refused_where_they_are_used(server, embe
     server.fails(*[rows(row)] * 3)
 
     with pytest.raises(EmbeddingFailed):
-        embed(embeddings(dimension=2), ["a"])
+        embedders.embed(embeddings(dimension=2), ["a"])
 
 
 def test_refusal_is_not_tried_again(server, embeddings):

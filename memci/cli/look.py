@@ -22,7 +22,7 @@ from ..storage import Storage
 from ..storage.opening import name_of
 from ..storage.protocol import ContextRecord, PageState
 from .files import new_file
-from .options import CONTEXT, Int, Store, Str
+from .options import CONTEXT, Int, Store, Str, needs_extra
 from .printer import Part, Result, many
 from .stores import choose_context, choose_contexts, open_store
 from .tables import ReportTables, message_lines, pages_table, table, with_title
@@ -181,12 +181,8 @@ def _show_page(storage: Storage, record: ContextRecord, page: int) -> Result:
 
 
 def _write_html(storage: Storage, record: ContextRecord, target: str, *, turns: Iterable[int], memory: bool) -> Result:
-    try:
+    with needs_extra("ui"):
         from ..serve.inspector.standalone import standalone
-    except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] not in {"jinja2", "markupsafe"}:
-            raise
-        raise InvalidSetting("-o", "a file of HTML needs jinja2: pip install 'memci[ui]'") from None
     with new_file(target) as stream:
         made = standalone(storage, record.id, turns=turns, memory=memory, at=time.time())
         stream.write(made.html)

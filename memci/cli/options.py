@@ -1,5 +1,7 @@
-"""Options and arguments that several commands take, and the model that options name."""
+"""Options and arguments that several commands take, the model that options name, and extras that commands need."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -16,6 +18,13 @@ _NO_MODEL = (
     "no model is configured: name it by --model or MEMCI_MODEL, and say where it is by OPENAI_API_KEY (OpenAI's own), "
     "or by --base-url or OPENAI_BASE_URL (any server that speaks its API, as http://localhost:11434/v1)"
 )
+
+_EXTRAS = {
+    "serve": ("the gateway", {"httpx2", "starlette", "uvicorn"}),
+    "mcp": ("the server of MCP", {"anyio", "mcp", "mcp_types", "pydantic", "starlette", "uvicorn"}),
+    "ui": ("the inspector", {"jinja2", "markupsafe", "starlette", "uvicorn"}),
+}
+"""the purpose and the packages of each extra"""
 
 
 def size(text: object) -> int:
@@ -58,3 +67,16 @@ def named_model(model: str | None, base_url: str | None) -> "Chat":
         if error.name in {"model", "api_key"}:
             raise InvalidSetting("--model", _NO_MODEL) from None
         raise
+
+
+@contextmanager
+def needs_extra(extra: str) -> Iterator[None]:
+    """Turn a failed import of a package of *extra* into an error that says what to install."""
+    what, packages = _EXTRAS[extra]
+    try:
+        yield
+    except ImportError as error:
+        package = (error.name or "").partition(".")[0]
+        if package not in packages:
+            raise
+        raise InvalidSetting(extra, f"{what} needs {package}: pip install 'memci[{extra}]'") from None

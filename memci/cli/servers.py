@@ -12,8 +12,7 @@ import logging
 import os
 import secrets
 import socket
-from collections.abc import Iterator
-from contextlib import ExitStack, closing, contextmanager, suppress
+from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -24,7 +23,7 @@ from .. import __version__
 from ..errors import CorruptRecord, InvalidSetting
 from ..storage import Storage
 from ..storage.opening import is_url
-from .options import CONTEXT, WINDOW, Int, Names, NewStore, Preset, Store, Str, tokens
+from .options import CONTEXT, WINDOW, Int, Names, NewStore, Preset, Store, Str, needs_extra, tokens
 from .stores import open_store
 
 _IDLE = 75
@@ -33,12 +32,6 @@ _BACKLOG = 1_024
 """connections that wait to be accepted: those of a thousand agents that begin at once"""
 _TOKEN_BYTES = 24
 """of a new token: 192 random bits can't be guessed"""
-_EXTRAS = {
-    "serve": ("the gateway", {"httpx2", "starlette", "uvicorn"}),
-    "mcp": ("the server of MCP", {"anyio", "mcp", "mcp_types", "pydantic", "starlette", "uvicorn"}),
-    "ui": ("the inspector", {"jinja2", "markupsafe", "starlette", "uvicorn"}),
-}
-"""the purpose and the packages of each extra"""
 Port = Annotated[int, Option(min=0, max=65535, help="The port to listen on; 0 takes a free one.")]
 
 
@@ -65,7 +58,7 @@ def run_serve(
     workers: Annotated[int, Option(min=1, help="How many processes serve the store.")] = 1,
 ) -> None:
     """Keep the windows of agents whose code is not yours: a gateway. It stands between them and their provider."""
-    with _needs("serve"):
+    with needs_extra("serve"):
         import uvicorn  # noqa: F401 -- _listen needs it
 
         from ..serve.door import LOOPBACK
@@ -99,7 +92,7 @@ def run_mcp(
 
     They get the tools recall_page, search_memory, contents, list_contexts and append_turn, and pages as resources.
     """
-    with _needs("mcp"):
+    with needs_extra("mcp"):
         from ..serve.mcp_server import http_app, page_server
         from ..serve.store_tools import StoreTools
     if read_only and window is not None:
@@ -137,7 +130,7 @@ def run_ui(
     ] = None,
 ) -> None:
     """Look inside a store with a browser. It shows what the model saw at a turn, and why. Changes nothing."""
-    with _needs("ui"):
+    with needs_extra("ui"):
         import uvicorn  # noqa: F401 -- _listen needs it
 
         from ..serve.door import LOOPBACK
@@ -148,18 +141,6 @@ def run_ui(
     secret = token or (None if host in LOOPBACK else secrets.token_urlsafe(_TOKEN_BYTES))
     application = app(store, token=secret, hosts=[*(allow_host or ()), host])
     _listen(application, host, port, f"\ntoken: {secret}" if secret and not token else "")
-
-
-@contextmanager
-def _needs(extra: str) -> Iterator[None]:
-    """Turn a failed import of a package of *extra* into an error that says what to install."""
-    what, packages = _EXTRAS[extra]
-    try:
-        yield
-    except ImportError as error:
-        if (error.name or "").partition(".")[0] not in packages:
-            raise
-        raise InvalidSetting(extra, f"{what} needs {error.name}: pip install 'memci[{extra}]'") from None
 
 
 def _listen(application: Any, host: str, port: int, behind: str, **options: Any) -> None:

@@ -3,7 +3,7 @@
     for context in copy_contexts(SQLiteStorage("agent.db"), PostgresStorage("postgresql://…")):
         …                                        parents come before their forks; after an interruption, repeat it
 
-A memory is not copied: the target makes it anew from the pages.
+A memory is not copied: the target builds a new one from the pages.
 """
 
 from collections.abc import Iterator

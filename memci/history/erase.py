@@ -1,7 +1,7 @@
 """Erasing: the bytes of messages are removed from every place in the store.
 
     a page, an entry   a tombstone replaces it, also in forks that share it, and replaces the answers that quote it
-                       lines of the Contents Page are made anew; earlier snapshots and digests of ops are removed
+                       lines of the Contents Page are rebuilt; earlier snapshots and digests of ops are removed
     a context          all its rows are removed
     an owner           all contexts of the owner are removed
 

@@ -52,7 +52,7 @@ class AdapterConformance:
 
     @pytest.fixture
     def start(self, server: ModelServer, tmp_path: Path) -> Iterator[Start]:
-        """Give a function that starts the framework anew, on the same store each time."""
+        """Give a function that starts the framework again, on the same store each time."""
         started: list[Driver] = []
 
         def start() -> Driver:

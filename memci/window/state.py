@@ -16,7 +16,8 @@ from ..segments.cache_policy import UNSEEN, CacheUse
 from .outbox import Runs, add_pages
 
 RATIOS = 8
-"""Requests whose reported tokens are compared with the predicted ones. Their median is used, so single odd reports do not matter."""
+"""Requests whose reported tokens are compared with the predicted ones. Their median is used: single odd reports do not
+matter."""
 WAITING = 256
 """How many ids of interrupted calls are remembered, so that a late result is recognised without a search. It is more
 than a model calls at once."""

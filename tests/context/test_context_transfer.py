@@ -8,7 +8,7 @@ import pytest
 from memci import EphemeralStorage, SQLiteStorage
 from memci.errors import InvalidSetting, MemciError, StorageFull, WriteConflict
 from memci.history.export import export_lines
-from memci.history.export_format import embed_json, fields_of, line_of, stored_text
+from memci.history.export_format import Checksum, embed_json, fields_of, line_of, stored_text
 from memci.history.import_ import import_lines, read_transitions
 from memci.storage import FilesystemStorage
 
@@ -81,8 +81,9 @@ def then(storage, id, number):  # noqa: A002
 
 def rows(storage):
     """Every row of the context."""
-    reads = (storage.entries, storage.pages, storage.compactions, storage.ops)
-    return storage.load("alice"), *(list(read("alice")) for read in reads)
+    reads = (storage.entries, storage.pages, storage.compactions, storage.ops, storage.calls)
+    appended = list(storage.entries("alice", as_appended=True))
+    return storage.load("alice"), appended, *(list(read("alice")) for read in reads)
 
 
 def outcome(work, *arguments):
@@ -107,6 +108,7 @@ def test_import_makes_what_was_exported(store, source, target):
     assert {entry.codec for entry in here.entries("alice")} == {1, 2}
     assert any(entry.clip for entry in here.entries("alice"))
     assert any(entry.quotes for entry in here.entries("alice"))
+    assert any('"kind":"view"' in line for line in lines)
     before, after = views(here), views(there)
     assert before["problems"] == []
     assert sum(isinstance(each, tuple) for each in before["then"]) > 20
@@ -178,6 +180,22 @@ def test_import_of_a_context_with_a_counter_of_its_own(store):
     import_lines(there, export_lines(storage, "alice"))
 
     assert opened(there, window=None).render() == context.render()
+
+
+@pytest.mark.parametrize("place", ["before its entry", "twice"])
+def test_import_of_a_view_that_is_not_behind_its_entry(store, place):
+    """What is shown of a message comes once, after the message."""
+    storage = store("ram")
+    lived(storage).close()
+    lines = list(export_lines(storage, "alice"))[:-1]
+    at = next(at for at, line in enumerate(lines) if '"kind":"view"' in line)
+    moved = [*lines[: at - 1], lines[at], lines[at - 1], *lines[at + 1 :]]
+    checksum = Checksum()
+    for line in (lines := moved if place == "before its entry" else [*lines[:at], lines[at], *lines[at:]]):
+        checksum.add(line)
+
+    with pytest.raises(InvalidSetting, match=r"line \d+: view \d+ is not in its place"):
+        import_lines(EphemeralStorage(), [*lines, checksum.end()])
 
 
 def test_import_under_another_name(store):

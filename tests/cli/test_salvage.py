@@ -42,6 +42,7 @@ def test_salvage_when_nothing_is_damaged(told, store, tmp_path):
     [
         ("UPDATE entry SET digest = zeroblob(16) WHERE (key & 0xffffffffff) = 5", "message 6 (page #3)"),
         ("DELETE FROM entry WHERE (key & 0xffffffffff) = 5", "message 6 (page #3)"),
+        ("DELETE FROM page WHERE (key & 0xffffffff) = 4", "page #4, where it begins and ends: it is missing"),
         ("UPDATE page SET first = 1 WHERE (key & 0xffffffff) = 4", "page #4"),
         ("UPDATE compaction SET text = x'78'", "Contents Page"),
         ("UPDATE compaction SET text = x'78' WHERE key = (SELECT min(key) FROM compaction)", "Contents Page"),

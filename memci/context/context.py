@@ -494,9 +494,9 @@ class Context:
 
         Args:
             messages: Dicts, message objects of an SDK, or a str for the user's text; or one list of them.
-            op_id: Names this append. The same op_id with the same messages stores nothing again.
+            op_id: Name of this append. The same op_id with the same messages stores nothing again.
             usage: What the provider reported for the last request. It calibrates the count, and is stored (`calls`).
-            at: When it happened. It orders nothing. After a pause in which the provider's prompt cache expired, older
+            at: When it happened. Times order nothing. After a pause in which the provider's prompt cache expired, older
                 pages leave (`Policy.pricing`).
             opens_page: Whether a user's message closes the open page and opens the next; False for observations
                 that are sent in the user's role.
@@ -766,7 +766,7 @@ class Context:
     # -- maintenance
 
     def report(self) -> Report:
-        """Return the place of tokens and pages, what the prompt cache keeps, and what the model's calls cost.
+        """Return where tokens and pages are, what the prompt cache keeps, and what the model's calls cost.
 
         O(messages in the window, and calls since the last report).
         """
@@ -802,10 +802,10 @@ class Context:
             self._read(self._parts.renderer.meter)
 
     def fork(self, id: str, *, at: int | None = None, owner: str | None = None) -> Self:  # noqa: A002
-        """Create the context *id*, which shares the past of this one, and return it. From then on they differ.
+        """Create the context *id*, which shares the past of this one, and return it. Each continues on its own.
 
-        No message is copied, only a small row per page: O(pages). It lives in the same store, with the settings,
-        counter and rules of this one. What is erased in one is erased in both. For another owner all messages are
+        No message is copied, only a small row per page: O(pages). The fork is in the same store, with the settings,
+        counter and rules of this context. What is erased in one is erased in both. For another owner all messages are
         copied, and what is erased in one stays in the other: O(messages), all of them in memory.
 
         *at*: the last turn that is shared; default: all turns. InvalidSetting if there is no such turn, or the owner
@@ -828,11 +828,11 @@ class Context:
             return type(self)(store, request, self._policy, memory=memory, chat=self._chat, clock=self._clock)
 
     def erase(self, page: int, entry: int | None = None) -> ErasureReceipt:
-        """Erase page *page*, or its one *entry*, for good: the bytes go from this context and from all its forks.
+        """Erase page *page*, or its one *entry*: the bytes are removed from this context and from all its forks.
 
-        What the model reads of it goes too: lines of the Contents Page, answers that quoted it, earlier compactions
-        (the past before can't be opened with `at=` any more). The page's number is not used again. O(entries +
-        contexts in the store).
+        Everything the model read of it is removed, too: lines of the Contents Page, answers that quoted it, earlier
+        compactions (so earlier states can't be opened with `at=` any more). The page's number is not used again.
+        O(entries + contexts in the store).
 
         PageNotFound if no page has this index, or it has no such entry; `Erased` if it was erased before.
         """
@@ -1007,10 +1007,10 @@ def _check_chat(chat: object, memory: MemoryBackend | None) -> None:
         raise InvalidSetting("chat", f"expected a model to call, as memci.llm.Chat, got {brief(chat)}")
     if iscoroutinefunction(chat) or iscoroutinefunction(type(chat).__call__):
         raise InvalidSetting(
-            "chat", f"{type(chat).__name__} is awaited; threads of their own call this one: give a Chat"
+            "chat", f"{type(chat).__name__} is asynchronous, but background threads call the model: pass a Chat"
         )
     if memory is not None:
-        raise InvalidSetting("chat", f"give the model to the memory: {type(memory).__name__}(…, chat=…)")
+        raise InvalidSetting("chat", f"pass the model to the memory: {type(memory).__name__}(…, chat=…)")
 
 
 def _request(

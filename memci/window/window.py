@@ -150,11 +150,13 @@ class Window:
         """Reported tokens to predicted ones: the median of the last requests, 1.0 if there were none."""
         return sorted(self.state.ratios)[len(self.state.ratios) // 2] if self.state.ratios else 1.0
 
-    def calibrate(self, call: CallRow | None) -> tuple[float, ...]:
+    def calibrate(self, call: CallRow) -> tuple[float, ...]:
         """Return the ratios with that of *call*, the last request: reported tokens to predicted ones."""
-        if call is None or not call.predicted:
-            return self.state.ratios
-        return (*self.state.ratios, round(call.input / call.predicted, 4))[-RATIOS:]
+        return (
+            self.state.ratios
+            if not call.predicted
+            else (*self.state.ratios, round(call.input / call.predicted, 4))[-RATIOS:]
+        )
 
     @property
     def tokens(self) -> int:
@@ -173,11 +175,6 @@ class Window:
         """Tokens that media in answers may cost now, besides their text and the open page."""
         used = self.fixed + self.settings.contents_tokens + self.active.open_tokens
         return max(0, self.limits.budget - used - self.answer_room - ANSWER_FRAMING)
-
-    @property
-    def view(self) -> list[Message]:
-        """The rendering, up to the open tool group. O(messages in the window)."""
-        return self.front + self.active.view
 
     def with_valid_thoughts(self, view: Sequence[Message]) -> list[Message]:
         """Return *view* without the signed thoughts of closed pages in front of which a compaction changed something.

@@ -65,7 +65,7 @@ def test_new_window_counter_and_prompt_at_open_win():
     smaller = opened(storage, window=1_300, system="New.", counter=lambda text: 2 * words(text))
     window = smaller._parts.window
     counted = window.common.tokens
-    real = sum(window.weigh(message) for message in window.view[1:])
+    real = sum(window.weigh(message) for message in window.common.view)
     shown = smaller.render()
 
     assert counted == real, "what was stored is counted anew, by the new counter"

@@ -20,7 +20,7 @@ from agent_framework import ChatContext, ChatMiddleware, Content, ContextProvide
 from ..formats.envelope import content_of, function_call, parts_of, split_data_url
 from ..messages import text_of
 from .conversations import TOOLS, Conversations
-from .items import Item, media, named, reported
+from .items import Item, check_name, media, usage_of
 
 
 class Memci(ContextProvider):
@@ -33,7 +33,7 @@ class Memci(ContextProvider):
 
     async def before_run(self, *, session: Any, context: Any, **_: Any) -> None:
         """Add memci's tools, and the middleware that calls the model with the window."""
-        name = named(session.session_id, 'agent.run(…, session=AgentSession(session_id="alice"))')
+        name = check_name(session.session_id, 'agent.run(…, session=AgentSession(session_id="alice"))')
         context.extend_tools(self.source_id, [self._tool(name, each["function"]) for each in TOOLS])
         context.extend_middleware(self.source_id, _Window(self.conversations, name))
 
@@ -78,7 +78,7 @@ class _Window(ChatMiddleware):
 
     async def _store(self, given: Sequence[Message], response: Any) -> None:
         used, names = response.usage_details or {}, ("input", "output", "cache_read_input")
-        usage = reported(*(used.get(f"{name}_token_count") for name in names))
+        usage = usage_of(*(used.get(f"{name}_token_count") for name in names))
         await asyncio.to_thread(self._conversations.add, self._name, [*given, *response.messages], usage)
 
 

@@ -81,7 +81,7 @@ class Conversations(Generic[M]):
         """held for a moment to change the two above"""
 
     @contextmanager
-    def _held(self, name: str) -> Iterator[None]:
+    def _hold(self, name: str) -> Iterator[None]:
         """Hold the lock of the conversation *name*; calls for other conversations do not wait."""
         with self._lock:
             lock = self._locks.setdefault(name, RLock())
@@ -99,7 +99,7 @@ class Conversations(Generic[M]):
             system: The framework's system prompt.
             tools: The schemas of its tools, which count against the budget, with or without memci's own.
         """
-        with self._held(name):
+        with self._hold(name):
             dumped = [(message, list(self._dump(message))) for message in messages]
             context = self._follow(name, [item for _, items in dumped for item in items], system=system or None)
             shown = context.render(tools=tools, format=self._format)
@@ -116,7 +116,7 @@ class Conversations(Generic[M]):
             messages: The list with the reply, or only the reply.
             usage: The usage that the provider reported, in any format.
         """
-        with self._held(name):
+        with self._hold(name):
             self._follow(name, [item for message in messages for item in self._dump(message)], usage=usage)
 
     def answer(self, name: str, tool: str, arguments: object) -> str:
@@ -124,17 +124,17 @@ class Conversations(Generic[M]):
 
         *arguments* are a dict, or JSON.
         """
-        with self._held(name):
+        with self._hold(name):
             return text_of(self.context(name).answer(function_call("call", tool, arguments)))
 
     def messages(self, name: str) -> list[M]:
         """Return all messages of the conversation *name* as the framework has them. O(messages)."""
-        with self._held(name):
+        with self._hold(name):
             return [*self._load(formats.write(self._format, [*self.context(name).messages()]))]
 
     def context(self, name: str) -> Context:
         """Return the context of the conversation *name*; after an edit of its past, the fork that continues it."""
-        with self._held(name):
+        with self._hold(name):
             return self._open.get(name) or self._open_version(name, self._versions(name)[-1])
 
     def erase(self, name: str) -> None:
@@ -143,7 +143,7 @@ class Conversations(Generic[M]):
         Raises:
             InvalidSetting: If a fork that the adapter did not make shares its messages.
         """
-        with self._held(name):
+        with self._hold(name):
             if (context := self._open.pop(name, None)) is not None:
                 context.close()
             for version in reversed(self._versions(name)):
@@ -153,7 +153,7 @@ class Conversations(Generic[M]):
     def close(self) -> None:
         """Close all contexts, and the store if it was given as a path."""
         for name in [*self._open]:
-            with self._held(name):
+            with self._hold(name):
                 if (context := self._open.pop(name, None)) is not None:
                     context.close()
         if self._owns_store:

@@ -18,7 +18,7 @@ from haystack.dataclasses import ChatMessage, ReasoningContent
 from haystack.tools import Tool, flatten_tools_or_toolsets
 
 from .conversations import TOOLS, Conversations
-from .items import Item, named, tool_schema
+from .items import Item, check_name, tool_schema
 
 _THOUGHTS = "thinking_blocks"
 
@@ -37,7 +37,7 @@ class MemciChatGenerator:
             settings: The settings of `Conversations`: `window`, `model`, `owner`, `policy`, …
         """
         self._generator = generator
-        self._conversation = named(conversation, 'MemciChatGenerator(generator, "agent.db", "alice")')
+        self._conversation = check_name(conversation, 'MemciChatGenerator(generator, "agent.db", "alice")')
         self.conversations = Conversations[ChatMessage](store, dump=dump, load=load, **settings)
         self.tools = [self._tool(each["function"]) for each in TOOLS]
         """tools to give to the agent, besides its own"""
@@ -57,7 +57,7 @@ class MemciChatGenerator:
     ) -> dict[str, Any]:
         """Call the model with the window, and store its answer."""
         given = {"streaming_callback": streaming_callback, "generation_kwargs": generation_kwargs, "tools": tools}
-        return self._added(self._generator.run(messages=self._view(messages, tools), **_present(given)))
+        return self._store(self._generator.run(messages=self._view(messages, tools), **_present(given)))
 
     @component.output_types(replies=list[ChatMessage])
     async def run_async(
@@ -74,7 +74,7 @@ class MemciChatGenerator:
             result = await self._generator.run_async(messages=view, **_present(given))
         else:
             result = await asyncio.to_thread(self._generator.run, messages=view, **_present(given))
-        return await asyncio.to_thread(self._added, result)
+        return await asyncio.to_thread(self._store, result)
 
     def _view(self, messages: Sequence[ChatMessage], tools: Any) -> list[ChatMessage]:
         prompts = [each.text or "" for each in messages if each.is_from("system")]
@@ -85,7 +85,7 @@ class MemciChatGenerator:
         view = self.conversations.view(self._conversation, rest, system="\n\n".join(prompts), tools=offered)
         return [ChatMessage.from_system(view.system), *view.messages] if view.system else view.messages
 
-    def _added(self, result: dict[str, Any]) -> dict[str, Any]:
+    def _store(self, result: dict[str, Any]) -> dict[str, Any]:
         replies = result["replies"][:1]  # of several answers to one request, the first is the conversation's
         usage = next((used for each in replies if (used := each.meta.get("usage"))), None)
         self.conversations.add(self._conversation, replies, usage)

@@ -17,7 +17,7 @@ from ..messages import text_of
 Item = dict[str, Any]
 
 
-def named(name: object, example: str) -> str:
+def check_name(name: object, example: str) -> str:
     """Return the *name* of a conversation.
 
     Raises:
@@ -34,7 +34,7 @@ def tool_schema(name: str, description: str | None, parameters: Any) -> Item:
     return {"type": "function", "function": {"name": name, **described, "parameters": parameters}}
 
 
-def reported(read: int | None, written: int | None, cached: int | None) -> Item | None:
+def usage_of(read: int | None, written: int | None, cached: int | None) -> Item | None:
     """Return the usage of a call in the form of Chat Completions; None if the framework does not know it."""
     if not read:
         return None

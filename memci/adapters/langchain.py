@@ -21,7 +21,7 @@ from langgraph.config import get_config
 
 from ..formats.envelope import function_call
 from .conversations import TOOLS, Conversations, View
-from .items import Item, named, reported
+from .items import Item, check_name, usage_of
 
 _ROLES = {"human": "user", "ai": "assistant", "system": "system", "tool": "tool"}
 _THOUGHTS = frozenset({"thinking", "redacted_thinking"})
@@ -73,7 +73,7 @@ class MemciMiddleware(AgentMiddleware):
 
     def _name(self, config: RunnableConfig) -> str:
         thread = (config.get("configurable") or {}).get("thread_id")
-        return named(self._conversation or thread, '{"configurable": {"thread_id": "alice"}}')
+        return check_name(self._conversation or thread, '{"configurable": {"thread_id": "alice"}}')
 
     def _tool(self, schema: Item) -> StructuredTool:
         def run(config: RunnableConfig, **arguments: Any) -> str:
@@ -128,4 +128,4 @@ def _usage(said: Sequence[Any]) -> Item | None:
     used = next((found for each in said if (found := getattr(each, "usage_metadata", None))), None)
     if used is None:
         return None
-    return reported(used["input_tokens"], used["output_tokens"], used.get("input_token_details", {}).get("cache_read"))
+    return usage_of(used["input_tokens"], used["output_tokens"], used.get("input_token_details", {}).get("cache_read"))

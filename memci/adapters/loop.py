@@ -19,7 +19,16 @@ from pydantic import TypeAdapter, validate_call
 from .. import formats
 from ..context.async_context import in_thread
 from ..context.context import Context
-from ..context.loop import STOPPED_CALL, Toolbox, ToolCalls, answer, answer_async, answered_by, tool_message, unanswered
+from ..context.loop import (
+    STOPPED_CALL,
+    Toolbox,
+    ToolCalls,
+    answer,
+    answer_async,
+    answer_own_calls,
+    find_unanswered,
+    tool_message,
+)
 from ..errors import InvalidSetting, ModelUnavailable
 from ..messages import Message, text_of
 from .clients import Client
@@ -120,7 +129,7 @@ class Question:
         self.answer = ""
         """the text of the last reply"""
         last = next(iter(context.turns(1)), [])
-        waiting = unanswered(last)
+        waiting = find_unanswered(last)
         results = [tool_message(call, STOPPED_CALL) for call in waiting]
         self._pending: list[Any] = formats.write_answers(form, waiting, results)
         """messages that are stored together with the next reply"""
@@ -143,7 +152,7 @@ class Question:
         self._pending, self._op_id = [], None
         self.answer = text_of(formats.read([reply], self._format)[-1])
         _, calls = formats.calls(reply, self._format)
-        return answered_by(self._context, calls) if calls else None
+        return answer_own_calls(self._context, calls) if calls else None
 
     def add(self, call: Message, result: Message) -> None:
         """Store the *result* of *call*."""

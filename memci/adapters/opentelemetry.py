@@ -79,7 +79,7 @@ class Telemetry:
         """Start emitting. A second call does nothing."""
         for name in () if self._methods else SPANS:
             self._methods[name] = vars(Context)[name]
-            setattr(Context, name, self._traced(name, self._methods[name]))
+            setattr(Context, name, self._trace(name, self._methods[name]))
 
     def uninstrument(self) -> None:
         """Stop emitting."""
@@ -106,7 +106,7 @@ class Telemetry:
         for kind, number in usage.items():
             self._used.record(number, {**about, "gen_ai.token.type": kind})
 
-    def _traced(self, name: str, method: Any) -> Any:
+    def _trace(self, name: str, method: Any) -> Any:
         title, operation = SPANS[name]
         opens = isinstance(method, classmethod)
         call: Callable[..., Any] = method.__func__ if opens else method
@@ -127,7 +127,7 @@ class Telemetry:
                     span.set_attribute("error.type", about["error.type"])
                     span.set_status(Status(StatusCode.ERROR))
                     if isinstance(error, WriteConflict | StorageBusy):
-                        self._happened("conflict" if isinstance(error, WriteConflict) else "lock")
+                        self._emit("conflict" if isinstance(error, WriteConflict) else "lock")
                     raise
                 else:
                     if span.is_recording():
@@ -144,7 +144,7 @@ class Telemetry:
         self._watch(context)
         facts: dict[str, Any] = {"gen_ai.conversation.id": context.id}
         if name in _COUNTED:
-            self._happened(_COUNTED[name])
+            self._emit(_COUNTED[name])
         if name == "append_turn":
             facts |= {"memci.messages": len(result.entries), "memci.page": result.page}
         elif name in {"render", "request"}:
@@ -153,7 +153,7 @@ class Telemetry:
             self._shown[context] = report.total
             self._tokens.record(report.total)
             if kept < before * 0.99:
-                self._happened("cache_break", {"memci.tokens": int(before - kept)})
+                self._emit("cache_break", {"memci.tokens": int(before - kept)})
             facts |= {"memci.tokens": report.total, "memci.budget": report.budget, "memci.cached": report.cached_last}
         elif name == "search_memory":
             facts["gen_ai.memory.record.count"] = len(result.pages)
@@ -164,7 +164,7 @@ class Telemetry:
             tools = [call_name(call) for call in calls if context.handles(call)]
             facts["gen_ai.tool.name"] = ", ".join(tools)
             for tool in tools:
-                self._happened(tool.partition("_")[0])
+                self._emit(tool.partition("_")[0])
         return facts
 
     def _watch(self, context: Context) -> None:
@@ -172,7 +172,7 @@ class Telemetry:
         if not isinstance(context.on_event, _Listener):
             context.on_event = _Listener(self, context.on_event)
 
-    def _happened(self, kind: str, facts: Mapping[str, Any] | None = None) -> None:
+    def _emit(self, kind: str, facts: Mapping[str, Any] | None = None) -> None:
         if self._methods:
             trace.get_current_span().add_event(f"memci.{kind}", {**(facts or {})})
             self._events.add(1, {"memci.event": kind})
@@ -186,6 +186,6 @@ class _Listener:
         facts = {"memci.pages": event.pages, "memci.tokens": event.tokens, "memci.reason": event.reason}
         if event.kind == "compaction":
             trace.get_current_span().set_attribute("gen_ai.conversation.compacted", value=True)
-        self._telemetry._happened(event.kind, facts)
+        self._telemetry._emit(event.kind, facts)
         if self._given is not None:
             self._given(event)

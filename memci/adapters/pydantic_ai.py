@@ -26,7 +26,7 @@ from pydantic_core import to_jsonable_python
 from ..formats.envelope import function_call
 from ..messages import text_of
 from .conversations import TOOLS, Conversations
-from .items import Item, assistant_item, data_url, media, named, reported, tool_schema
+from .items import Item, assistant_item, check_name, data_url, media, tool_schema, usage_of
 
 
 class Memci(AbstractCapability[Any]):
@@ -60,7 +60,7 @@ class Memci(AbstractCapability[Any]):
                 model_request_parameters=replace(given, instruction_parts=instructions),
             )
         )
-        usage = reported(response.usage.input_tokens, response.usage.output_tokens, response.usage.cache_read_tokens)
+        usage = usage_of(response.usage.input_tokens, response.usage.output_tokens, response.usage.cache_read_tokens)
         await asyncio.to_thread(self.conversations.add, name, [response], usage)
         return response
 
@@ -125,7 +125,7 @@ def load(items: Sequence[Item]) -> Iterable[ModelMessage]:
 
 
 def _name(ctx: RunContext[Any]) -> str:
-    return named(ctx.conversation_id, 'agent.run(…, conversation_id="alice")')
+    return check_name(ctx.conversation_id, 'agent.run(…, conversation_id="alice")')
 
 
 def _without_prompts(message: ModelMessage, prompts: list[str]) -> ModelMessage:

@@ -17,8 +17,8 @@ from smolagents import ActionStep, PlanningStep, Tool
 from smolagents.models import ChatMessage, MessageRole, get_tool_json_schema
 
 from .conversations import TOOLS, Conversations
-from .items import Item, reported, text_within
-from .smolagents_messages import Group, dump, grouped, load, message_of
+from .items import Item, text_within, usage_of
+from .smolagents_messages import Group, dump, group_steps, load, message_of
 
 
 class Memci:
@@ -46,8 +46,8 @@ class Memci:
         """Store *step* with its usage."""
         messages = [*agent.write_memory_to_messages()[1:], *step.to_messages()]
         used = step.token_usage
-        usage = reported(used.input_tokens, used.output_tokens, None) if used is not None else None
-        self.conversations.add(conversation, grouped(messages), usage)
+        usage = usage_of(used.input_tokens, used.output_tokens, None) if used is not None else None
+        self.conversations.add(conversation, group_steps(messages), usage)
 
 
 class _Model:
@@ -58,15 +58,15 @@ class _Model:
 
     def __getattr__(self, name: str) -> Any:
         found = getattr(self._model, name)
-        return partial(self._called, found) if name in {"generate", "generate_stream"} else found
+        return partial(self._call_with_window, found) if name in {"generate", "generate_stream"} else found
 
-    def _called(self, call: Any, messages: list[ChatMessage], **arguments: Any) -> Any:
+    def _call_with_window(self, call: Any, messages: list[ChatMessage], **arguments: Any) -> Any:
         known = self._agent.write_memory_to_messages()[1:]
         end = 1 + len(known)
         if messages[1:end] == known:  # the messages behind them are prompts of smolagents
             tools = [get_tool_json_schema(tool) for tool in arguments.get("tools_to_call_from") or ()]
             system = text_within(messages[0].content)
-            view = self._conversations.view(self._name, grouped(known), system=system, tools=tools)
+            view = self._conversations.view(self._name, group_steps(known), system=system, tools=tools)
             shown = [message for group in view.messages for message in group]
             messages = [message_of(MessageRole.SYSTEM, view.system), *shown, *messages[end:]]
         return call(messages, **arguments)

@@ -19,7 +19,7 @@ Group = tuple[ChatMessage, ...]
 """one message, or the calls of a step with their results"""
 
 
-def grouped(messages: Iterable[ChatMessage]) -> list[Group]:
+def group_steps(messages: Iterable[ChatMessage]) -> list[Group]:
     """Group *messages*: the calls of a step together with their results. An error may belong to no call."""
     groups: list[Group] = []
     for message in messages:
@@ -67,7 +67,7 @@ def load(items: Sequence[Item]) -> Iterator[Group]:
         elif item["role"] != "tool":
             role = MessageRole.ASSISTANT if item["role"] == "assistant" else MessageRole.USER
             made.append(ChatMessage(role, parts_of(item["content"])))
-    return iter(grouped(made))
+    return iter(group_steps(made))
 
 
 def _call(call: Item) -> Item:

@@ -25,7 +25,7 @@ from strands.types.events import ModelStopReason
 
 from ..formats.envelope import arguments_as_object, call_of, content_of, function_call, parts_of, split_data_url
 from .conversations import TOOLS, Conversations
-from .items import Item, assistant_item, data_url, media, named, reported, tool_schema
+from .items import Item, assistant_item, check_name, data_url, media, tool_schema, usage_of
 
 
 class Memci(Plugin):
@@ -43,7 +43,7 @@ class Memci(Plugin):
         """
         super().__init__()
         self.conversations = Conversations[Item](store, dump=dump, load=load, **settings)
-        self._conversation = named(conversation, 'Memci("agent.db", "alice")')
+        self._conversation = check_name(conversation, 'Memci("agent.db", "alice")')
 
     def init_agent(self, agent: Agent) -> None:
         """Rewrite the requests of *agent* to its model, and switch off its conversation manager."""
@@ -62,7 +62,7 @@ class Memci(Plugin):
         async for event in call(context.replace(messages=_alternating(view.messages), system_prompt=view.system)):
             if isinstance(event, ModelStopReason):
                 _, message, usage, _ = event["stop"]
-                cost = reported(usage["inputTokens"], usage["outputTokens"], usage.get("cacheReadInputTokens"))
+                cost = usage_of(usage["inputTokens"], usage["outputTokens"], usage.get("cacheReadInputTokens"))
                 await asyncio.to_thread(self.conversations.add, self._conversation, [message], cost)
             yield event
 

@@ -20,7 +20,16 @@ from datetime import datetime
 from typing import TypeVar
 
 from ..context.context import Context
-from ..context.loop import STOPPED_CALL, Function, Toolbox, ToolCalls, answer, answered_by, tool_message, unanswered
+from ..context.loop import (
+    STOPPED_CALL,
+    Function,
+    Toolbox,
+    ToolCalls,
+    answer,
+    answer_own_calls,
+    find_unanswered,
+    tool_message,
+)
 from ..context.report import Receipt
 from ..errors import AnswerRejected, BudgetExceeded, InvalidMessage, InvalidSetting, LimitExceeded, WriteConflict, brief
 from ..llm.model import Reply, Usage
@@ -116,10 +125,10 @@ class Turn:
         notes, tools = ([CLOSING], []) if last else ([], [*self._tools.schemas, *self._context.tools])
         if self._memory:
             try:
-                return self._rendered([self._memory], notes), tools
+                return self._render([self._memory], notes), tools
             except BudgetExceeded as error:
                 _LOG.debug("no room for the memory prompt: %d tokens are too few", error.budget)
-        return self._rendered([], notes), tools
+        return self._render([], notes), tools
 
     def keep(self, reply: Reply, *, last: bool) -> ToolCalls | None:
         """Keep the message of *reply*; return its calls, None if it is the answer."""
@@ -133,7 +142,7 @@ class Turn:
         if not calls:
             return None
         self._acted = self._acted or any(call_name(call) in self._tools.functions for call in calls)
-        return answered_by(self._context, calls)
+        return answer_own_calls(self._context, calls)
 
     def add(self, call: Message, result: Message) -> None:
         """Keep the *result* of *call*."""
@@ -156,7 +165,7 @@ class Turn:
         return self._end(FAILED) if self._acted else None
 
     def _end(self, text: str) -> Receipt:
-        self.messages += [tool_message(call, STOPPED_CALL) for call in unanswered(self.messages)]
+        self.messages += [tool_message(call, STOPPED_CALL) for call in find_unanswered(self.messages)]
         self.messages.append({"role": "assistant", "content": text})
         return self._append(None)
 
@@ -175,7 +184,7 @@ class Turn:
                 self._partial += piece
                 yield before + piece
 
-    def _rendered(self, memory: Sequence[str], notes: Sequence[str]) -> list[Message]:
+    def _render(self, memory: Sequence[str], notes: Sequence[str]) -> list[Message]:
         """Return the window with the turn so far, *memory* in front of the question and *notes* behind it.
 
         Texts that are not part of the conversation are first rendered as pending messages behind it, so that they are

@@ -67,7 +67,7 @@ class Exchange(Protocol):
 
 
 def rounds(exchange: Exchange, most: int) -> Steps:
-    """Yield the steps to one answer; send each step its outcome to get the next. The model is asked up to *most* times."""
+    """Yield the steps to one answer; send each outcome to get the next. *most* bounds the requests to the model."""
     for number in range(1, most + 1):
         last = number == most
         calls = exchange.keep((yield Ask(last)), last=last)
@@ -143,18 +143,18 @@ class Toolbox:
 
     def run(self, call: Message) -> str:
         """Return the result of *call* as text; the result of an asynchronous function is awaited."""
-        prepared = self._prepared(call)
+        prepared = self._prepare(call)
         if isinstance(prepared, str):
             return prepared
         try:
             result = prepared()
-            return _result_text(_awaited(result) if isawaitable(result) else result)
+            return _result_text(_await_in_thread(result) if isawaitable(result) else result)
         except Exception as error:  # noqa: BLE001 -- an error that a tool raises is its result
             return _error_text(error)
 
     async def run_async(self, call: Message) -> str:
         """Return the result of *call* as text. An asynchronous function runs in this event loop, others in a thread."""
-        prepared = self._prepared(call)
+        prepared = self._prepare(call)
         if isinstance(prepared, str):
             return prepared
         try:
@@ -163,7 +163,7 @@ class Toolbox:
         except Exception as error:  # noqa: BLE001 -- as in `run`
             return _error_text(error)
 
-    def _prepared(self, call: Message) -> Callable[[], object] | str:
+    def _prepare(self, call: Message) -> Callable[[], object] | str:
         """Return *call* ready to be made, or the text that says what is wrong with it."""
         name, body = call_name(call), call_body(call)
         function = self.functions.get(name)
@@ -178,14 +178,14 @@ class Toolbox:
             return f"error: {error}: call {name} again with a JSON object"
 
 
-def answered_by(context: Context, calls: Sequence[Message]) -> ToolCalls:
+def answer_own_calls(context: Context, calls: Sequence[Message]) -> ToolCalls:
     """Return *calls*, each with the answer of *context* if it calls one of memci's tools."""
     message = {"role": "assistant", "content": None, "tool_calls": [*calls]}
     answers = iter(context.answers({"object": "chat.completion", "choices": [{"message": message}]}))
     return [(call, next(answers) if context.handles(call) else None) for call in calls]
 
 
-def unanswered(messages: Sequence[Message]) -> list[Message]:
+def find_unanswered(messages: Sequence[Message]) -> list[Message]:
     """Return the calls at the end of *messages* that have no result."""
     waiting: dict[str, Message] = {}
     for message in messages:
@@ -201,7 +201,7 @@ def tool_message(call: Message, text: str) -> Message:
     return {"role": "tool", "tool_call_id": call["id"], "content": text}
 
 
-def _awaited(result: Awaitable[object]) -> object:
+def _await_in_thread(result: Awaitable[object]) -> object:
     """Return what *result* comes to. It has a thread of its own, since an event loop may run in this one."""
 
     async def finish() -> object:

@@ -179,7 +179,7 @@ class Conversation:
                 except WriteConflict:
                     pass
                 except Diverged as parted:
-                    name = f"{self._scope.key}:{_digest(name, self._shared(parted.position))}"
+                    name = f"{self._scope.key}:{_digest(name, self._shared_start(parted.position))}"
                     if parted.turn is not None:
                         with suppress(InvalidSetting):  # the fork exists
                             self.context.fork(name, at=parted.turn).close()
@@ -204,7 +204,7 @@ class Conversation:
             self._list = insert_hidden(form, self._messages, [*context.messages()], own)
             context.sync(self._list, format=form)
 
-    def _shared(self, position: int) -> list[Message]:
+    def _shared_start(self, position: int) -> list[Message]:
         """Return the messages of the list up to the one with the item *position*, which differs."""
         items = 0
         for count, message in enumerate(self._list, 1):

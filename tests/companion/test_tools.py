@@ -7,7 +7,7 @@ import pytest
 from memci import Context, EphemeralStorage
 from memci.companion import Companion
 from memci.companion.turn import FAILED, ROUNDS, STOPPED, tidy
-from memci.context.loop import unanswered
+from memci.context.loop import find_unanswered
 
 WEATHER = {
     "type": "function",
@@ -285,5 +285,5 @@ def test_unanswered_when_all_have_results():
     call = {"id": "c1", "type": "function", "function": {"name": "a", "arguments": "{}"}}
     asked = {"role": "assistant", "content": None, "tool_calls": [call]}
 
-    assert unanswered([asked, {"role": "tool", "tool_call_id": "c1", "content": "x"}]) == []
-    assert unanswered([asked]) == [call]
+    assert find_unanswered([asked, {"role": "tool", "tool_call_id": "c1", "content": "x"}]) == []
+    assert find_unanswered([asked]) == [call]

@@ -6,7 +6,17 @@ import json
 import pytest
 
 from memci import Context, EphemeralStorage
-from memci.context.loop import Ask, Run, Toolbox, answer, answer_async, answered_by, next_step, rounds, unanswered
+from memci.context.loop import (
+    Ask,
+    Run,
+    Toolbox,
+    answer,
+    answer_async,
+    answer_own_calls,
+    find_unanswered,
+    next_step,
+    rounds,
+)
 
 
 def call(name, id_="c1", **arguments):
@@ -24,7 +34,7 @@ class Talk:
 
     def keep(self, reply, *, last):
         self.messages.append(reply)
-        return answered_by(self.context, reply["tool_calls"]) if "tool_calls" in reply and not last else None
+        return answer_own_calls(self.context, reply["tool_calls"]) if "tool_calls" in reply and not last else None
 
     def add(self, call, result):
         self.messages.append(result)
@@ -171,5 +181,5 @@ def test_unanswered_when_some_have_results():
     calls = [call("a", "1"), call("b", "2"), call("c", "3")]
     result = {"role": "tool", "tool_call_id": "2", "content": "x"}
 
-    assert unanswered([calling(*calls), result]) == [calls[0], calls[2]]
-    assert unanswered([calling(*calls), result, ANSWER]) == []
+    assert find_unanswered([calling(*calls), result]) == [calls[0], calls[2]]
+    assert find_unanswered([calling(*calls), result, ANSWER]) == []

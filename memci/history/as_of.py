@@ -179,7 +179,7 @@ class AsOf(StorageAround):
         return snapshot.record._replace(settings=snapshot.was or snapshot.record.settings, state=state)
 
     def _row_of(self, row: PageRow) -> PageRow:
-        """Return *row* as it was at the close of the turn, but for what was undone or erased later."""
+        """Return *row* as it was at the close of the turn, but without entries undone or erased later."""
         if row.state in GONE:
             return row
         recalled = row.last_recalled_turn

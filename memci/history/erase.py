@@ -133,7 +133,7 @@ def erase_messages(
     shown = Spread(storage, [*others, record]).of_messages(record, seqs)
     erasure, pages = _without_messages(storage, shown, {record.id: window}, counter)
     receipt = _receipt(storage, erasure)
-    forget_pages(storage, pages)  # the outboxes hold these pages: the memory gets what is left of them
+    forget_pages(storage, pages)  # the outboxes name these pages: the memory is fed their remaining messages
     return receipt
 
 

@@ -128,15 +128,6 @@ def _line_fields(table: Table) -> dict[str, Any]:
     return found
 
 
-class EndLine(StrictJson):
-    """The last line of a context: how many lines came before, and their digest."""
-
-    kind: Literal["end"]
-    lines: Count
-    digest: str
-    hmac: str | None = None
-
-
 _LINES: Final = {table.name: create_model(table.name, __base__=StrictJson, **_line_fields(table)) for table in TABLES}
 _BY_NAME: Final = {table.name: table for table in TABLES}
 ORDER: Final = {kind: rank for rank, kind in enumerate((*_LINES, END))} | {VIEW.name: 1}
@@ -212,12 +203,6 @@ def _entry(*, message: dict[str, Any] | None, codec: int | None, body: bytes | N
     return row
 
 
-def end_of_line(fields: Mapping[str, Any]) -> EndLine:
-    """Return the last line *fields*; a ValueError names the first field that is wrong."""
-    with first_reason(END):
-        return EndLine.model_validate(fields)
-
-
 def line_of(fields: Mapping[str, Any]) -> str:
     """Return *fields* as a line, without its newline. Half of a surrogate pair is written as an escape."""
     line = json.dumps(fields, separators=_COMPACT, ensure_ascii=False)
@@ -279,14 +264,18 @@ class Checksum:
 
     def end(self) -> str:
         """Return the last line, without its newline."""
-        sums = {name: each.hexdigest() for name, each in self._hashes.items()}
-        return line_of({"kind": END, "lines": self._lines, **sums})
+        return line_of(self._end())
 
-    def check(self, end: EndLine) -> None:
-        """Raise a ValueError unless *end* is the last line of these."""
-        if end.lines != self._lines:
-            raise ValueError(f"{end.lines:,} lines were exported, the file has {self._lines:,}")
-        if end.digest != self._hashes["digest"].hexdigest():
+    def _end(self) -> dict[str, Any]:
+        return {"kind": END, "lines": self._lines, **{name: each.hexdigest() for name, each in self._hashes.items()}}
+
+    def check(self, end: Mapping[str, Any]) -> None:
+        """Raise a ValueError unless *end* has the fields of the last line."""
+        expected, found = self._end(), dict(end)
+        signature, given = expected.pop("hmac", None), found.pop("hmac", None)
+        if found.get("lines") != self._lines:
+            raise ValueError(f"{found.get('lines')!r:.20} lines were exported, the file has {self._lines:,}")
+        if found != expected:
             raise ValueError("the lines before are not those that were exported (other digest)")
-        if "hmac" in self._hashes and not hmac.compare_digest(self._hashes["hmac"].hexdigest(), end.hmac or ""):
-            raise ValueError("not signed with this key" if end.hmac else "not signed: export it with the key")
+        if signature is not None and not hmac.compare_digest(signature.encode(), ascii(given)[1:-1].encode()):
+            raise ValueError("not signed: export it with the key" if given is None else "not signed with this key")

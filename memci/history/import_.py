@@ -27,7 +27,6 @@ from .export_format import (
     ORDER,
     Checksum,
     check_header,
-    end_of_line,
     fields_of,
     kind_of,
     row_of_line,
@@ -103,7 +102,7 @@ def _rows(numbered: Iterator[tuple[int, str]], checksum: Checksum) -> list[Row]:
         try:
             kind, fields = _parse(text, rows)
             if kind == END:
-                checksum.check(end_of_line(fields))
+                checksum.check(fields)
                 break
             row = row_of_line(kind, fields, rows[-1] if rows else None)
             if isinstance(row, ContextRecord):

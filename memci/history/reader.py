@@ -92,9 +92,9 @@ class Reader:
         Raises as `page`. O(1); for an entry that was split off O(pages after *row*).
         """
         seq = self.base(row) + ordinal - 1
-        if row.cut is not None and row.cut[0] <= seq < row.cut[-1] and not _holds(row, seq, record.head):
+        if row.cut is not None and row.cut[0] <= seq < row.cut[-1] and not holds(row, seq, record.head):
             for other in self._storage.pages(self._context, first=row.index + 1):
-                if other.continues == row.index and _holds(other, seq, record.head):
+                if other.continues == row.index and holds(other, seq, record.head):
                     return self.page(other.index, record)
         return row
 
@@ -188,9 +188,9 @@ class Reader:
 
     def page_of(self, seq: int, record: ContextRecord) -> PageRow:
         """Return the page that holds the entry *seq*. O(pages)."""
-        return next(row for row in self._storage.pages(self._context) if _holds(row, seq, record.head))
+        return next(row for row in self._storage.pages(self._context) if holds(row, seq, record.head))
 
 
-def _holds(row: PageRow, seq: int, head: int) -> bool:
+def holds(row: PageRow, seq: int, head: int) -> bool:
     """Return whether the page holds the entry *seq*. O(its runs)."""
     return any(first <= seq < end for first, end in row.spans(head))

@@ -29,6 +29,7 @@ from ..storage.codec import ERASED, decode
 from ..tokens import counter_for, message_tokens
 from .loader import OpenRequest, load_context, settings_of
 from .page_runs import gaps
+from .reader import holds
 from .row_stream import (
     Row,
     Unread,
@@ -148,8 +149,7 @@ def _sentence(unread: Unread, pages: Sequence[PageRow], head: int) -> str:
         return f"page #{unread.number}, where it begins and ends: {reason}"
     if unread.table in _LOST:
         return f"{_LOST[unread.table]}: {reason}"
-    spans = ((page.index, *span) for page in pages for span in page.spans(head))
-    page = next((index for index, first, end in spans if first <= unread.number < end), 0)
+    page = next((page.index for page in pages if holds(page, unread.number, head)), 0)
     what = "message" if unread.table is ENTRY else "the clipping of message"
     return f"{what} {unread.number + 1} (page #{page}): {reason}"
 
@@ -160,16 +160,14 @@ def _fill_pages(record: ContextRecord, pages: dict[int, PageRow]) -> list[PageRo
     rows = []
     turn = reached = 0
     for index in range(1, record.next_page):
-        row = pages.get(index)
+        row, is_open = pages.get(index), index == record.open_page
         if row is None:
-            later = min((pages[other].first for other in range(index + 1, record.next_page) if other in pages),
-                        default=record.head)  # fmt: skip
-            span = next((each for each in free if each[1] <= later or index == record.open_page), None)
+            later = min((page.first for page in pages.values() if page.index > index), default=record.head)
+            span = next((each for each in free if each[1] <= later or is_open), None)
             if span is None:
                 row = PageRow(index, reached, reached, turn, PageState.ERASED)
             else:
                 free.remove(span)
-                is_open = index == record.open_page
                 state = PageState.ACTIVE if is_open else PageState.UNLOADED
                 row = PageRow(index, span[0], None if is_open else span[1], turn, state)
         turn = row.turn

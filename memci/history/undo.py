@@ -59,7 +59,7 @@ def plan_pop(storage: Storage, window: Window) -> tuple[Transition, Message]:
     seq = page.spans(head)[-1][1] - 1
     left = page._replace(end=None).without(seq, head)  # the messages behind it were taken back before
     if not _may_be_open(page) or (rows != [page] and not left.spans(head)):
-        what = "what came before it is" if _may_be_open(page) else "the newest message is"
+        what = "each message before it is" if _may_be_open(page) else "the newest message is"
         reason = f"{what} archived, on page #{page.index}: undo() takes its whole interaction back"
         raise InvalidSetting("pop", reason)
     [message] = [decode(entry.codec, entry.body) for entry in storage.entries(record.id, seq, seq + 1)]

@@ -96,7 +96,7 @@ class RowChecks:
     def __init__(self, record: ContextRecord) -> None:
         self._record = record
         self._keys = {ENTRY: record.base - 1, VIEW: -1, PAGE: 0, COMPACTION: record.revision + 1, CALL: 0}
-        """the key of the last row of each table; before the first row, what it may follow"""
+        """the key of the last row of each table; before the first row, a key that the first one may follow"""
         self._pages: list[PageRow] = []
         self._all_pages = True
         self._marked: frozenset[int] = frozenset()

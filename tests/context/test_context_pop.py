@@ -223,7 +223,7 @@ def test_a_page_whose_beginning_is_archived_keeps_a_message(storage):
             *({"role": "assistant", "content": f"step {number} " + "word " * 60} for number in range(12))
         )
         context.archive(keep=0)
-        with pytest.raises(InvalidSetting, match="what came before it is archived"):
+        with pytest.raises(InvalidSetting, match="each message before it is archived"):
             for _ in range(12):
                 context.pop()
         assert [page.where for page in context.pages() if page.index == 1] == ["open"]

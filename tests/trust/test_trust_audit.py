@@ -61,6 +61,8 @@ def test_signed_export_is_checked(store):
         (lines, b"another key of 16+ bytes", "not signed with this key"),
         (plain, KEY, "not signed: export it with the key"),
         ([*plain[:-1], plain[-1][:-1] + ',"hmac":"' + "0" * 64 + '"}'], KEY, "not signed with this key"),
+        ([*plain[:-1], plain[-1][:-1] + ',"hmac":"é"}'], KEY, "not signed with this key"),
+        ([*plain[:-1], plain[-1][:-1] + ',"hmac":7}'], KEY, "not signed with this key"),
     ):
         target = EphemeralStorage()
         with pytest.raises(InvalidSetting, match=reason):

@@ -20,6 +20,7 @@ from ..errors import InvalidSetting
 from .commands import COMMANDS
 
 HERE: Final = "memci.toml"
+"""the file in the current folder"""
 _TYPED: Final = {"accept", "decrypt", "help"}
 """options that must be typed, as must all of `erase`"""
 _SECRET: Final = {"token"}

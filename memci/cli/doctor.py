@@ -41,9 +41,13 @@ from .stores import check_path, count_witnessed, database, open_store
 
 _MIB: Final = 2**20
 _LITTLE_SPACE: Final = 256 * _MIB
+"""bytes: a log that grows, or a file written again after an erasure, may need as much"""
 _NO_SPACE: Final = 16 * _MIB
+"""bytes: a few large commits fill it"""
 _LONG_LOG: Final = 64 * _MIB
+"""bytes: SQLite moves a log into the file long before, unless a reader holds it"""
 _WIDTH: Final = 18
+"""columns of the names: the longest name of a check fits"""
 _MARKS: Final = {"ok": ("✓", "green"), "warning": ("!", "yellow"), "problem": ("✗", "red")}
 _PACKAGES: Final = ("apsw", "orjson", "pydantic", "tiktoken", "typer", "rich")
 

@@ -34,6 +34,7 @@ ATTEMPTS = 5
 BATCH = 100
 """pages fed at once before a model works on them: a queue holds at most `jobs.MOST` jobs"""
 _ALL = 2**62
+"""more pages than a context can have"""
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from ...context.report import Report
 
 _STEPS = " ▁▂▃▄▅▆▇█"
+"""the heights of a column in one line"""
 _FRAMES_PER_SECOND = 15
 """enough to look smooth; drawing takes a few percent of the time then"""
 _LINES = 5

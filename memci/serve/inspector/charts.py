@@ -10,6 +10,7 @@ from typing import Final, NamedTuple
 
 WIDTH: Final = 1000.0
 HEIGHT: Final = 220.0
+"""units of the picture; the browser scales them"""
 _GOLDEN: Final = pi * (3 - sqrt(5))
 """the golden angle: points that follow one another at this angle spread evenly"""
 

@@ -28,8 +28,9 @@ ROOM: Final = 4_000_000
 LETTERS: Final = 200_000
 """characters of one text in a file; the file says how many more there are"""
 TURNS: Final = 480
-"""turns in the picture of the window"""
+"""turns in the picture of the window: columns of two pixels on a wide screen"""
 _NOWHERE: Final = "left-out:"
+"""the address of what is not in the file: such links become plain text"""
 
 
 class Standalone(NamedTuple):

@@ -17,7 +17,7 @@ from ...tokens import REQUEST_TOKENS
 from .inspected import InspectedContext
 
 TURNS: Final = 160
-"""turns in one picture: wider columns than a pixel on small screens"""
+"""turns in one picture: columns stay wide enough to click"""
 
 
 class WindowSize(NamedTuple):

@@ -37,7 +37,7 @@ Query = Mapping[str, str]
 LISTED: Final = 50
 """conversations or pages on one page: a table that still scrolls quickly"""
 FOUND: Final = 10
-"""messages that a search shows: as many as a model is given"""
+"""messages that a search shows: about one screen"""
 CONCEPTS: Final = 24
 """in the picture of the graph: labels of more overlap"""
 

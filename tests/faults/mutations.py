@@ -504,7 +504,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "an edited list goes on in a fork",
         _ADAPTERS,
-        "            self._opened(name, version).fork(after, at=turn).close()\n",
+        "            self._open_version(name, version).fork(after, at=turn).close()\n",
         "            pass\n",
         f"{_ADAPTER_TESTS} -k edited",
     ),

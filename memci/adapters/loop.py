@@ -115,14 +115,7 @@ class Agent:
 class Question:
     """The `Exchange` of one message of the user, stored step by step."""
 
-    def __init__(
-        self,
-        context: Context,
-        form: str,
-        schemas: Sequence[Item],
-        text: str,
-        op_id: str | None,
-    ) -> None:
+    def __init__(self, context: Context, form: str, schemas: Sequence[Item], text: str, op_id: str | None) -> None:
         self._context, self._format, self._schemas = context, form, schemas
         self.most = MOST
         """how often the model may be asked"""

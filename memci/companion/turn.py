@@ -83,14 +83,7 @@ class Turn:
     """The `Exchange` of one question; *system* is added to the system message."""
 
     def __init__(
-        self,
-        context: Context,
-        chat: MeteredChat,
-        tools: CompanionTools,
-        text: str,
-        *,
-        at: datetime,
-        system: str,
+        self, context: Context, chat: MeteredChat, tools: CompanionTools, text: str, *, at: datetime, system: str
     ) -> None:
         self._context, self._chat, self._tools = context, chat, tools
         self._at, self._system = at, system

@@ -11,12 +11,12 @@ Nothing depends on the session: no settings that stay, no locks that stay, and n
 of transactions (PgBouncer), which is recognised. This module knows nothing of contexts.
 """
 
+import logging
 import os
 import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
-from threading import Condition
+from contextlib import closing, contextmanager, suppress
 from typing import Any, Final, TypeVar
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
@@ -39,6 +39,7 @@ from .schema import ROWS, SCHEMA_VERSION, TABLES
 try:
     import psycopg
     from psycopg.types.numeric import Int8Dumper
+    from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout
 except ImportError as error:
     raise InvalidSetting("store", f"Postgres needs a driver ({error}): pip install 'memci[postgres]'") from error
 
@@ -78,8 +79,10 @@ Connection = psycopg.Connection[Row]
 _T = TypeVar("_T")
 
 _PAUSE_SECONDS = 0.05
-_inherited: list[Connection] = []
-"""connections of a parent process: closing one here would end the parent's session"""
+"""between two attempts to connect to a server that restarts: some milliseconds are enough for it to be up"""
+_inherited: list[ConnectionPool[Any]] = []
+"""pools of a parent process, whose threads do not exist here"""
+logging.getLogger("psycopg.pool").addHandler(logging.NullHandler())  # else a lost connection is printed
 
 
 class ConnectionLost(StorageUnavailable):
@@ -88,6 +91,15 @@ class ConnectionLost(StorageUnavailable):
 
 class Duplicate(StorageError):
     """A row with this key is there already; nothing was changed."""
+
+
+class _Connection(psycopg.Connection[Row]):
+    """A connection that the pool makes as its database does."""
+
+    @classmethod
+    def connect(cls, _conninfo: str = "", *, database: "Database") -> Connection:  # type: ignore[override]
+        """Return a new connection of *database*."""
+        return database.connect_patiently()
 
 
 class Database:
@@ -125,21 +137,33 @@ class Database:
             )
         self.name = _name(self._url, self.schema)
         self.read_only = read_only
-        self._size, self.wait_seconds, self._prepare = pool_size, wait_seconds, prepare
+        self.wait_seconds, self._prepare = wait_seconds, prepare
         self._timeout = str(round(statement_timeout_seconds * 1000))
         self._statements: dict[str, bytes] = {}
-        self._free: list[Connection] = []
-        self._changed = Condition()
-        self._open = 0
         self._pid = os.getpid()
-        self._closed = False
+        self._failure: psycopg.Error | None = None
+        """why the last attempt to connect failed; None if it did not"""
+        self._pool = ConnectionPool(
+            min_size=0,
+            max_size=pool_size,
+            open=False,
+            timeout=wait_seconds,
+            reconnect_timeout=0,  # `_Connection` has tried it for long enough
+            num_workers=1,
+            connection_class=_Connection,
+            kwargs={"database": self},
+        )
         self.pooled = False
         """whether a pooler of transactions stands before the server, as far as is known"""
         self.server_version = 0
 
     def prepare(self) -> None:
-        """Make the tables if there are none. It raises at once if the server can't be reached."""
-        with self._errors(), self._connection() as connection:
+        """Make the tables if there are none, and open the pool. It raises at once if the server can't be reached."""
+        try:
+            first = self.connect()
+        except psycopg.OperationalError as error:
+            raise StorageUnavailable(self._unreachable(error)) from error
+        with self._errors(), closing(first) as connection:
             if not self._found(connection):
                 if self.read_only:
                     raise StorageUnavailable(f"there is no store in {self.name}: check the URL, or open it to write")
@@ -148,6 +172,7 @@ class Database:
                     if not self._found(connection):  # else another process was faster
                         self._execute(connection, _MAKE_SCHEMA)
                         self._execute(connection, TABLES)
+        self._pool.open()
 
     def read_rows(self, statement: str, *values: object) -> list[Row]:
         """Return the rows of *statement*, which changes nothing."""
@@ -210,12 +235,8 @@ class Database:
 
     def close(self) -> None:
         """Close all connections that are free; those in use are closed when they are not any more."""
-        with self._changed:
-            self._closed = True
-            free, self._free = self._free, []
-            self._changed.notify_all()
-        for each in free:
-            self._drop(each)
+        if os.getpid() == self._pid:
+            self._pool.close()
 
     def _repeated(self, work: Callable[[Connection], _T], is_done: Callable[[], bool] = lambda: False) -> _T:
         until = time.monotonic() + self.wait_seconds
@@ -243,65 +264,37 @@ class Database:
 
     @contextmanager
     def _connection(self) -> Iterator[Connection]:
-        connection = self._taken()
+        """Give a connection of the pool. If it is lost, those that are free are made again, as they are lost, too."""
+        if os.getpid() != self._pid:  # before the lock: a fork may have copied it locked
+            _inherited.append(self._pool)
+            raise HandlePoisoned(f"{self.name} was opened before fork(): open the store again in this process")
+        try:
+            connection = self._pool.getconn()
+        except PoolClosed as error:
+            raise HandlePoisoned(f"{self.name} was closed: open the store again") from error
+        except PoolTimeout as error:
+            if self._failure is not None:
+                raise StorageUnavailable(self._unreachable(self._failure)) from self._failure
+            reason = f"all {self._pool.max_size} connections to {self.name} were in use: pass a larger pool_size"
+            raise StorageBusy(reason) from error
         try:
             yield connection
         finally:
-            with self._changed:
-                if connection.closed:
-                    self._open -= 1
-                elif self._closed or connection.info.transaction_status != psycopg.pq.TransactionStatus.IDLE:
-                    self._drop(connection)
-                    self._open -= 1
-                else:
-                    self._free.append(connection)
-                lost = self._free if connection.broken else []  # a server that restarts closes them all
-                if lost:
-                    self._free = []
-                    self._open -= len(lost)
-                self._changed.notify()
-            for each in lost:
-                self._drop(each)
+            if connection.info.transaction_status != psycopg.pq.TransactionStatus.IDLE:
+                connection.close()
+            broken = connection.broken
+            self._pool.putconn(connection)
+            if broken:
+                self._pool.drain()
 
-    def _taken(self) -> Connection:
-        if os.getpid() != self._pid:  # before the lock: a fork may have copied it locked
-            _inherited.extend(self._free)
-            raise HandlePoisoned(f"{self.name} was opened before fork(): open the store again in this process")
-        until = time.monotonic() + self.wait_seconds
-        with self._changed:
-            while True:
-                if self._closed:
-                    raise HandlePoisoned(f"{self.name} was closed: open the store again")
-                if self._free:
-                    return self._free.pop()
-                if self._open < self._size:
-                    self._open += 1
-                    break
-                if not self._changed.wait(until - time.monotonic()):
-                    reason = f"all {self._size} connections to {self.name} were in use: pass a larger pool_size"
-                    raise StorageBusy(reason)
-        try:
-            while True:
-                try:
-                    return self._connect()
-                except psycopg.OperationalError as error:  # nothing was sent: the server may be about to start
-                    if not self.server_version or not _is_lost(error) or time.monotonic() > until:
-                        raise StorageUnavailable(self._unreachable(error)) from error
-                time.sleep(_PAUSE_SECONDS)
-        except BaseException:
-            with self._changed:
-                self._open -= 1
-                self._changed.notify()
-            raise
-
-    def _connect(self) -> Connection:
+    def connect(self) -> Connection:
+        """Return a new connection, ready for use. It raises what the driver raises."""
         connection = psycopg.connect(
             self._url, autocommit=True, client_encoding="utf8", connect_timeout=max(2, round(self.wait_seconds))
         )
         try:
-            connection.adapters.register_dumper(
-                int, Int8Dumper
-            )  # one type for all, so that a statement is prepared once
+            # One type for all integers, so that a statement is prepared once.
+            connection.adapters.register_dumper(int, Int8Dumper)
             [(pid, version, encoding)] = self._execute(connection, _SETTINGS)
             self._check_server(version, encoding)
             self.server_version = version
@@ -311,9 +304,25 @@ class Database:
             if not self.pooled:
                 self._execute(connection, _TIMEOUT, (self._timeout,))
         except BaseException:
-            self._drop(connection)
+            with suppress(psycopg.Error):
+                connection.close()
             raise
         return connection
+
+    def connect_patiently(self) -> Connection:
+        """Return a new connection; try it for `wait_seconds`, since a server may be about to start."""
+        until = time.monotonic() + self.wait_seconds
+        while True:
+            try:
+                connection = self.connect()
+            except psycopg.Error as error:
+                self._failure = error
+                if self._pool.closed or not _is_lost(error) or time.monotonic() > until:
+                    raise
+                time.sleep(_PAUSE_SECONDS)
+            else:
+                self._failure = None
+                return connection
 
     def _check_server(self, version: int, encoding: str) -> None:
         if version < OLDEST_SERVER or encoding != "UTF8":
@@ -332,11 +341,6 @@ class Database:
             advice = "export its contexts with the version that wrote it, and import them into a new schema"
             raise StorageUnavailable(f"{self.name} is of an earlier memci, which has other tables: {advice}")
         return True
-
-    @staticmethod
-    def _drop(connection: Connection) -> None:
-        with suppress(psycopg.Error):
-            connection.close()
 
     @contextmanager
     def _errors(self) -> Iterator[None]:

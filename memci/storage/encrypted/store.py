@@ -18,7 +18,19 @@ from typing import Any, NamedTuple, TypeVar
 import orjson
 
 from ...errors import CorruptRecord, InvalidSetting, KeyMissing
-from ...rows import CallRow, CompactionRow, ContextRecord, EntryRow, OpRow
+from ...rows import (
+    CALL,
+    COMPACTION,
+    CONTEXT,
+    ENTRY,
+    OP,
+    CallRow,
+    CompactionRow,
+    ContextRecord,
+    EntryRow,
+    OpRow,
+    Table,
+)
 from ..around import StorageAround
 from ..codec import SEALED, digest
 from ..protocol import ErasedRows, Erasure, Storage, Transition
@@ -29,6 +41,7 @@ _REMEMBERED = 10_000
 """contexts whose data keys are remembered"""
 
 _T = TypeVar("_T")
+_R = TypeVar("_R", CompactionRow, OpRow, CallRow)
 
 
 class _Known(NamedTuple):
@@ -87,7 +100,7 @@ class EncryptedStorage(StorageAround):
         if op is None:
             self._remember(record.id, known)
             return None
-        return op._replace(digest=self._of(record.id).cipher.mask(op.digest, op.op_id))
+        return self._unseal(OP, record.id, op)
 
     def entries(
         self,
@@ -110,20 +123,20 @@ class EncryptedStorage(StorageAround):
     def compactions(self, context: str, *, head: int | None = None) -> Iterator[CompactionRow]:
         """Yield the compactions, newest first, as the protocol says."""
         rows = self._storage.compactions(context, head=head)
-        return (row._replace(text=self._text(context, row.text, *_compaction_place(context, row))) for row in rows)
+        return (self._unseal(COMPACTION, context, row) for row in rows)
 
     def ops(self, context: str) -> Iterator[OpRow]:
         """Yield the ops by their first seq."""
-        return (self._op(context, row) for row in self._storage.ops(context))
+        return (self._unseal(OP, context, row) for row in self._storage.ops(context))
 
     def op(self, context: str, op_id: str) -> OpRow | None:
         """Return one op."""
         row = self._storage.op(context, op_id)
-        return None if row is None else self._op(context, row)
+        return None if row is None else self._unseal(OP, context, row)
 
     def calls(self, context: str, *, after: int = 0) -> Iterator[CallRow]:
         """Yield the calls of the model, oldest first."""
-        return (self._call(context, row) for row in self._storage.calls(context, after=after))
+        return (self._unseal(CALL, context, row) for row in self._storage.calls(context, after=after))
 
     def contexts(
         self, *, owner: str | None = None, after: str | None = None, limit: int | None = None
@@ -182,30 +195,19 @@ class EncryptedStorage(StorageAround):
 
     def _sealed(self, transition: Transition, known: _Known) -> Transition:
         record, cipher = transition.record, known.cipher
-        context = record.id
-
-        def call(row: CallRow) -> CallRow:
-            tools = None if row.tools is None else cipher.seal_text(row.tools, "tools", context, same=True)
-            return row._replace(tools=tools)
-
-        def op(row: OpRow) -> OpRow:
-            return row._replace(digest=cipher.mask(row.digest, row.op_id))
-
-        def compaction(row: CompactionRow) -> CompactionRow:
-            return row._replace(text=cipher.seal_text(row.text, *_compaction_place(context, row)))
-
-        last = transition.compaction
+        context, last = record.id, transition.compaction
         if last is not None:
-            last = compaction(CompactionRow(record.revision, record.head, record.turn, last)).text
+            made = CompactionRow(record.revision, record.head, record.turn, last)
+            last = _seal(cipher, COMPACTION, context, made).text
         return transition._replace(
             record=_sealed_record(cipher, known.wrapped, record),
             entries=tuple(_sealed_entry(cipher, context, row) for row in transition.entries),
             compaction=last,
-            op=transition.op and op(transition.op),
-            history=tuple(map(compaction, transition.history)),
-            ops=tuple(map(op, transition.ops)),
-            call=transition.call and call(transition.call),
-            calls=tuple(map(call, transition.calls)),
+            op=transition.op and _seal(cipher, OP, context, transition.op),
+            history=tuple(_seal(cipher, COMPACTION, context, row) for row in transition.history),
+            ops=tuple(_seal(cipher, OP, context, row) for row in transition.ops),
+            call=transition.call and _seal(cipher, CALL, context, transition.call),
+            calls=tuple(_seal(cipher, CALL, context, row) for row in transition.calls),
         )
 
     def _of(self, context: str) -> _Known:
@@ -229,18 +231,19 @@ class EncryptedStorage(StorageAround):
         context, codec = self._holder(shown, row.seq), row.codec - SEALED
         if codec < 0:
             raise CorruptRecord(shown, row.seq, "it is not encrypted, although its context is")
-        place = ("entry", context, row.seq, codec, row.quotes, row.at)
+        place = _place(ENTRY, context, row._replace(codec=codec))
         body = self._read(context, row.seq, lambda cipher: cipher.unseal(row.body, *place))
         return row._replace(codec=codec, body=body, digest=digest(codec, body))
 
-    def _op(self, context: str, row: OpRow) -> OpRow:
-        return row._replace(digest=self._of(context).cipher.mask(row.digest, row.op_id))
-
-    def _call(self, context: str, row: CallRow) -> CallRow:
-        return row if row.tools is None else row._replace(tools=self._text(context, row.tools, "tools", context))
-
-    def _text(self, context: str, sealed: str, *place: str | int) -> str:
-        return self._read(context, 0, lambda cipher: cipher.unseal_text(sealed, *place))
+    def _unseal(self, table: Table, context: str, row: _R) -> _R:
+        """Return *row* of *context* as it was before `_seal`."""
+        [name] = table.sealed
+        value = getattr(row, name)
+        if isinstance(value, str):
+            place = _place(table, context, row)
+            plain: dict[str, Any] = {name: self._read(context, 0, lambda cipher: cipher.unseal_text(value, *place))}
+            return row._replace(**plain)
+        return _seal(self._of(context).cipher, table, context, row)  # what is masked twice is as it was
 
     def _read(self, context: str, seq: int, unseal: Callable[[Cipher], _T]) -> _T:
         """Return what *unseal* gives with the data key of *context*, which may be a new one since it was read."""
@@ -276,7 +279,7 @@ class EncryptedStorage(StorageAround):
     def _opened(self, record: ContextRecord) -> ContextRecord:
         cipher = self._learn(record).cipher
         try:
-            settings, state = orjson.loads(cipher.unseal_text(record.state, *_record_place(record)))
+            settings, state = orjson.loads(cipher.unseal_text(record.state, *_place(CONTEXT, record.id, record)))
         except Forged:
             raise CorruptRecord(record.id, 0, "the context's record is not what was encrypted") from None
         return record._replace(settings=settings, state=state)
@@ -298,21 +301,32 @@ def _wrapped(record: ContextRecord) -> str:
         raise CorruptRecord(record.id, 0, "its data key is not what was written") from None
 
 
-def _record_place(record: ContextRecord) -> tuple[Any, ...]:
-    return ("record", *record._replace(settings="", state=""))
+def _place(table: Table, context: str, row: Any) -> tuple[Any, ...]:
+    """Return what the sealed fields of *row* are bound to."""
+    return (table.name, context, *(getattr(row, name) for name in table.bound))
 
 
-def _compaction_place(context: str, row: CompactionRow) -> tuple[str | int, ...]:
-    return "compaction", context, row.revision, row.head, row.turn
+def _seal(cipher: Cipher, table: Table, context: str, row: _R) -> _R:
+    """Return *row* of *context* with its text encrypted, or its digest masked.
+
+    Equal texts that are bound to nothing but their context give equal ones: a store keeps each list of tools once.
+    """
+    [name] = table.sealed
+    value = getattr(row, name)
+    if isinstance(value, str):
+        value = cipher.seal_text(value, *_place(table, context, row), same=not table.bound)
+    elif value is not None:
+        value = cipher.mask(value, *_place(table, context, row)[2:])
+    return row._replace(**{name: value})
 
 
 def _sealed_record(cipher: Cipher, wrapped: str, record: ContextRecord) -> ContextRecord:
     texts = orjson.dumps((record.settings, record.state)).decode()
-    state = cipher.seal_text(texts, *_record_place(record))
+    state = cipher.seal_text(texts, *_place(CONTEXT, record.id, record))
     return record._replace(settings=orjson.dumps({"encrypted": wrapped}).decode(), state=state)
 
 
 def _sealed_entry(cipher: Cipher, context: str, row: EntryRow) -> EntryRow:
-    body = cipher.seal(row.body, "entry", context, row.seq, row.codec, row.quotes, row.at)
+    body = cipher.seal(row.body, *_place(ENTRY, context, row))
     codec = row.codec + SEALED
     return row._replace(codec=codec, body=body, digest=digest(codec, body))

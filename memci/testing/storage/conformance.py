@@ -25,14 +25,13 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
 
 from ...errors import HandlePoisoned, InvalidSetting, StorageError
-from ...rows import CompactionRow, ContextRecord, EntryRow, OpRow, PageRow, PageState, Ticket
+from ...rows import CALL, ENTRY, OP, PAGE, CallRow, CompactionRow, ContextRecord, OpRow, PageRow, PageState, Ticket
 from ...storage import EphemeralStorage
-from ...storage.codec import ORJSON, STDLIB, digest
 from ...storage.locks import hold
 from ...storage.protocol import Erasure, SidecarStorage, Storage, Transition
 from .machine import StorageMachine
 from .pair import PairedStore
-from .rows import Reread, append, appended, bodies_of, called, current, entry
+from .rows import Reread, append, appended, bodies_of, called, current, entry, varied
 
 _STEPS = settings(
     max_examples=15,
@@ -82,26 +81,18 @@ class StorageConformance:
         """The last record and compaction, entries, bodies and pages come back as they were committed, in order."""
         record = ContextRecord("id", "owner ä", '{"a":1}', '{"b":"\x00"}', head=0, next_page=7, turn=3, open_page=6)
         later = ContextRecord("id", "b", "[1]", "[2]" * 9_000, head=0, next_page=8, turn=9, open_page=None, revision=2)
-        rows = (
-            EntryRow(0, ORJSON, b"0", digest(ORJSON, b"0"), 0),
-            EntryRow(1, STDLIB, b"1", digest(STDLIB, b"1"), 2**31, clip=5, quotes=(3, 4), at="2031-01-01T00:00:00Z"),
-            EntryRow(2, ORJSON, b"2", digest(ORJSON, b"2"), 9, quotes=(3, None), at=""),
-            EntryRow(3, ORJSON, b"3", digest(ORJSON, b"3"), 9, quotes=(0, 0), at="ü\x00"),
-        )
-        pages = (
-            PageRow(1, 0, 4, 0),
-            PageRow(2, 4, None, 1, cut=(0, 9)),
-            PageRow(3, 5, 6, 2, PageState.ARCHIVED, (5, 6), 2, 0, 0, 0),
-            PageRow(4, 6, 7, 3, PageState.UNLOADED, None, 1, 8, 2**31, 9),
-            PageRow(5, 7, 7, 4, PageState.UNDONE, (7, 8, 9, 9)),
-        )
+        entries = varied(ENTRY, entry(0, b"x"))
+        pages = tuple(page._replace(index=page.index + 1) for page in varied(PAGE, PageRow(0, 4, None, 1)))
+        calls = varied(CALL, CallRow(0, 0, 0, None, None, 0, 0, 0, 0, 0))
         assert isinstance(pair.store, Storage), "it has the methods of the protocol"
         pair.commit(Transition(0, record, compaction='{"blocks":["\U0001f600"]}'))
         pair.check()
         pair.commit(Transition(0, later))
-        pair.commit(Transition(0, pair.following("a")._replace(head=4), rows))
+        pair.commit(Transition(0, pair.following("a")._replace(head=len(entries)), entries))
         pair.append("bodies", b"before", *BODIES, b"after")
-        pair.commit(Transition(4, pair.following("a"), pages=pages[::-1]))
+        pair.commit(Transition(len(entries), pair.following("a"), pages=pages[::-1], calls=calls))
+        for op in varied(OP, OpRow(0, b"d" * 16, 0, ())):  # type: ignore[arg-type]
+            pair.commit(Transition(len(entries), pair.following("a"), op=op._replace(op_id=f"op \x00{op.op_id}")))
 
         pair.check(reread())
         assert all(type(page.state) is PageState for page in pair.store.pages("a"))

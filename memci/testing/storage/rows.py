@@ -7,11 +7,21 @@
 This module knows nothing of what is tested.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
 
-from ...rows import CallRow, ContextRecord, EntryRow, OpRow, PageRow
+from ...rows import CallRow, ContextRecord, EntryRow, OpRow, PageRow, PageState, Table
 from ...storage.codec import ERASED, ORJSON, digest
 from ...storage.protocol import Storage, Transition
+
+_R = TypeVar("_R", CallRow, EntryRow, OpRow, PageRow)
+_VALUES: dict[type, Sequence[Any]] = {
+    int: (0, 2**40),
+    str: ("", "ü\x00", "x" * 5_000),
+    bytes: (bytes(16), b"\xff" * 16),
+    tuple: ((3, 4), (0, 0)),
+    PageState: tuple(PageState),
+}
 
 Reread = Callable[[], Storage]
 """Gives the store to read from, once it was written to: as it is, or closed and opened again."""
@@ -20,6 +30,19 @@ Reread = Callable[[], Storage]
 def entry(seq: int, body: bytes, *, codec: int = ORJSON, tokens: int = 7, at: str | None = None) -> EntryRow:
     """Return an entry with a right digest."""
     return EntryRow(seq, codec, body, digest(codec, body), tokens, at=at)
+
+
+def varied(table: Table, row: _R) -> tuple[_R, ...]:
+    """Return *row* once for each field and each value that a careless store changes; keys count from 0. O(fields)."""
+    return tuple(row._replace(**{**change, table.key: at}) for at, change in enumerate(_changes(table)))
+
+
+def _changes(table: Table) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = []
+    for name, kind, nullable in table.fields:
+        if name not in {table.key, *table.apart}:
+            found += [{name: value} for value in (*_VALUES[kind], *([None] if nullable else []))]
+    return found
 
 
 def current(storage: Storage, context: str) -> ContextRecord:

@@ -81,6 +81,10 @@ class Columns(Generic[_T]):
         fields = [field.name for field in table.fields]
         self.table = table
         self.names = [*fields, "sum"]
+        self.texts = [
+            at for at, field in enumerate(table.fields) if field.kind is str and field.name not in table.packed
+        ]
+        """the places of texts"""
         self._name = name
         self._seq = fields.index(seq) if seq else None
         self._make: Callable[[Iterable[Any]], _T] = partial(tuple.__new__, table.row)

@@ -10,7 +10,6 @@ the order of texts stays. This module knows nothing of statements or connections
 import re
 import zlib
 from collections.abc import Sequence
-from functools import cache
 from hashlib import blake2b
 from typing import Any, Final, TypeVar, overload
 
@@ -60,7 +59,7 @@ def owner_key(owner: str) -> int:
 def write_row(columns: Columns[Any], context: str, row: Row) -> list[Any]:
     """Return the columns of *row* as Postgres keeps them; the check sum is over the text as it is. O(characters)."""
     made = columns.write(context, row)
-    for at in _texts(columns):
+    for at in columns.texts:
         made[at] = escaped(made[at])
     return made
 
@@ -68,16 +67,9 @@ def write_row(columns: Columns[Any], context: str, row: Row) -> list[Any]:
 def read_row(columns: Columns[_T], shown: str, context: str, row: Sequence[Any]) -> _T:
     """Return the row of *context* in the columns *row*, or raise CorruptRecord about *shown*. O(characters)."""
     plainly = [*row]
-    for at in _texts(columns):
+    for at in columns.texts:
         plainly[at] = plain(plainly[at])
     return columns.read(shown, context, plainly)
-
-
-@cache
-def _texts(columns: Columns[Any]) -> list[int]:
-    """Return at which places *columns* have texts."""
-    table = columns.table
-    return [at for at, field in enumerate(table.fields) if field.kind is str and field.name not in table.packed]
 
 
 def read_context(row: Sequence[Any]) -> ContextRecord:

@@ -14,7 +14,6 @@ from itertools import combinations
 from typing import Any, Final
 
 from ...errors import CorruptRecord
-from ...rows import PageState
 from ..codec import ORJSON, digest
 from ..columns import CALLS, COMPACTIONS, CONTEXTS, ENTRIES, OPS, PAGES, VIEWS, Columns, Row
 from ..protocol import ErasedRows, Erasure, Transition
@@ -48,33 +47,33 @@ fenced AS (
 
 
 class _Part:
-    """The part of a statement that writes rows of one table, and its values.
+    """The part of a statement that writes rows of one table: a list of values for each column.
 
-    Numbers that are never NULL are one list for all rows, other columns a list each. The driver remembers statements
-    of up to 50 values.
+    The driver remembers statements of up to 50 values, and an append with an op_id and the usage of its call has
+    49, since the numbers of calls that are called *flat* are one list for all.
     """
 
-    def __init__(self, columns: Columns[Any], *, replaces: bool = False, more: Sequence[str] = ()) -> None:
-        self._columns = columns
+    def __init__(
+        self, columns: Columns[Any], *, replaces: bool = False, more: Sequence[str] = (), flat: Sequence[str] = ()
+    ) -> None:
         table, names = columns.table, [*columns.names, *more]
-        plainly = {field.name for field in table.fields if field.kind in {int, PageState} and not field.nullable}
-        self._numbers = [at for at, name in enumerate(names) if name in plainly | {"sum"}]
-        self._others = [at for at in range(len(names)) if at not in self._numbers]
-        chosen = [*names]
-        for place, at in enumerate(self._numbers):
-            chosen[at] = f"numbers[first + {place}]"
-        lists = []
-        for at in self._others:
-            chosen[at] = f'"{names[at]}_"'
-            kind = "bytea" if names[at] in more else type_of(table, names[at]).partition(" ")[0]
-            lists.append(f"unnest({'%b' if kind == 'bytea' else '%s'}::{kind}[])")
-        series = f"generate_series(1, cardinality(c.numbers), {len(self._numbers)})"
-        given = joined(["first", *(f"{names[at]}_" for at in self._others)])
+        self._columns, self._width = columns, len(names)
+        self._flat = [names.index(name) for name in flat]
+        self._lists = [at for at, name in enumerate(names) if name not in flat]
+        types = ["bytea" if name in more else type_of(table, name).partition(" ")[0] for name in names]
+        lists = ", ".join(f"{'%b' if types[at] == 'bytea' else '%s'}::{types[at]}[]" for at in self._lists)
+        given = [names[at] for at in self._lists]
+        source = f"unnest({lists})"
+        if flat:
+            source = f"(SELECT %s::bigint[] AS flat) AS f, {source} WITH ORDINALITY"
+            given.append("n")
+        chosen = [
+            f"flat[(n - 1) * {len(flat)} + {flat.index(name) + 1}]" if name in flat else f't."{name}"' for name in names
+        ]
         self.text = f""",
 new_{table.name} AS (
     INSERT INTO our.{table.name} (owner_key, number, {joined(names)})
-    SELECT owner_key, number, {", ".join(chosen)}
-    FROM fenced, (SELECT %s::bigint[] AS numbers) AS c, ROWS FROM ({", ".join([series, *lists])}) AS t ({given})"""
+    SELECT owner_key, number, {", ".join(chosen)} FROM fenced, {source} AS t ({joined(given)})"""
         if replaces:
             changed = ", ".join(f'"{name}" = excluded."{name}"' for name in names if name != table.key)
             self.text += f'\n    ON CONFLICT (owner_key, number, "{table.key}") DO UPDATE SET {changed}'
@@ -85,8 +84,9 @@ new_{table.name} AS (
         made = [write_row(self._columns, context, row) for row in rows]
         for row, value in zip(made, more, strict=False):
             row.append(value)
-        numbers = [row[at] for row in made for at in self._numbers]
-        return [numbers, *([row[at] for row in made] for at in self._others)]
+        flat = [[row[at] for row in made for at in self._flat]] if self._flat else []
+        lists = [[*column] for column in zip(*made, strict=True)] or [[] for _ in range(self._width)]
+        return [*flat, *(lists[at] for at in self._lists)]
 
 
 _ENTRIES = _Part(ENTRIES)
@@ -94,7 +94,7 @@ _PAGES = _Part(PAGES, replaces=True)
 _VIEWS = _Part(VIEWS, replaces=True)
 _COMPACTIONS = _Part(COMPACTIONS, replaces=True)
 _OPS = _Part(OPS, more=["op_key"])
-_CALLS = _Part(CALLS)
+_CALLS = _Part(CALLS, flat=["predicted", "input", "cached_read", "cached_written", "output"])
 _TOOLS = """,
 new_tools AS (
     INSERT INTO our.tools (owner_key, number, digest, text)

@@ -25,7 +25,7 @@ from ..errors import CorruptRecord, InvalidSetting, KeyMissing, MemciError
 from ..model_catalog import prices_source
 from ..rows import Ticket
 from ..storage.filesystem.store import DATABASE, MARK
-from ..storage.locks import holder, living
+from ..storage.locks import find_living, holder
 from ..storage.opening import is_folder, is_url
 from ..storage.protocol import CheckedStorage
 from ..storage.sqlite.connection import check_library, network_file_system
@@ -242,7 +242,7 @@ def _contents(path: str) -> Iterator[Finding]:
     try:
         with open_store(path, plain=True) as storage:
             queues: dict[str, list[Ticket]] = {}
-            for ticket in living(storage.tickets()):
+            for ticket in find_living(storage.tickets()):
                 queues.setdefault(ticket.context, []).append(ticket)
             for context, (first, *others) in queues.items():
                 waiting = f", {len(others):,} waiting" if others else ""

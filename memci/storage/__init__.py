@@ -1,13 +1,11 @@
 """Where contexts are kept: the protocol, and the stores that come with the package.
 
-    EphemeralStorage()              in RAM, gone with the process
-    SQLiteStorage("agent.db")       one file, on disk when a call returns
-    FilesystemStorage("agent/")     the same in a folder, with plain copies for an editor, grep and git; POSIX only
-    PostgresStorage("postgresql://…")   a schema of a database, for many machines; needs memci[postgres]
-    EncryptedStorage(store, key)    any of them, encrypted; needs memci[encryption]
-    QuotaStorage(store, quota)      any of them, with a limit for each owner
-
-This package knows nothing of tokens, windows or models.
+EphemeralStorage()              in RAM, gone with the process
+SQLiteStorage("agent.db")       one file, on disk when a call returns
+FilesystemStorage("agent/")     the same in a folder, with plain copies for an editor, grep and git; POSIX only
+PostgresStorage("postgresql://…")   a schema of a database, for many machines; needs memci[postgres]
+EncryptedStorage(store, key)    any of them, encrypted; needs memci[encryption]
+QuotaStorage(store, quota)      any of them, with a limit for each owner
 """
 
 from importlib import import_module

@@ -2,7 +2,7 @@
 
     EncryptedStorage(QuotaStorage(SQLiteStorage("agent.db"), Quota(messages=10_000)), key)
 
-A capability (`memci.storage.protocol`) is there if the store inside has it. This module knows nothing of rows.
+A capability (`memci.storage.protocol`) is there if the store inside has it.
 """
 
 from typing import Any, Final

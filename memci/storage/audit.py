@@ -6,7 +6,6 @@
 Actions: erase, import, export, quarantine, owner (another one), lock (taken over from a holder that is gone). A line is
 only ever added, and synced before the action begins: an action that then fails is in the log, too. Contexts and owners
 stand as digests of their names (`mark`), so that no name of what was erased is left: who knows a name finds its lines.
-This module knows nothing of stores.
 """
 
 import errno

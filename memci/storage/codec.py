@@ -10,8 +10,6 @@ A codec is used only if its bytes read back as an equal message, so no message i
 that check, although 1, 1.0 and True are equal in Python: both codecs write these three as 1, 1.0 and true and read
 each back as it was. Subclasses (a `StrEnum` role, an `OrderedDict`) come back as the plain value that they equal.
 Both codecs keep the order of keys.
-
-This module knows nothing of rows, contexts or stores.
 """
 
 import json

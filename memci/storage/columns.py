@@ -4,7 +4,6 @@
 
 The check sum is over the JSON of the columns, but for those that have a sum of their own, and of the place of the row:
 the context that it belongs to. So a flipped bit is found when a row is read, and a row that was moved is found, too.
-This module knows nothing of statements.
 """
 
 from collections.abc import Callable, Iterable, Sequence

@@ -7,7 +7,7 @@
 A ticket is a row, so this works wherever a transaction works. Waiting reads the queue and writes nothing, but for the
 renewal. A holder that renewed nothing for 10 seconds is replaced, and at once if its process has ended on this
 machine. Its successor first raises the revision of the context: a late change of the old holder is `WriteConflict`. So
-a clock that is wrong costs a wait or a conflict, never a message. This module knows nothing of how a store keeps rows.
+a clock that is wrong costs a wait or a conflict, never a message.
 """
 
 import os
@@ -115,7 +115,7 @@ def hold(storage: Storage, context: str, seconds: float) -> HeldLock:
             queue = storage.tickets(context)
             place = next((i for i, each in enumerate(queue) if mine and each.token == mine.token), None)
             before, now = queue[:place], time.monotonic()
-            alive = living(before)
+            alive = find_living(before)
             if alive and (now >= until or _is_given_up()):
                 _refuse(alive[0], seconds)
             if place is None or mine is None:  # only who stands in the queue takes over, and so only one does
@@ -141,7 +141,7 @@ def hold(storage: Storage, context: str, seconds: float) -> HeldLock:
         raise
 
 
-def living(queue: Iterable[Ticket]) -> list[Ticket]:
+def find_living(queue: Iterable[Ticket]) -> list[Ticket]:
     """Return the tickets of *queue* that have not ended, in order; of one context, the first is the holder's."""
     now = time.time()
     # A clock that was set back would let a ticket of another machine stand for hours.

@@ -5,7 +5,7 @@
     "trip∷bob"    trip     bob       another owner's, who wanted it although there was one
 
 What a store calls an id is the first column: unique in the store, shown in lists, and an id that opens the context as
-well. So nothing but opening, forking and importing needs to know of this. This module knows nothing of windows.
+well. So nothing but opening, forking and importing needs to know of this.
 """
 
 from ..errors import InvalidSetting, SeveralOwners, brief

@@ -9,7 +9,6 @@
 
 If the environment has a key, encrypted stores and new ones are opened with it. A plain one is
 only read then: else somebody who puts one plain context into a store would get all that is said there afterwards.
-This module knows nothing of what a store holds.
 """
 
 import os

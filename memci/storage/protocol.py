@@ -8,7 +8,7 @@ A context changes by transitions. One transition is one transaction: a store app
     erase        ──▶  Erasure(tombstones, transitions)              ──▶  erase
 
 What only some stores can do is a protocol of its own, which `isinstance` asks for: `SidecarStorage` (a database for the
-memory), `CheckedStorage` (a check of all files). This module knows nothing of tokens, windows or SQL.
+memory), `CheckedStorage` (a check of all files).
 """
 
 from collections.abc import Callable, Collection, Iterator, Sequence

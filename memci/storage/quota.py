@@ -6,7 +6,7 @@
 
 What an owner has is counted once, from the records of the owner's contexts; if bytes are limited, from their messages,
 too. Then each append adds to it. What other processes append is seen every `_RECOUNTED` appends, and before anything is
-refused. This module knows nothing of how a store keeps its rows.
+refused.
 """
 
 from collections import Counter
@@ -133,11 +133,11 @@ class QuotaStorage(StorageAround):
         for record in self._storage.contexts(owner=name):
             held = before.get(record.id, _Held())
             if held.revision != record.revision or (whole and held.read != record.revision):
-                held = self._held(record, _Held() if whole else held, quota)
+                held = self._count_context(record, _Held() if whole else held, quota)
             owner.put(record.id, held)
         owner.left = max(_RECOUNTED, len(owner.contexts))
 
-    def _held(self, record: ContextRecord, before: _Held, quota: Quota) -> _Held:
+    def _count_context(self, record: ContextRecord, before: _Held, quota: Quota) -> _Held:
         size, first = before.bytes, max(before.head, record.base)
         if quota.bytes is not None:
             size += sum(len(row.body) for row in self._storage.entries(record.id, first, record.head))

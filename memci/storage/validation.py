@@ -4,16 +4,11 @@
 
 Texts are stored as UTF-8, which can't encode half of a surrogate pair. Such a text is refused in RAM as on disk, so
 that a context that works in a test works in production. Bodies are bytes and have no such limit.
-
-This module knows nothing of how rows are kept.
 """
 
 import errno
-import zlib
 from collections.abc import Collection, Iterable
 from typing import Final, Literal
-
-import orjson
 
 from ..errors import InvalidSetting, WriteConflict, brief
 from ..rows import CallRow, CompactionRow, ContextRecord, OpRow
@@ -130,7 +125,7 @@ def check_opening(durability: str, busy_timeout_seconds: float) -> None:
         raise InvalidSetting("busy_timeout_seconds", f"{brief(busy_timeout_seconds)} is not between 0 and a day")
 
 
-def checked_bytes(name: str, value: int) -> int:
+def check_bytes(name: str, value: int) -> int:
     """Return *value*, a number of bytes; raise InvalidSetting about *name* unless it is an int from 0."""
     if type(value) is not int or value < 0:
         raise InvalidSetting(name, f"expected a number of bytes (an int from 0), got {value!r:.60}")
@@ -162,13 +157,3 @@ def check_text(name: str, text: str) -> None:
         raise InvalidSetting(
             name, f"character {error.start} is half of a surrogate pair: it can't be kept exactly"
         ) from None
-
-
-def crc(*columns: object) -> int:
-    """Return the check sum of *columns*. O(characters)."""
-    return zlib.crc32(orjson.dumps(columns))
-
-
-def compaction_crc(key: int, head: int, turn: int, packed: bytes) -> int:
-    """Return the check sum of a compaction's row. O(bytes)."""
-    return zlib.crc32(packed, crc(key, head, turn))

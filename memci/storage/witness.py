@@ -8,7 +8,7 @@ the newer commit takes it, so the newest commit of a store always has one. A sto
 something: its log is damaged, or an older copy stands in its place.
 
 It holds no text, and a slot that is damaged counts as empty. A missing witness is no error: the next commit makes one.
-What can't be written is left out, for the commit itself is done. This module knows nothing of how a store keeps rows.
+What can't be written is left out, for the commit itself is done.
 """
 
 import errno

@@ -77,8 +77,8 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "a damaged log is no torn tail",
         _LOSS,
-        "lost = max(ends, default=0) > taken or _continued(",
-        "lost = False and _continued(",
+        "lost = max(ends, default=0) > taken or _is_continued(",
+        "lost = False and _is_continued(",
         "tests/storage/test_loss.py",
     ),
     Mutant(
@@ -139,7 +139,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "a lock has one holder",
         "memci/storage/locks.py",
-        "            alive = living(before)\n",
+        "            alive = find_living(before)\n",
         "            alive = []\n",
         "tests/context/test_context_locks.py",
     ),

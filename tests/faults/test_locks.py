@@ -8,7 +8,7 @@ import time
 import pytest
 
 from benchmarks.locks import STORES, measured
-from memci.storage.locks import EXPIRY_SECONDS, _ticket, living
+from memci.storage.locks import EXPIRY_SECONDS, _ticket, find_living
 
 
 @pytest.mark.slow
@@ -31,11 +31,11 @@ def test_process_that_has_ended_is_passed_over():
         while os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT) is None:
             pass
         zombie = mine._replace(process=f"{boot} {space} {child.pid} 1")
-        assert living([mine, zombie]) == [mine]
+        assert find_living([mine, zombie]) == [mine]
 
     reused = mine._replace(process=f"{boot} {space} {pid} {int(began) - 1}")
     gone = mine._replace(process=f"{boot} {space} {child.pid} 1")
-    assert living([mine, reused, gone]) == [mine]
+    assert find_living([mine, reused, gone]) == [mine]
 
 
 def test_ticket_of_another_machine_ends_by_time_only():
@@ -45,4 +45,4 @@ def test_ticket_of_another_machine_ends_by_time_only():
     late = mine._replace(process="", expires=time.time() - 0.001)
     far = mine._replace(process="", expires=time.time() + 3 * EXPIRY_SECONDS)
 
-    assert living([*others, late, far]) == others
+    assert find_living([*others, late, far]) == others

@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from ...errors import StorageReadOnly
 from ...storage.postgres.database import Connection, Database
-from ...storage.postgres.rows import escaped, plain
+from ...storage.postgres.rows import escape, unescape
 from ...storage.protocol import CACHE_BYTES
 from ...storage.sqlite.schema import sql_file
 from ..repository.store import FIND_VERSION, SCHEMA, MemoryStore, OwnerKey
@@ -167,8 +167,8 @@ def _name_schema(text: str, schema: str) -> bytes:
 
 
 def _escape(value: Any) -> Any:
-    return escaped(value) if isinstance(value, str) else value
+    return escape(value) if isinstance(value, str) else value
 
 
 def _unescape(value: Any) -> Any:
-    return plain(value) if isinstance(value, str) else value
+    return unescape(value) if isinstance(value, str) else value

@@ -1,4 +1,1 @@
-"""Encryption at rest: a store around any other one, whose texts it encrypts; needs memci[encryption].
-
-This package knows nothing of how the store inside keeps its rows.
-"""
+"""Encryption at rest: a store around any other one, whose texts it encrypts; needs memci[encryption]."""

@@ -5,7 +5,7 @@
 
 To rotate a key is to wrap data keys again: no row is encrypted again. A key is named by a digest of itself, so that an
 error can say which key is missing. Rows are encrypted with AES-256-GCM, each bound to its place by associated data: in
-another place it can't be read. This module knows nothing of rows or stores.
+another place it can't be read.
 """
 
 import os

@@ -85,7 +85,7 @@ class EncryptedStorage(StorageAround):
         if found is None:
             self._known.pop(context, None)
             return None
-        record = self._opened(found[0])
+        record = self._decrypt_record(found[0])
         if found[1] is None:
             return record, None
         last = (row.text for row in self.compactions(context) if row.revision <= record.revision)
@@ -95,8 +95,8 @@ class EncryptedStorage(StorageAround):
         """Apply *transition* and return None, or return the row of its op if that is known. O(bytes)."""
         check(transition)
         record = transition.record
-        known = self._writing(record)
-        op = self._storage.commit(self._sealed(transition, known))
+        known = self._find_key_to_write(record)
+        op = self._storage.commit(self._seal_transition(transition, known))
         if op is None:
             self._remember(record.id, known)
             return None
@@ -142,21 +142,24 @@ class EncryptedStorage(StorageAround):
         self, *, owner: str | None = None, after: str | None = None, limit: int | None = None
     ) -> Sequence[ContextRecord]:
         """Return records by id, as the protocol says; one whose key is missing as it is kept, with what is readable."""
-        return [self._listed(record) for record in self._storage.contexts(owner=owner, after=after, limit=limit)]
+        return [
+            self._decrypt_if_possible(record)
+            for record in self._storage.contexts(owner=owner, after=after, limit=limit)
+        ]
 
     def forks(self, context: str) -> Sequence[ContextRecord]:
         """Return the records of the forks of *context*, by id, as `contexts` does."""
-        return [self._listed(record) for record in self._storage.forks(context)]
+        return [self._decrypt_if_possible(record) for record in self._storage.forks(context)]
 
     def erase(self, erasure: Erasure) -> ErasedRows:
         """Remove what *erasure* names; the data key of a context goes with its record. Its key need not be there."""
         tombstones = []
         for context, row in erasure.entries:
             holder = self._holder(context, row.seq)
-            tombstones.append((context, _sealed_entry(self._of(holder).cipher, holder, row)))
+            tombstones.append((context, _seal_entry(self._of(holder).cipher, holder, row)))
         for transition in erasure.transitions:
             check(transition)
-        after = [self._sealed(each, self._writing(each.record)) for each in erasure.transitions]
+        after = [self._seal_transition(each, self._find_key_to_write(each.record)) for each in erasure.transitions]
         gone = self._storage.erase(erasure._replace(entries=tuple(tombstones), transitions=tuple(after)))
         for context in erasure.contexts:
             self._known.pop(context, None)
@@ -170,8 +173,8 @@ class EncryptedStorage(StorageAround):
         count = 0
         for listed in self._storage.contexts():
             found = self._storage.load(listed.id)
-            if found is not None and not self.keys.is_current(_wrapped(found[0]), found[0].owner):
-                record = self._opened(found[0])
+            if found is not None and not self.keys.is_current(_read_data_key(found[0]), found[0].owner):
+                record = self._decrypt_record(found[0])
                 self.commit(Transition(record.head, record._replace(revision=record.revision + 1)))
                 count += 1
         return count
@@ -181,7 +184,7 @@ class EncryptedStorage(StorageAround):
         self._known.clear()
         self._storage.close()
 
-    def _writing(self, record: ContextRecord) -> _Known:
+    def _find_key_to_write(self, record: ContextRecord) -> _Known:
         """Return what *record* is to be encrypted with: what its context has, or a new data key."""
         known = self._known.get(record.id)
         if known is None and (found := self._storage.load(record.id)) is not None:
@@ -193,15 +196,15 @@ class EncryptedStorage(StorageAround):
         wrapped = self.keys.wrap(known.cipher, record.owner, "context", record.id)
         return known._replace(wrapped=wrapped, owner=record.owner)
 
-    def _sealed(self, transition: Transition, known: _Known) -> Transition:
+    def _seal_transition(self, transition: Transition, known: _Known) -> Transition:
         record, cipher = transition.record, known.cipher
         context, last = record.id, transition.compaction
         if last is not None:
             made = CompactionRow(record.revision, record.head, record.turn, last)
             last = _seal(cipher, COMPACTION, context, made).text
         return transition._replace(
-            record=_sealed_record(cipher, known.wrapped, record),
-            entries=tuple(_sealed_entry(cipher, context, row) for row in transition.entries),
+            record=_seal_record(cipher, known.wrapped, record),
+            entries=tuple(_seal_entry(cipher, context, row) for row in transition.entries),
             compaction=last,
             op=transition.op and _seal(cipher, OP, context, transition.op),
             history=tuple(_seal(cipher, COMPACTION, context, row) for row in transition.history),
@@ -260,7 +263,7 @@ class EncryptedStorage(StorageAround):
     def _learn(self, record: ContextRecord) -> _Known:
         """Return what *record* says of its context, and remember it."""
         known = self._known.get(record.id)
-        wrapped = _wrapped(record)
+        wrapped = _read_data_key(record)
         if known is not None and (known.wrapped, known.owner) == (wrapped, record.owner):
             return known
         try:
@@ -276,7 +279,7 @@ class EncryptedStorage(StorageAround):
             self._known.clear()
         self._known[context] = known
 
-    def _opened(self, record: ContextRecord) -> ContextRecord:
+    def _decrypt_record(self, record: ContextRecord) -> ContextRecord:
         cipher = self._learn(record).cipher
         try:
             settings, state = orjson.loads(cipher.unseal_text(record.state, *_place(CONTEXT, record.id, record)))
@@ -284,13 +287,13 @@ class EncryptedStorage(StorageAround):
             raise CorruptRecord(record.id, 0, "the context's record is not what was encrypted") from None
         return record._replace(settings=settings, state=state)
 
-    def _listed(self, record: ContextRecord) -> ContextRecord:
+    def _decrypt_if_possible(self, record: ContextRecord) -> ContextRecord:
         with suppress(KeyMissing):
-            return self._opened(record)
+            return self._decrypt_record(record)
         return record
 
 
-def _wrapped(record: ContextRecord) -> str:
+def _read_data_key(record: ContextRecord) -> str:
     """Return the wrapped data key of the context of an encrypted *record*."""
     if not record.encrypted:
         reason = f"context {record.id!r:.60} is not encrypted: copy the store into an encrypted one (memci copy)"
@@ -320,13 +323,13 @@ def _seal(cipher: Cipher, table: Table, context: str, row: _R) -> _R:
     return row._replace(**{name: value})
 
 
-def _sealed_record(cipher: Cipher, wrapped: str, record: ContextRecord) -> ContextRecord:
+def _seal_record(cipher: Cipher, wrapped: str, record: ContextRecord) -> ContextRecord:
     texts = orjson.dumps((record.settings, record.state)).decode()
     state = cipher.seal_text(texts, *_place(CONTEXT, record.id, record))
     return record._replace(settings=orjson.dumps({"encrypted": wrapped}).decode(), state=state)
 
 
-def _sealed_entry(cipher: Cipher, context: str, row: EntryRow) -> EntryRow:
+def _seal_entry(cipher: Cipher, context: str, row: EntryRow) -> EntryRow:
     body = cipher.seal(row.body, *_place(ENTRY, context, row))
     codec = row.codec + SEALED
     return row._replace(codec=codec, body=body, digest=digest(codec, body))

@@ -1,4 +1,1 @@
-"""Contexts in RAM, gone with the process.
-
-This package knows nothing of windows, tokens or models.
-"""
+"""Contexts in RAM, gone with the process."""

@@ -1,8 +1,6 @@
 """Contexts in RAM: the tables of a SQLite store without a file, gone with the process.
 
-    EphemeralStorage().commit(transition)      as exact as a file, and one transaction
-
-This module knows nothing of rows.
+EphemeralStorage().commit(transition)      as exact as a file, and one transaction
 """
 
 from collections.abc import Callable

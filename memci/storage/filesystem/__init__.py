@@ -1,4 +1,1 @@
-"""Contexts in a folder: a SQLite file, and beside it a plain copy of the messages for people and their tools.
-
-This package knows nothing of other stores but SQLite's.
-"""
+"""Contexts in a folder: a SQLite file, and beside it a plain copy of the messages for people and their tools."""

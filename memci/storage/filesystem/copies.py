@@ -5,8 +5,6 @@
 
 A copy is never read as what was stored. It is appended to if it ends with the message before the new ones, and written
 again otherwise. No link is followed: a link, a pipe or another user's file in the place of a copy is refused.
-
-This module knows nothing of SQLite, nor of when something is copied.
 """
 
 import os

@@ -6,8 +6,6 @@ Each path is walked from the folder down, by descriptors, and no link is followe
 in the place of one of ours is refused.
 
     ENOSPC   StorageFull        EACCES, EROFS   StorageReadOnly        ELOOP (a link)   StorageUnavailable
-
-This module knows nothing of what a file holds.
 """
 
 import errno

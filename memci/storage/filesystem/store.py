@@ -11,7 +11,7 @@
     erase    BEGIN ── rows ── the copies are removed, synced ── COMMIT ── the copies that stay are made again
 
 What is read comes from store.db alone. A copy is for people and their tools: a change of it changes no context. It
-needs a POSIX system. This module knows nothing of what a message says.
+needs a POSIX system.
 """
 
 import json
@@ -92,7 +92,7 @@ class FilesystemStorage(SQLiteStorage):
         if not any(erasure):
             left = [record.id for record in self.contexts()]
         with suppress(StorageError):  # it is erased; a copy that is missing is made by the next commit
-            self._run("", 0, self._write, None, self._copied_again, left)
+            self._run("", 0, self._write, None, self._write_copies, left)
         return gone
 
     def close(self) -> None:
@@ -105,19 +105,19 @@ class FilesystemStorage(SQLiteStorage):
         beside = os.path.join(self._files.path, "memory.db")  # noqa: PTH118
         return super().sidecar(release)._replace(path=beside, shared=False)
 
-    def _applied(self, connection: apsw.Connection, transition: Transition) -> OpRow | int:
-        made = super()._applied(connection, transition)
+    def _apply(self, connection: apsw.Connection, transition: Transition) -> OpRow | int:
+        made = super()._apply(connection, transition)
         if transition.entries and not isinstance(made, OpRow):
             context, first = transition.record.id, transition.entries[0].seq
             spans = [(*span, page.index) for page in transition.pages for span in page.spans(transition.record.head)]
             lines = _lines(transition.entries, spans, transition.record.open_page)
             if not self._copies.append(context, first, lines):
-                self._copied_again(connection, [context])
+                self._write_copies(connection, [context])
         return made
 
-    def _erased(self, connection: apsw.Connection, erasure: Erasure) -> ErasedRows:
+    def _erase_rows(self, connection: apsw.Connection, erasure: Erasure) -> ErasedRows:
         holders = self._holders(erasure)
-        gone = super()._erased(connection, erasure)
+        gone = super()._erase_rows(connection, erasure)
         if any(erasure):
             self._copies.remove([*erasure.contexts, *holders])
         return gone
@@ -132,7 +132,7 @@ class FilesystemStorage(SQLiteStorage):
             found[context] = None
         return list(found)
 
-    def _copied_again(self, _connection: apsw.Connection, contexts: Sequence[str]) -> None:
+    def _write_copies(self, _connection: apsw.Connection, contexts: Sequence[str]) -> None:
         """Make the copies of *contexts* again, within a transaction. O(their bytes)."""
         for context in contexts:
             self._copies.write(context, self._copy(context))

@@ -1,4 +1,1 @@
-"""Many contexts in a Postgres database, for many processes on many machines.
-
-This package knows nothing of windows, tokens or models.
-"""
+"""Many contexts in a Postgres database, for many processes on many machines."""

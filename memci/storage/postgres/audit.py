@@ -1,7 +1,4 @@
-"""The audit log of a store in Postgres: a table of lines, executed as part of no other transaction.
-
-This module knows nothing of what the lines say.
-"""
+"""The audit log of a store in Postgres: a table of lines, executed as part of no other transaction."""
 
 from ...errors import StorageReadOnly
 from ..audit import AuditLog

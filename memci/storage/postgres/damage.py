@@ -3,11 +3,11 @@
     contexts that miss entries or have too many · forks whose parent is gone · rows that belong to no context
     pages of the database whose checksum was wrong when the server read them
 
-What a row says is checked when it is read (`rows`). This module knows nothing of that.
+What a row says is checked when it is read (`rows`).
 """
 
 from .database import Database
-from .rows import plain
+from .rows import unescape
 from .schema import ROWS
 
 _HOLES = """
@@ -35,9 +35,9 @@ def damage(database: Database) -> list[str]:
         if failures:
             found.append(f"Postgres: {failures:,} pages of the database had a wrong checksum")
     for context, expected, there in database.read_rows(_HOLES):
-        found.append(f"context {plain(context)!r:.60} has {there:,} entries of its own, not {expected:,}")
+        found.append(f"context {unescape(context)!r:.60} has {there:,} entries of its own, not {expected:,}")
     for fork, parent in database.read_rows(_LOST_PARENTS):
-        found.append(f"context {plain(fork)!r:.60} is a fork of {plain(parent)!r:.60}, which is not there")
+        found.append(f"context {unescape(fork)!r:.60} is a fork of {unescape(parent)!r:.60}, which is not there")
     for table in _TABLES:
         [[count]] = database.read_rows(_ORPHANS[table])
         if count:

@@ -8,7 +8,7 @@
     transaction               ──▶  several; nothing of them is done if the connection is lost before the end
 
 Nothing depends on the session: no settings that stay, no locks that stay, and no prepared statements behind a pooler
-of transactions (PgBouncer), which is recognised. This module knows nothing of contexts.
+of transactions (PgBouncer), which is recognised.
 """
 
 import logging
@@ -126,7 +126,7 @@ class Database:
         prepare: bool | None = None,
         read_only: bool = False,
     ) -> None:
-        self._url, named = _parted(url)
+        self._url, named = _split_url(url)
         self.schema = next(each for each in (schema, named, "memci") if each is not None)
         if not re.fullmatch(r"\w+", self.schema) or len(self.schema.encode()) > 63:
             reason = f"{brief(self.schema)} can't be the name of a schema: 1 to 63 letters, digits and _"
@@ -353,7 +353,7 @@ class Database:
         """Return the error of memci for *error*; the name of the store has no password."""
         if _is_lost(error):
             return ConnectionLost(self._unreachable(error))
-        state, said = error.sqlstate or "", _said(error)
+        state, said = error.sqlstate or "", _shorten(error)
         for beginning, kind, advice in _MEANINGS:
             if state.startswith(beginning):
                 return kind(f"{self.name}: {said}: {advice}")
@@ -364,7 +364,7 @@ class Database:
         return StorageUnavailable(f"{self.name} can't be used: {said}")
 
     def _unreachable(self, error: psycopg.Error) -> str:
-        return f"the connection to {self.name} failed: {_said(error)}: check the URL, and that the server runs"
+        return f"the connection to {self.name} failed: {_shorten(error)}: check the URL, and that the server runs"
 
 
 _MEANINGS: Sequence[tuple[str, type[StorageError], str]] = (
@@ -394,11 +394,11 @@ def _is_lost(error: BaseException | None) -> bool:
     return not error.sqlstate or error.sqlstate.startswith(("08", "57P"))
 
 
-def _said(error: psycopg.Error) -> str:
+def _shorten(error: psycopg.Error) -> str:
     return " ".join(str(error).split())[:300]
 
 
-def _parted(url: str) -> tuple[str, str | None]:
+def _split_url(url: str) -> tuple[str, str | None]:
     """Return *url* without the parameter that names a schema, and that schema."""
     parts = urlsplit(url)
     values = parse_qsl(parts.query, keep_blank_values=True)

@@ -1,9 +1,7 @@
 """How a Postgres server is set up, as far as it matters to contexts: what `memci doctor` says of it.
 
-    ✓ server        Postgres 18.4
-    ✗ fsync         off: a power cut damages the database: set fsync = on
-
-This module executes statements that only look. It knows nothing of how findings are printed.
+✓ server        Postgres 18.4
+✗ fsync         off: a power cut damages the database: set fsync = on
 """
 
 from collections.abc import Iterator

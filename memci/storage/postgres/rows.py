@@ -1,10 +1,10 @@
 r"""Columns of Postgres as rows of contexts, and the way back.
 
-    write_row   row      ──▶  `Columns.write`, which adds the check sum  ──▶  texts escaped   ──▶  columns
+    write_row   row      ──▶  `Columns.write`, which adds the check sum  ──▶  texts escape   ──▶  columns
     read_row    columns  ──▶  texts as they are  ──▶  `Columns.read`, which compares the check sum  ──▶  row
 
 Postgres keeps no NUL in a text, so a text is written with \x01\x01 in its place, and \x01\x02 in the place of \x01:
-the order of texts stays. This module knows nothing of statements or connections.
+the order of texts stays.
 """
 
 import re
@@ -25,10 +25,10 @@ _ESCAPED = re.compile("\x01(.)", re.DOTALL)
 
 
 @overload
-def escaped(text: str) -> str: ...
+def escape(text: str) -> str: ...
 @overload
-def escaped(text: str | None) -> str | None: ...
-def escaped(text: str | None) -> str | None:
+def escape(text: str | None) -> str | None: ...
+def escape(text: str | None) -> str | None:
     """Return *text* as Postgres keeps it. O(characters)."""
     if text is None or ("\x00" not in text and "\x01" not in text):
         return text
@@ -36,11 +36,11 @@ def escaped(text: str | None) -> str | None:
 
 
 @overload
-def plain(text: str) -> str: ...
+def unescape(text: str) -> str: ...
 @overload
-def plain(text: str | None) -> str | None: ...
-def plain(text: str | None) -> str | None:
-    """Return what was `escaped` as *text*. O(characters)."""
+def unescape(text: str | None) -> str | None: ...
+def unescape(text: str | None) -> str | None:
+    """Return what was `escape` as *text*. O(characters)."""
     if text is None or "\x01" not in text:
         return text
     return _ESCAPED.sub(lambda found: "\x00" if found[1] == "\x01" else "\x01", text)
@@ -60,7 +60,7 @@ def write_row(columns: Columns[Any], context: str, row: Row) -> list[Any]:
     """Return the columns of *row* as Postgres keeps them; the check sum is over the text as it is. O(characters)."""
     made = columns.write(context, row)
     for at in columns.texts:
-        made[at] = escaped(made[at])
+        made[at] = escape(made[at])
     return made
 
 
@@ -68,13 +68,13 @@ def read_row(columns: Columns[_T], shown: str, context: str, row: Sequence[Any])
     """Return the row of *context* in the columns *row*, or raise CorruptRecord about *shown*. O(characters)."""
     plainly = [*row]
     for at in columns.texts:
-        plainly[at] = plain(plainly[at])
+        plainly[at] = unescape(plainly[at])
     return columns.read(shown, context, plainly)
 
 
 def read_context(row: Sequence[Any]) -> ContextRecord:
     """Return the record in *row*, or raise CorruptRecord."""
-    return read_row(CONTEXTS, plain(str(row[0])), "", row)
+    return read_row(CONTEXTS, unescape(str(row[0])), "", row)
 
 
 def read_entry(context: str, owner: str, row: Row) -> EntryRow:
@@ -117,4 +117,4 @@ def read_call(context: str, row: Row) -> CallRow:
 
 def read_ticket(row: Row) -> Ticket:
     """Return the ticket in *row*."""
-    return Ticket._make(plain(each) if isinstance(each, str) else each for each in row)
+    return Ticket._make(unescape(each) if isinstance(each, str) else each for each in row)

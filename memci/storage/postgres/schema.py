@@ -1,17 +1,15 @@
 """The tables of a store in Postgres, made from the descriptions of rows (`memci.rows`).
 
-    context      owner_key, number  →  key, tokens, id, owner …          one row per context
-    entry …      owner_key, number, seq  →  …                            the rows of contexts, by their own keys
-    op           owner_key, number, op_key  →  …
-    tools        owner_key, number, digest  →  text                      each list of tools, once
-    ticket       number  →  key, context, token …                        the queues for the locks
+context      owner_key, number  →  key, tokens, id, owner …          one row per context
+entry …      owner_key, number, seq  →  …                            the rows of contexts, by their own keys
+op           owner_key, number, op_key  →  …
+tools        owner_key, number, digest  →  text                      each list of tools, once
+ticket       number  →  key, context, token …                        the queues for the locks
 
-    owner_key    64 bits of a digest of the owner's name: keys begin with it, so that a cluster can be split by owner
-    number       the number of a context, given once and not used again
-    key          a digest of the context's id, which may be longer than an index takes
-    tokens       random numbers of the last commits, newest first: after a lost connection they say what was committed
-
-This module knows nothing of connections.
+owner_key    64 bits of a digest of the owner's name: keys begin with it, so that a cluster can be split by owner
+number       the number of a context, given once and not used again
+key          a digest of the context's id, which may be longer than an index takes
+tokens       random numbers of the last commits, newest first: after a lost connection they say what was committed
 """
 
 from collections.abc import Iterable

@@ -7,7 +7,6 @@
 
 Where the rows of a context are (owner and number) is remembered, so that statements name both: a cluster that is split
 by owner then asks one node. One store may be used by many threads; after fork() it has to be opened again.
-This module knows nothing of tokens, windows or what a body says.
 """
 
 import secrets
@@ -25,7 +24,7 @@ from .audit import AuditTable
 from .damage import damage
 from .database import ConnectionLost, Database, Duplicate
 from .rows import (
-    escaped,
+    escape,
     key_of,
     owner_key,
     read_call,
@@ -167,12 +166,12 @@ class PostgresStorage:
         record, token = transition.record, secrets.randbits(63)
         op_id = None if transition.op is None else transition.op.op_id
         until = time.monotonic() + self._seconds
-        place, lost = self._remembered(record.id), False
+        place, lost = self._recall_place(record.id), False
         while True:
             try:
                 if not place.number:
                     self._check(transition, place)
-                if self._written(transition, place, token):
+                if self._write(transition, place, token):
                     return None
             except ConnectionLost as error:
                 if time.monotonic() > until:
@@ -261,10 +260,10 @@ class PostgresStorage:
         for name, text in (("owner", owner), ("after", after)):
             check_text(name, text or "")
         which = "all" if owner is None else "owned"
-        values: list[object] = [] if owner is None else [owner_key(owner), escaped(owner)]
+        values: list[object] = [] if owner is None else [owner_key(owner), escape(owner)]
         if after is not None:
             which += " after"
-            values += [escaped(after)] * 2
+            values += [escape(after)] * 2
         return [read_context(row) for row in self.database.read_rows(_SELECT_CONTEXTS[which], *values, limit)]
 
     def forks(self, context: str) -> Sequence[ContextRecord]:
@@ -321,7 +320,7 @@ class PostgresStorage:
     def __reduce__(self) -> NoReturn:
         raise TypeError(f"{type(self).__name__} can't be pickled: open it again there")
 
-    def _written(self, transition: Transition, place: Place, token: int) -> bool:
+    def _write(self, transition: Transition, place: Place, token: int) -> bool:
         """Write *transition*, and return whether it follows what is stored."""
         if not place.number or place.owner_key == owner_key(transition.record.owner):
             return apply(self.database.change_rows, transition, place, token)
@@ -351,7 +350,7 @@ class PostgresStorage:
             self._known.clear()
         self._known[context] = owner, number
 
-    def _remembered(self, context: str) -> Place:
+    def _recall_place(self, context: str) -> Place:
         """Return where *context* is, as far as is remembered, else as it is now."""
         known = self._known.get(context)
         return self._place(context) if known is None else Place(*known)
@@ -371,7 +370,7 @@ class PostgresStorage:
 
     def _rows(self, context: str, statement: str, *values: object) -> list[Row]:
         """Return the rows of *statement* about *context*, of which it is remembered where it is. One query or two."""
-        place = self._remembered(context)
+        place = self._recall_place(context)
         if not place.number:
             return []
         found = self.database.read_rows(statement, place.owner_key, place.number, *values)

@@ -4,7 +4,7 @@
     replace   one statement that names the whole old row: of two that replace it, the second one finds nothing
 
 A ticket is nothing that a power cut may not take, so these transactions do not wait for the disk: each statement
-executes `set_config` for itself. This module knows nothing of what a ticket means (`memci.storage.locks`).
+executes `set_config` for itself.
 """
 
 import time
@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from ...rows import Ticket
 from .database import ConnectionLost, Database
-from .rows import escaped, key_of, read_ticket
+from .rows import escape, key_of, read_ticket
 
 _TICKETS = "SELECT context, token, holder, process, since, expires FROM our.ticket"
 _SELECT_TICKETS = {"all": _TICKETS + " ORDER BY number", "one": _TICKETS + " WHERE key = %s ORDER BY number"}
@@ -66,5 +66,5 @@ def replace_ticket(database: Database, old: Ticket | None, new: Ticket | None) -
 
 
 def _columns(ticket: Ticket) -> tuple[object, ...]:
-    texts = (escaped(each) for each in ticket[:4])
+    texts = (escape(each) for each in ticket[:4])
     return key_of(ticket.context), *texts, ticket.since, ticket.expires

@@ -5,7 +5,7 @@
     erase     a transaction: contexts go whole, entries become tombstones, compactions before go
 
 A commit has a random number, and a record the numbers of its last commits: after a lost connection they say whether
-the commit arrived. This module knows nothing of connections.
+the commit arrived.
 """
 
 import zlib
@@ -18,7 +18,7 @@ from ..codec import ORJSON, digest
 from ..columns import CALLS, COMPACTIONS, CONTEXTS, ENTRIES, OPS, PAGES, VIEWS, Columns, Row
 from ..protocol import ErasedRows, Erasure, Transition
 from ..validation import all_calls, all_compactions, all_ops, check_forks, without_digests
-from .rows import key_of, owner_key, plain, read_op, write_row
+from .rows import key_of, owner_key, read_op, unescape, write_row
 from .schema import ROWS, joined, type_of
 
 Run = Callable[..., list[Row]]
@@ -151,7 +151,7 @@ class Place:
         tokens: Sequence[int] = (),
     ) -> None:
         self.owner_key, self.number = owner_key, number
-        self.parent, self.base = plain(parent), base
+        self.parent, self.base = unescape(parent), base
         self.head, self.revision, self.tokens = head, revision, tokens
 
     def token_of(self, revision: int) -> int | None:
@@ -200,7 +200,9 @@ def apply(run_rows: Run, transition: Transition, place: Place, token: int) -> bo
         texts = {call.tools: call.tools.encode() for call in calls if call.tools is not None}
         lists = {tools: digest(ORJSON, text) for tools, text in texts.items()}
         more += ["calls", *(["tools"] if lists else [])]
-        values += _CALLS.values(context, [(*call[:-1], lists.get(call.tools or "")) for call in calls])
+        values += _CALLS.values(
+            context, [(*call[:-1], None if call.tools is None else lists[call.tools]) for call in calls]
+        )
         values += [[each for tools, text in texts.items() for each in (lists[tools], text)]] if lists else []
     if transition.views or transition.compaction is not None or transition.history:
         more.append("compaction")
@@ -218,7 +220,7 @@ def erase(run_rows: Run, erasure: Erasure, follow: Callable[[Transition, Place],
         places.of(context)
         run_rows(_DELETE_TICKETS, key_of(context))
         forks = run_rows(_SELECT_FORKS, key_of(context))
-        check_forks(((plain(fork), context) for (fork,) in forks), erasure.contexts)
+        check_forks(((unescape(fork), context) for (fork,) in forks), erasure.contexts)
     for context in erasure.contexts:
         at = places.of(context)
         for table in ROWS if at.number else ():

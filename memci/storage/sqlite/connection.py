@@ -13,8 +13,6 @@
 
 One process must not use SQLite through two libraries: closing any descriptor of a file drops all of its locks. So
 only `apsw` opens the file here, and a program must not open it with `sqlite3` at the same time.
-
-This module knows nothing of transitions.
 """
 
 import os
@@ -85,10 +83,10 @@ def open_file(
             witness.reset()
         connection = _connect(path, read_only=read_only)
     except (apsw.Error, UnicodeEncodeError, ValueError) as error:
-        raise _unopened(error, path) from error
+        raise _explain_failed_opening(error, path) from error
     try:
         connection.set_busy_timeout(round(busy_timeout_seconds * 1000))
-        _adopt(connection, path, witness, _SYNCHRONOUS[durability], journal, busy_timeout_seconds)
+        _prepare_connection(connection, path, witness, _SYNCHRONOUS[durability], journal, busy_timeout_seconds)
     except BaseException as error:
         witness.close()
         errno = connection.system_errno
@@ -234,7 +232,7 @@ def _can_write(folder: Path) -> bool:
     return os.access(folder, os.W_OK, effective_ids=os.access in os.supports_effective_ids)
 
 
-def _unopened(error: Exception, path: str) -> MemciError:
+def _explain_failed_opening(error: Exception, path: str) -> MemciError:
     if not isinstance(error, apsw.Error):
         return InvalidSetting("path", f"{path!r} can't be the name of a file: {error}")
     folder = Path(path).parent
@@ -243,7 +241,7 @@ def _unopened(error: Exception, path: str) -> MemciError:
     return storage_error(error, path)
 
 
-def _adopt(
+def _prepare_connection(
     connection: apsw.Connection,
     path: str,
     witness: Witness,
@@ -265,16 +263,16 @@ def _adopt(
     connection.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 1)
     if writable:
         sync_journal(connection)
-        _switch(connection, path, journal or ("wal" if not found else None), busy_timeout_seconds)
+        _set_journal(connection, path, journal or ("wal" if not found else None), busy_timeout_seconds)
         connection.pragma("synchronous", synchronous)
         connection.pragma("secure_delete", True)
         connection.pragma("journal_size_limit", _LOG_BYTES)
     prepare(connection, path, writable=writable)
     if writable and synchronous == "FULL":
-        _settle(connection)
+        _sync_found_commits(connection)
 
 
-def _switch(connection: apsw.Connection, path: str, wanted: Journal | None, busy_timeout_seconds: float) -> None:
+def _set_journal(connection: apsw.Connection, path: str, wanted: Journal | None, busy_timeout_seconds: float) -> None:
     """Give *path* the journal that is *wanted*; None keeps its own, if that is "wal" or "truncate"."""
     until = time.monotonic() + busy_timeout_seconds
     while True:
@@ -294,7 +292,7 @@ def _switch(connection: apsw.Connection, path: str, wanted: Journal | None, busy
             )
 
 
-def _settle(connection: apsw.Connection) -> None:
+def _sync_found_commits(connection: apsw.Connection) -> None:
     """Sync what is found: its writer may have been killed before the sync, and readers take it for durable."""
     try:
         if connection.pragma("journal_mode") == "wal":

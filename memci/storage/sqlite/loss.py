@@ -11,7 +11,7 @@ right for the torn tail that a power cut leaves, and wrong for a flipped bit:
 
 Each frame holds a check sum over itself and all frames before it, so a later transaction that continues an earlier one
 shows that the earlier one was whole once. What is found is a CorruptRecord, before anything is written, and
-`accept_loss` keeps the log aside. This module knows nothing of how rows are written.
+`accept_loss` keeps the log aside.
 """
 
 import os
@@ -83,7 +83,7 @@ def check_log(connection: apsw.Connection, path: str, witness: Witness) -> None:
             except apsw.BusyError:  # another process begins the log again just now: it has seen that it is whole
                 sleep(_PAUSE_SECONDS)
                 continue
-            lost = max(ends, default=0) > taken or _continued(whole, taken, connection.pragma("page_size"))
+            lost = max(ends, default=0) > taken or _is_continued(whole, taken, connection.pragma("page_size"))
             begins_again = lost and _begins_again(log, path)  # asked before the salt, which would be another one then
             if salt != _salt(log):
                 continue
@@ -183,7 +183,7 @@ def _order(header: bytes) -> str:
     return {_MAGIC: "<", _MAGIC + 1: ">"}.get(magic, "<" if sys.byteorder == "little" else ">")
 
 
-def _continued(log: bytes, taken: int, page_size: int) -> bool:
+def _is_continued(log: bytes, taken: int, page_size: int) -> bool:
     """Return whether a commit behind the first *taken* frames of *log* is continued by another one. O(frames).
 
     A frame continues the one before if its check sum does. Frames of another generation don't count. If the header is

@@ -1,10 +1,8 @@
 """Statements that read a SQLite store, and rows made of what they return; `write` has the way there.
 
-    SELECT key, …, sum FROM page      ──▶  read_pages  ──▶  (4294967297, 0, None, 1, …)  ──▶  read_page  ──▶  PageRow
+SELECT key, …, sum FROM page      ──▶  read_pages  ──▶  (4294967297, 0, None, 1, …)  ──▶  read_page  ──▶  PageRow
 
-    compaction 96                     compressed alone, 97 with the text of 96 as the dictionary, 98 with that of 97, …
-
-This module knows nothing of transactions, files or forks.
+compaction 96                     compressed alone, 97 with the text of 96 as the dictionary, 98 with that of 97, …
 """
 
 import zlib

@@ -10,7 +10,7 @@
     tools        (number, digest)  →  text                           each list of tools, once
     ticket       number  →  context, token, …                        the queues for the locks
 
-A file with other tables is refused and not changed. This module knows nothing of transitions.
+A file with other tables is refused and not changed.
 """
 
 from collections.abc import Sequence

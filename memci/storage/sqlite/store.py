@@ -8,8 +8,6 @@
 
 Entries are read in batches, each by a query of its own, so that a slow reader blocks no writer. One handle may be used
 by many threads, and one file by many handles; a handle can't be used after fork(), and can't be pickled.
-
-This module knows nothing of tokens, windows or what a body says.
 """
 
 import os
@@ -33,7 +31,7 @@ from ...errors import (
 from ...rows import CallRow, CompactionRow, ContextRecord, EntryRow, OpRow, PageRow, PageState, Ticket
 from ..audit import AuditLog
 from ..protocol import CACHE_BYTES, ErasedRows, Erasure, Sidecar, Transition
-from ..validation import MAX_PAGE, Durability, check, check_text, checked_bytes
+from ..validation import MAX_PAGE, Durability, check, check_bytes, check_text
 from ..witness import Slot, key_of
 from .connection import RAM, Journal, damage, open_file, storage_error
 from .loss import SALT_AT, behind, log_path, revisions
@@ -95,7 +93,7 @@ class SQLiteStorage:
     ) -> None:
         if path == RAM and not self._in_ram:
             raise InvalidSetting("path", "a SQLite store is a file: for a store in RAM take EphemeralStorage()")
-        self._cache_bytes = checked_bytes("cache_bytes", cache_bytes)
+        self._cache_bytes = check_bytes("cache_bytes", cache_bytes)
         self._path = RAM if self._in_ram else os.path.abspath(path)  # noqa: PTH100 -- a Path would resolve links
         self._lock = RLock()
         self._pid = os.getpid()
@@ -115,7 +113,7 @@ class SQLiteStorage:
             self._path, durability, journal, busy_timeout_seconds, read_only=read_only
         )
         self._connection.wal_autocheckpoint(0)  # `_checkpoint` does it, and looks at the result
-        self._connection.set_wal_hook(self._logged)
+        self._connection.set_wal_hook(self._count_log_pages)
         self._inodes = self._stat()
         self._release_sidecar: Callable[[], None] = lambda: None
         self.audit_log = AuditLog(f"{self._path}-audit", read_only=read_only)
@@ -138,7 +136,7 @@ class SQLiteStorage:
         check(transition)
         op_id = None if transition.op is None else transition.op.op_id
         records = (transition.record,)
-        known = self._run(transition.record.id, transition.head, self._write, op_id, self._applied, transition, records)
+        known = self._run(transition.record.id, transition.head, self._write, op_id, self._apply, transition, records)
         if self._log_pages >= _CHECKPOINT_PAGES:
             self._run("", 0, self._checkpoint)
         return known if isinstance(known, OpRow) else None
@@ -214,7 +212,7 @@ class SQLiteStorage:
         for transition in erasure.transitions:
             check(transition)
         records = [transition.record for transition in erasure.transitions]
-        gone = self._run("", 0, self._write, None, self._erased, erasure, records, erasure.contexts)
+        gone = self._run("", 0, self._write, None, self._erase_rows, erasure, records, erasure.contexts)
         try:
             kept = os.path.exists(f"{log_path(self._path)}.damaged")  # noqa: PTH110
             return gone._replace(scrubbed=self._run("", 0, scrub, whole=not any(erasure)) and not kept)
@@ -262,11 +260,11 @@ class SQLiteStorage:
     def __reduce__(self) -> NoReturn:
         raise TypeError(f"{type(self).__name__} can't be pickled: open it again there")
 
-    def _applied(self, connection: apsw.Connection, transition: Transition) -> OpRow | int:
+    def _apply(self, connection: apsw.Connection, transition: Transition) -> OpRow | int:
         """Apply *transition* within a transaction: return the number of its context, or the row of its known op."""
         return apply(connection, transition, self._chains)
 
-    def _erased(self, connection: apsw.Connection, erasure: Erasure) -> ErasedRows:
+    def _erase_rows(self, connection: apsw.Connection, erasure: Erasure) -> ErasedRows:
         """Erase within a transaction, and return how many rows are gone."""
         self._chains.clear()
         return erase(connection, erasure)
@@ -390,7 +388,7 @@ class SQLiteStorage:
                 self._log = os.open(log_path(self._path), os.O_RDONLY | os.O_CLOEXEC)
         return 0 if self._log is None else int.from_bytes(os.pread(self._log, 4, SALT_AT), "big")
 
-    def _logged(self, _connection: apsw.Connection, _name: str, pages: int) -> int:
+    def _count_log_pages(self, _connection: apsw.Connection, _name: str, pages: int) -> int:
         self._log_pages = pages
         return apsw.SQLITE_OK
 

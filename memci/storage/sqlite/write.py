@@ -1,13 +1,11 @@
 """The changes of a SQLite store, as statements within one transaction.
 
-    begin     BEGIN IMMEDIATE; the journal that the transaction before left empty is empty on the disk, too
-    apply     op known?       ──▶  its row, nothing else happens
-              another head?   ──▶  WriteConflict, if another writer was here
-              context, entry …, page …, view …, compaction, op, call
-    erase     contexts go whole, entries become tombstones, compactions before go; what goes is overwritten with zeros
-    scrub     the file is written again without free space, which holds copies of it; the write-ahead log is emptied
-
-This module knows nothing of locks, or of opening a file.
+begin     BEGIN IMMEDIATE; the journal that the transaction before left empty is empty on the disk, too
+apply     op known?       ──▶  its row, nothing else happens
+another head?   ──▶  WriteConflict, if another writer was here
+context, entry …, page …, view …, compaction, op, call
+erase     contexts go whole, entries become tombstones, compactions before go; what goes is overwritten with zeros
+scrub     the file is written again without free space, which holds copies of it; the write-ahead log is emptied
 """
 
 import os

@@ -1,8 +1,6 @@
 """The conformance suite for stores, for your tests as for ours; it needs pytest and hypothesis.
 
-    from memci.testing.storage import DurableStorageConformance, StorageConformance
-
-This package knows nothing of any one store.
+from memci.testing.storage import DurableStorageConformance, StorageConformance
 """
 
 from .conformance import StorageConformance

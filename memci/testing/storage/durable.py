@@ -1,10 +1,8 @@
 """What a store that keeps its contexts must do: open as it was closed, show damage, leave no byte of what was erased.
 
-    commit, close(), reopen()         ──▶  all is there
-    a byte changes behind its back    ──▶  CorruptRecord, at that entry, never other bytes or an early end
-    erase                             ──▶  its files hold nothing of it
-
-This module knows nothing of how a store keeps its rows.
+commit, close(), reopen()         ──▶  all is there
+a byte changes behind its back    ──▶  CorruptRecord, at that entry, never other bytes or an early end
+erase                             ──▶  its files hold nothing of it
 """
 
 import zlib

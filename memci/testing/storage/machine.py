@@ -7,7 +7,6 @@
     after every step                                                    ──▶  all that can be read of them is alike
 
 Each run uses ids that no run before it used, so that one store serves all runs, and old contexts must stay as they are.
-This module knows nothing of how a store keeps its rows.
 """
 
 from collections.abc import Callable

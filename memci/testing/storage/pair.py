@@ -1,11 +1,9 @@
 """A store beside one that is known to be right: both are changed alike, and then compared.
 
-    pair = PairedStore(store)
-    pair.append("a", b"0", b"1")                 committed to both, which answered alike
-    pair.fork("a", "b", 1, b"own")
-    pair.check()                                 all that can be read of a and b is alike
-
-This module knows nothing of how a store keeps its rows.
+pair = PairedStore(store)
+pair.append("a", b"0", b"1")                 committed to both, which answered alike
+pair.fork("a", "b", 1, b"own")
+pair.check()                                 all that can be read of a and b is alike
 """
 
 from ...rows import ContextRecord, OpRow, PageState

@@ -1,10 +1,8 @@
 """Rows to fill a store with, in tests.
 
-    append(storage, "alice", b'"Hi"', b'"Hello"')    two entries on a page of their own, committed
-    forked("alice", "alice-2", 1, b'"Hey"')          the transition that makes a fork with the first of them
-    everything(storage, "alice")                     all that can be read, to be compared with what is read later
-
-This module knows nothing of what is tested.
+append(storage, "alice", b'"Hi"', b'"Hello"')    two entries on a page of their own, committed
+forked("alice", "alice-2", 1, b'"Hey"')          the transition that makes a fork with the first of them
+everything(storage, "alice")                     all that can be read, to be compared with what is read later
 """
 
 from collections.abc import Callable, Sequence

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Annotated, Final, Literal
 
 import apsw
+from rich.filesize import pick_unit_and_suffix
 from rich.text import Text
 from typer import Argument, Option
 
@@ -289,8 +290,5 @@ def _key(path: str) -> Iterator[Finding]:
 
 
 def _size(count: int) -> str:
-    for unit in ("bytes", "KiB", "MiB", "GiB"):
-        if count < 1024 or unit == "GiB":
-            break
-        count //= 1024
-    return f"{count:,} {unit}"
+    unit, name = pick_unit_and_suffix(count, ["bytes", "KiB", "MiB", "GiB"], 1024)
+    return f"{count // unit:,} {name}"

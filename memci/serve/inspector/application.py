@@ -39,8 +39,10 @@ HEADERS: Final = {
     "cache-control": "no-store",
 }
 _ASSETS: Final = {"inspector.css": "text/css", "inspector.js": "text/javascript", "icon.svg": "image/svg+xml"}
+PLAIN: Final = "text/plain; charset=utf-8"
 _WHERE: Final = "It was printed where memci ui was started."
-_PAGES: Final = {
+Page = Callable[[Views, Mapping[str, str]], View | str]
+_PAGES: Final[dict[str, Page]] = {
     "/": Views.conversations,
     "/window": Views.window,
     "/request": Views.request,
@@ -51,6 +53,7 @@ _PAGES: Final = {
     "/costs": Views.costs,
     "/memory": Views.memory,
     "/health": Views.health,
+    "/raw": Views.raw,
 }
 
 
@@ -64,8 +67,7 @@ def app(store: str | os.PathLike[str] | Storage, *, token: str | None = None, ho
     """
     inspector = Inspector(store, token=token, hosts=hosts)
     routes = [Route(path, inspector.route_to(page)) for path, page in _PAGES.items()]
-    routes += [Route("/raw", inspector.raw), Route("/static/{name}", inspector.asset)]
-    routes += [Route("/enter", inspector.enter, methods=["POST"])]
+    routes += [Route("/static/{name}", inspector.asset), Route("/enter", inspector.enter, methods=["POST"])]
     handlers: dict[Any, Any] = {404: inspector.missing}
     return Starlette(routes=routes, lifespan=inspector.lifespan, exception_handlers=handlers)
 
@@ -90,20 +92,9 @@ class Inspector:
             if storage is not self._store:
                 storage.close()
 
-    def route_to(self, page: Callable[[Views, Mapping[str, str]], View]) -> Callable[[Request], Response]:
-        """Return the handler of requests for *page*."""
-
-        def answer(request: Request) -> Response:
-            return self._refuse(request) or self._try(lambda views: self._html(page(views, request.query_params)))
-
-        return answer
-
-    def raw(self, request: Request) -> Response:
-        """Answer with a page of a conversation as JSON, which a browser shows as text."""
-        plain = "text/plain; charset=utf-8"
-        return self._refuse(request) or self._try(
-            lambda views: Response(views.raw(request.query_params), 200, HEADERS, plain)
-        )
+    def route_to(self, page: Page) -> Callable[[Request], Response]:
+        """Return the handler of requests for *page*: a view as HTML, or a plain text."""
+        return lambda request: self._refuse(request) or self._show(page, request.query_params)
 
     def asset(self, request: Request) -> Response:
         """Answer with a file of the inspector itself."""
@@ -130,10 +121,11 @@ class Inspector:
         """Answer a request for an unknown address."""
         return self._refuse(request) or self._problem(404, "Not here", "There is no such page.")
 
-    def _try(self, answer: Callable[[Views], Response]) -> Response:
+    def _show(self, page: Page, query: Mapping[str, str]) -> Response:
         assert self._views is not None, "an application answers while it runs"
         try:
-            return answer(self._views)
+            shown = page(self._views, query)
+            return self._html(shown) if isinstance(shown, View) else Response(shown, 200, HEADERS, PLAIN)
         except InvalidSetting as error:
             return self._problem(404, "Not here", str(error))
         except MemciError as error:

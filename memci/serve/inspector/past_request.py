@@ -11,6 +11,7 @@ Tokens are counted over the JSON of each part, so that all formats compare.
 
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any, Final, Literal, NamedTuple
 
 from ...context.context import Context
@@ -83,12 +84,10 @@ def past_request(storage: Storage, record: ContextRecord, turn: int, format: str
         form = format or context.format
         parts = _parts(context.request(strict=False, format=form))
         before: list[RequestPart] = []
-        try:
-            if turn:
-                with Context.view(storage, record.id, at=turn - 1, owner=record.owner) as earlier:
-                    before = _parts(earlier.request(strict=False, format=form))
-        except (InvalidSetting, BudgetExceeded):
-            before = []  # it is the first turn that is known
+        if turn:
+            unknown = suppress(InvalidSetting, BudgetExceeded)  # the turn before may not be known any more
+            with unknown, Context.view(storage, record.id, at=turn - 1, owner=record.owner) as earlier:
+                before = _parts(earlier.request(strict=False, format=form))
         known = {part.text for part in before}
         kept = 0
         while kept < min(len(parts), len(before)) and parts[kept].text == before[kept].text:

@@ -106,7 +106,7 @@ def forget(owner: Owner, scope: Scope) -> Forgotten:
             owner.jobs.clear()
         else:
             owner.items.drop(_waiting_facts(owner, context, indexes))
-            owner.disorder()
+            owner.reread_index()
             owner.outdate()
     if whole:
         owner.store.owners.drop(owner.name)

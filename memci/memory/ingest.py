@@ -29,7 +29,7 @@ def observe(session: Session, page: PageRecord, *, admits: bool = False) -> None
     owner = session.owner
     digest = _digest(page)
     known = owner.pages.find(page.context, page.index)
-    if known and known.digest == owner.keyed(digest):
+    if known and known.digest == owner.key_digest(digest):
         enters = admits and known.tier == OBSERVED and not known.marks & QUARANTINED
         if enters or (not page.open and owner.pages.acknowledged(page.context) < page.index):
             with owner.change():
@@ -41,7 +41,7 @@ def observe(session: Session, page: PageRecord, *, admits: bool = False) -> None
     cut = passages([entry for entry in page.entries if entry[0] not in page.quotes])
     pieces = [(each, Counter(passage_terms(each, page.at))) for each in cut]
     with owner.change():
-        digest = owner.keyed(digest)
+        digest = owner.key_digest(digest)
         known = owner.pages.find(page.context, page.index)
         if known and known.digest == digest:  # another process stored it first
             id_ = known.id
@@ -50,7 +50,7 @@ def observe(session: Session, page: PageRecord, *, admits: bool = False) -> None
             if known:  # nothing may remain of its old text, or of what was derived from it
                 forget(owner, Scope(page.context, (page.index,)))
             if known or owner.pages.acknowledged(page.context) >= page.index:
-                owner.disorder()
+                owner.reread_index()
             id_, context = owner.pages.add(page, digest, marks)
             owner.add_passages(store_passages(owner.passages, context, id_, page.at, pieces))
             if session.has_model and page.entries and not marks & QUARANTINED and not owner.jobs.enqueue("page", id_):

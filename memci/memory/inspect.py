@@ -147,7 +147,8 @@ def overview(memory: TieredMemory, *, now: float | None = None) -> Overview:
     with session.store.lock:
         tiers, owner = session.tiers(), session.owner
         queue = [
-            _select(QueuedPage, page, title=extract_title(page)[0]) for _, page in session.raw(owner.pages.queue())
+            _select(QueuedPage, page, title=extract_title(page)[0])
+            for _, page in session.read_pages(owner.pages.queue())
         ]
         members: dict[int | None, list[PageKey]] = {}
         for page in owner.pages.grouped():

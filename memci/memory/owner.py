@@ -281,7 +281,7 @@ class Owner(OwnerKey):
             self.passages.annotate(page, kind, own)
             self._annotated = True
 
-    def disorder(self) -> None:
+    def reread_index(self) -> None:
         """Have the index read again: this change removes passages, or adds them out of order."""
         if not self._removes:
             self._removes = True
@@ -365,7 +365,7 @@ class Session:
 
     @property
     def owner(self) -> Owner:
-        """The owner's rows, and what was read of them."""
+        """The owner's rows and their copy in RAM."""
         return owner_of(self.store, self.name)
 
     def tiers(self) -> Tiers:
@@ -375,6 +375,6 @@ class Session:
             owner.refresh()
             return owner.tiers
 
-    def raw(self, ids: Sequence[int]) -> list[tuple[int, PageRecord]]:
+    def read_pages(self, ids: Sequence[int]) -> list[tuple[int, PageRecord]]:
         """Return pages (their ids) with their messages, read from the page store; no lock is held. O(messages)."""
         return list(read_pages(self.storage, self.store, ids))

@@ -35,7 +35,7 @@ def page(index, topic="flight plane airport Oslo seat", **given) -> PageRecord:
 
 
 def made(storage, count=9):
-    """Return a memory with pages in every tier; two more are in the store, untold."""
+    """Return a memory with pages in every tier; two more are in the store, unmarked."""
     memory = TieredMemory(storage, owner="anna", rules=RULES, clock=lambda: NOW)
     for index in range(1, count + 3):
         keeping(storage)(page(index, ("flight Oslo seat", "dog vet paw", "violin string")[index % 3]))

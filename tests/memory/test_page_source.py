@@ -30,7 +30,7 @@ def test_pages_are_read_some_at_a_time(storage, memory):
     for each in (storage, memory.session.store):
         each._connection.exec_trace = lambda *_: statements.append(get_ident()) or True
 
-    found = memory.session.raw([*range(COUNT, 0, -1), 999])
+    found = memory.session.read_pages([*range(COUNT, 0, -1), 999])
 
     assert [id_ for id_, _ in found] == list(range(COUNT, 0, -1)), "one that is not there is left out"
     for _, page in found:
@@ -43,14 +43,14 @@ def test_pages_are_read_some_at_a_time(storage, memory):
 @pytest.mark.parametrize("damaged", [(3,), (3, 4), tuple(range(1, COUNT + 1))])
 def test_a_page_that_is_damaged_hinders_no_other(storage, memory, damaged, caplog):
     """Pages that can't be read are given without messages, and are told; the others of the same read are whole."""
-    own = {id_: (page.context, page.index) for id_, page in memory.session.raw(damaged)}
+    own = {id_: (page.context, page.index) for id_, page in memory.session.read_pages(damaged)}
     for context, index in own.values():
         (row,) = storage.pages_at(context, [index])
         nr = storage._number(context)[0]
         storage._connection.execute("UPDATE entry SET body = x'00' WHERE rowid = ?", [(nr << 40) + row.first])
 
     with caplog.at_level(logging.WARNING, page_source.__name__):
-        found = dict(memory.session.raw(range(1, COUNT + 1)))
+        found = dict(memory.session.read_pages(range(1, COUNT + 1)))
 
     assert {id_ for id_, page in found.items() if not page.entries} == set(damaged)
     assert len(found) == COUNT

@@ -75,7 +75,7 @@ def build_episodes(run: StepRun) -> int:
 def _read_queued(run: StepRun, ids: Sequence[int], notes: Mapping[int, tuple[int, Note]]) -> list[_Queued]:
     """Return the pages *ids* with their features. O(their messages)."""
     found = []
-    for id_, page in run.session.raw(ids):
+    for id_, page in run.session.read_pages(ids):
         title, words = extract_title(page)
         if id_ in notes:
             title, words = notes[id_][1].title, notes[id_][1].keywords or words

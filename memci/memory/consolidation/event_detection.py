@@ -64,7 +64,7 @@ def are_events_due(owner: Owner, least: int = INTERVAL, until: float = -inf) -> 
         return len(new) >= least
     if any(at is not None and at <= until for *_, at in new):
         return True
-    return any(_is_silent(owner, name, at, until) for _, name, *_, at in owner.pages.open_talks(None))
+    return any(_is_silent(owner, name, at, until) for _, name, *_, at in owner.pages.open_conversations(None))
 
 
 def detect_events(run: StepRun, ending: str | None = None) -> int:
@@ -78,7 +78,7 @@ def detect_events(run: StepRun, ending: str | None = None) -> int:
     if ending is None and not are_events_due(owner, until=until):
         new = []
     ids = [id_ for id_, quarantined, _ in new if not quarantined]
-    pages = run.session.raw(ids)
+    pages = run.session.read_pages(ids)
     begun, ended = talks = _find_conversations(run, pages, until, ending)
     if not new and not begun:
         return 0
@@ -116,9 +116,9 @@ def detect_events(run: StepRun, ending: str | None = None) -> int:
         for each in ends:
             profile = profile.remembered(each)
         keep_profile(owner, profile, [*older, *ids])
-        owner.pages.set_talks(begun)
+        owner.pages.set_conversations(begun)
         if new:
-            owner.pages.set_noticed(max(id_ for id_, *_ in new))
+            owner.pages.set_detected(max(id_ for id_, *_ in new))
         if run.session.has_model:
             for talk in ended:
                 owner.jobs.enqueue("conversation", talk.first, json.dumps(talk))
@@ -137,7 +137,7 @@ def summarize_day(run: StepRun) -> int:
         return 0
     ((date, day),) = days
     ids = owner.items.evidence(subject)
-    own = {id_: page for id_, page in run.session.raw(ids) if page.entries and page.at is not None}
+    own = {id_: page for id_, page in run.session.read_pages(ids) if page.entries and page.at is not None}
     own = {id_: page for id_, page in own.items() if day_of(page.at or 0.0, run.session.rules.zone) == date}
     if not own:
         return 0
@@ -183,7 +183,7 @@ def revise_strategy(run: StepRun) -> int:
 
     pages: list[tuple[int, PageRecord]] = []
     for id_ in owner.pages.until(int(json.loads(run.body)), _RECENT):
-        pages[:0] = run.session.raw([id_])
+        pages[:0] = run.session.read_pages([id_])
         if len(_last_messages(pages)) >= STRATEGY_MESSAGES:
             break
     ids = [id_ for id_, _ in pages]
@@ -204,7 +204,7 @@ def revise_strategy(run: StepRun) -> int:
 
 def _read_conversation(run: StepRun, ended: Ended) -> list[tuple[int, PageRecord]]:
     """Return the pages of a conversation, the last `MOST` of them. O(their messages)."""
-    return run.session.raw(run.owner.pages.between(*ended, MOST))
+    return run.session.read_pages(run.owner.pages.between(*ended, MOST))
 
 
 def _update_days(
@@ -249,14 +249,14 @@ def _find_conversations(run: StepRun, pages: Pages, until: float, ending: str | 
     ended: list[Ended] = []
     latest: dict[int, tuple[int, float | None]] = {}
     for id_, page in pages:
-        for context, known, before, at in rows.talks(id_):
+        for context, known, before, at in rows.conversation_before(id_):
             talk = begun.get(context, known)
             silent = page.at is not None and at is not None and page.at - at > silence
             if talk is not None and talk > 0 and silent and before is not None:
                 ended.append(Ended(context, talk, before))
             begun[context] = id_ if talk is None or silent else abs(talk)
             latest[context] = id_, page.at
-    for context, name, known, noted, when in rows.open_talks(ending):
+    for context, name, known, noted, when in rows.open_conversations(ending):
         talk = begun.get(context, known)
         last, at = latest.get(context, (noted, when))
         if talk is not None and (name == ending or (talk > 0 and _is_silent(run.owner, name, at, until))):

@@ -56,7 +56,7 @@ def hot_episodes(session: Session, now: float) -> list[int]:
         if each.warmth.visits + each.warmth.length > each.warmth.analysed_visits + each.warmth.analysed_length
     ]
     keys = [-key for heat, key in sorted(heats, reverse=True) if heat >= rules.promoted]
-    return [key for key in keys if pages.untold(key, FACTS, 1)]
+    return [key for key in keys if pages.unmarked(key, FACTS, 1)]
 
 
 def learn(run: StepRun) -> int:
@@ -64,10 +64,10 @@ def learn(run: StepRun) -> int:
     owner, subject = run.owner, run.subject
     tiers = run.session.tiers()
     profile, episode = tiers.profile, tiers.episodes.get(subject)
-    ids = owner.pages.untold(subject, FACTS, SENT)
+    ids = owner.pages.unmarked(subject, FACTS, SENT)
     if episode is None or not ids:
         return 0
-    pages = run.session.raw(ids)
+    pages = run.session.read_pages(ids)
     learned = _extract(run, profile, [record for _, record in pages])
     read = _select_read(run, pages, learned.sent)
     new = [f"{each.dimension} {each.reason}" for each in learned.traits if each not in profile.traits]
@@ -76,10 +76,10 @@ def learn(run: StepRun) -> int:
     def unchanged() -> bool:
         now = owner.tiers.profile  # the counts of turns may differ
         same = (now.version, now.text, now.traits) == (profile.version, profile.text, profile.traits)
-        return same and set(owner.pages.untold(subject, FACTS, SENT)).issuperset(read.ids)
+        return same and set(owner.pages.unmarked(subject, FACTS, SENT)).issuperset(read.ids)
 
     with run.write(unchanged):
-        left, now = owner.pages.untold(subject, FACTS, SENT), owner.tiers.profile
+        left, now = owner.pages.unmarked(subject, FACTS, SENT), owner.tiers.profile
         for fact in learned.facts:
             keep_fact(owner, fact, read.evidence(fact.text, fact.pages), run.now)
         keep_profile(owner, now.replaced(describe_traits(learned.traits), learned.traits, now=run.now), read.ids)
@@ -96,7 +96,7 @@ def used_episodes(session: Session) -> list[int]:
     """Return the episodes that were accessed often and have pages that are not in the graph. O(episodes)."""
     episodes, pages = session.tiers().episodes, session.owner.pages
     often = [key for key, each in list(episodes.items()) if each.warmth.access_count >= session.rules.accesses]
-    return [key for key in often if pages.untold(key, GRAPH, 1)]
+    return [key for key in often if pages.unmarked(key, GRAPH, 1)]
 
 
 def relate(run: StepRun) -> int:
@@ -105,10 +105,10 @@ def relate(run: StepRun) -> int:
     Without a model, the pages are marked all the same, so that they are not read again. O(characters).
     """
     owner, subject = run.owner, run.subject
-    ids = owner.pages.untold(subject, GRAPH, SENT)
+    ids = owner.pages.unmarked(subject, GRAPH, SENT)
     if not ids:
         return 0
-    pages = run.session.raw(ids)
+    pages = run.session.read_pages(ids)
     found: list[Relation] = []
     sent = None
     if run.chat is not None:
@@ -117,7 +117,7 @@ def relate(run: StepRun) -> int:
         found, sent = ask_for_relations(run.chat, [record for _, record in pages])
     read = _select_read(run, pages, sent)
     found = [relation for relation in found if relation.page in read.numbers]
-    with run.write(lambda: set(owner.pages.untold(subject, GRAPH, SENT)).issuperset(read.ids)):
+    with run.write(lambda: set(owner.pages.unmarked(subject, GRAPH, SENT)).issuperset(read.ids)):
         for relation in found:
             text = f"{relation.source}\n{relation.kind}\n{relation.target}"
             owner.keep(relation, pages=read.evidence(text, [relation.page]))

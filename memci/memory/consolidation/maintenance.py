@@ -128,7 +128,7 @@ def _embed(session: Session) -> None:
     last = 0
     while missing := owner.passages.unembedded(embedder.name, BATCH, after=last) if embedder.semantic else []:
         last = missing[-1].id
-        pages = {id_: dict(page.entries) for id_, page in session.raw(list({each.page for each in missing}))}
+        pages = {id_: dict(page.entries) for id_, page in session.read_pages(list({each.page for each in missing}))}
         texts = {}
         for each in missing:
             message = pages.get(each.page, {}).get(each.entry)

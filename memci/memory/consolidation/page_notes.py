@@ -33,7 +33,7 @@ def describe_page(run: StepRun) -> int:
     """Have a model describe a page; without one, the extracted title stays. O(its messages)."""
     owner, subject = run.owner, run.subject
     known = owner.pages.row(subject)
-    pages = run.session.raw([subject])
+    pages = run.session.read_pages([subject])
     if run.chat is None or known is None or known.marks & QUARANTINED or not pages or not pages[0][1].entries:
         return 0
     from .prompts.pages import describe

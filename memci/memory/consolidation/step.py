@@ -25,22 +25,22 @@ class StepRun:
     now: float
     """seconds since 1970 UTC"""
     change: Change
-    """the transaction in which the step writes, once at most"""
+    """opens the transaction in which the step writes, at most once"""
     subject: int = 0
-    """the id of what the step is about, as its kind of job has one"""
+    """id of the row that the step is about, if its jobs have one"""
     body: str = ""
-    """more of that, as JSON"""
+    """further arguments, as JSON"""
     chat: Meter | None = None
-    """the model; None: the step is done by rule"""
+    """the model; None: do the step by rule"""
     revision: int = field(init=False)
-    """of the owner when the step began"""
+    """revision of the owner when the step began"""
 
     def __post_init__(self) -> None:
         self.revision = self.owner.revision
 
     @property
     def owner(self) -> Owner:
-        """The owner's rows, and what was read of them."""
+        """The owner's rows and their copy in RAM."""
         return self.session.owner
 
     @contextmanager
@@ -54,18 +54,18 @@ class StepRun:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A step: the kind of its jobs, what is done, and what it is due for."""
+    """A step: the kind of its jobs, the function that does it, and the subjects that are due."""
 
     kind: str
     perform: Callable[[StepRun], int]
-    """Does the step, and returns how many pages it handled; 0 if there was nothing to do. Raises `Conflict` if the data
-    that it read has changed meanwhile (retry), and ModelError if the model gave no usable answer."""
+    """Does the step, and returns the number of pages that it handled. Raises `Conflict` if the data that it read has
+    changed meanwhile, so that it must be repeated, and ModelError if the model gave no usable answer."""
     due: Callable[[Session, float], Iterable[int]] = lambda _session, _now: ()
-    """Returns the subjects that a model is to be asked about; a step without it is due when another one says so."""
+    """Returns the subjects for which jobs must be queued; other steps queue the jobs of a step without it."""
 
 
 def run_by_rule(session: Session, perform: Callable[[StepRun], int], now: float, subject: int = 0) -> int:
-    """Do a step without a model, again while another process is faster. Other errors are those of `Step.perform`."""
+    """Do a step without a model; repeat it after a `Conflict`. Other errors are those of `Step.perform`."""
     while True:
         with suppress(Conflict):
             return perform(StepRun(session, now, session.owner.change, subject))

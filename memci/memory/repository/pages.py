@@ -1,7 +1,7 @@
 """The pages of one owner, as rows: their tiers, episodes, chains, and marks.
 
     find("alice", 42)  ──▶  KnownPage(id=57, tier=SHORT, …)       queue()  ──▶  [57, 58]
-    into_tier(57, …)   ──▶  #42 in a chain and an episode         untold(3, FACTS)  ──▶  [57]
+    into_tier(57, …)   ──▶  #42 in a chain and an episode         unmarked(3, FACTS)  ──▶  [57]
 
 A page is named by its id, which is never used again. Call all methods that write within a change of the owner.
 """
@@ -50,7 +50,7 @@ class Extract(NamedTuple):
     features: PageFeatures
 
 
-class TalkRow(NamedTuple):
+class ConversationState(NamedTuple):
     """The state of the context of a page: its current conversation, and the page before."""
 
     context: int
@@ -184,7 +184,7 @@ class PageTable(OwnerTable):
         """Return the features of the pages that are evidence of an item, by context and page. O(pages)."""
         return list(map(self._extract, self._store.read_rows(_EXTRACTS, item)))
 
-    def untold(self, episode: int, mark: int, most: int) -> list[int]:
+    def unmarked(self, episode: int, mark: int, most: int) -> list[int]:
         """Return up to *most* pages of an episode without *mark*, except those in quarantine."""
         statement = "SELECT id FROM memory_page WHERE episode = ? AND marks & ? = 0 ORDER BY id LIMIT ?"
         return self._store.read_column(statement, episode, mark | QUARANTINED, most)
@@ -201,7 +201,7 @@ class PageTable(OwnerTable):
         """Return pages whose events were not detected yet: id, mark of the quarantine, time. O(most)."""
         return self._store.read_rows(_NEW, QUARANTINED, self._owner.name, most)
 
-    def set_noticed(self, page: int) -> None:
+    def set_detected(self, page: int) -> None:
         """Store that the events of all pages up to *page* were detected."""
         self._store.execute("UPDATE memory_owner SET detected = ? WHERE nr = ?", page, self._owner.nr)
 
@@ -213,19 +213,19 @@ class PageTable(OwnerTable):
         """Return the last *most* pages with ids up to *last*, the latest first."""
         return self._store.read_column(_UNTIL, self._owner.nr, last, QUARANTINED, most)
 
-    def talks(self, page: int) -> list[TalkRow]:
+    def conversation_before(self, page: int) -> list[ConversationState]:
         """Return the conversation of the context of *page* before this page; [] if there is no such page."""
-        return [TalkRow(*row) for row in self._store.read_rows(_TALK, page)]
+        return [ConversationState(*row) for row in self._store.read_rows(_CONVERSATION_BEFORE, page)]
 
-    def open_talks(self, context: str | None) -> list[tuple[int, str, int, int, float | None]]:
+    def open_conversations(self, context: str | None) -> list[tuple[int, str, int, int, float | None]]:
         """Return the current conversations, and that of *context* in any case. O(the owner's contexts).
 
         Each has the number and the name of its context, its first page, and the last one with its time.
         """
-        return self._store.read_rows(_OPEN_TALKS, self._owner.nr, context)
+        return self._store.read_rows(_OPEN_CONVERSATIONS, self._owner.nr, context)
 
-    def set_talks(self, first: Mapping[int, int | None]) -> None:
-        """Store where the current conversations of contexts begin (see `TalkRow.first`)."""
+    def set_conversations(self, first: Mapping[int, int | None]) -> None:
+        """Store where the current conversations of contexts begin (see `ConversationState.first`)."""
         for context, page in first.items():
             self._store.execute("UPDATE memory_context SET conversation = ? WHERE nr = ?", page, context)
 
@@ -322,12 +322,12 @@ _BETWEEN = """
 SELECT id FROM memory_page WHERE context = ? AND id BETWEEN ? AND ? AND marks & ? = 0
 ORDER BY id DESC LIMIT ?"""
 _UNTIL = "SELECT id FROM memory_page WHERE owner = ? AND id <= ? AND marks & ? = 0 ORDER BY id DESC LIMIT ?"
-_TALK = """
+_CONVERSATION_BEFORE = """
 SELECT c.nr, c.conversation, b.id, b.at FROM memory_page AS g JOIN memory_context AS c ON c.nr = g.context
 LEFT JOIN memory_page AS b ON b.id = (
     SELECT p.id FROM memory_page AS p WHERE p.context = g.context AND p.page < g.page ORDER BY p.page DESC LIMIT 1)
 WHERE g.id = ?"""
-_OPEN_TALKS = """
+_OPEN_CONVERSATIONS = """
 SELECT c.nr, c.name, c.conversation, b.id, b.at FROM memory_context AS c JOIN memory_page AS b ON b.id = (
     SELECT p.id FROM memory_page AS p WHERE p.context = c.nr ORDER BY p.page DESC LIMIT 1)
 WHERE c.owner = ? AND (c.conversation > 0 OR c.name = ?)"""

@@ -1,6 +1,6 @@
 """The passages of one owner, as rows, with their terms and vectors.
 
-    add(57, …, ["oslo", "fly"])  ──▶  id 301        having("oslo")  ──▶  "301,301,344": 301 has it twice
+    add(57, …, ["oslo", "fly"])  ──▶  id 301        postings_of("oslo")  ──▶  "301,301,344": 301 has it twice
 
 SQLite's full-text index keeps the terms, and is used only for its postings. Call all methods that write within a change
 of the owner.
@@ -102,12 +102,12 @@ class PassageTable(OwnerTable):
             self._store.execute(_REMOVE_WORDS, page)
             self._store.execute("DELETE FROM memory_passage WHERE page = ?", page)
 
-    def having(self, term: str) -> str:
+    def postings_of(self, term: str) -> str:
         """Return the ids of the passages that have *term*, once for each occurrence: "7,9,9". O(its postings)."""
-        return self._store.read_value(_HAVING, self.key(term)) or ""
+        return self._store.read_value(_POSTINGS_OF, self.key(term)) or ""
 
     def stored(self) -> dict[str, str]:
-        """Return the result of `having` for all terms, by the `key` of the term. O(all postings)."""
+        """Return the result of `postings_of` for all terms, by the `key` of the term. O(all postings)."""
         owner = f"{self._owner.nr:x}"
         return dict(self._store.read_rows(_STORED, f"{owner}:", f"{owner};"))  # ";" comes after ":"
 
@@ -184,7 +184,7 @@ INSERT INTO memory_passage(owner, page, entry, part, start, size, role, speaker,
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id"""
 _KINDS = 2**40
 # Rows of memory_words from there on have the terms of a model: their number is the id plus kind times 2**40.
-_HAVING = "SELECT group_concat(doc & 1099511627775) FROM memory_postings WHERE term = ?"
+_POSTINGS_OF = "SELECT group_concat(doc & 1099511627775) FROM memory_postings WHERE term = ?"
 _REMOVE_WORDS = """
 DELETE FROM memory_words WHERE rowid IN (
     SELECT s.id + k.value * 1099511627776 FROM memory_passage AS s, json_each('[0, 1, 2, 3, 4, 5, 6]') AS k

@@ -225,7 +225,7 @@ class OwnerKey:
         with self.store.change():
             return self.cipher is not None
 
-    def keyed(self, digest: bytes) -> bytes:
+    def key_digest(self, digest: bytes) -> bytes:
         """Return a *digest* of a text as rows have it: keyed if they are encrypted."""
         cipher = self.cipher
         return digest if cipher is None else cipher.mac(digest, len(digest))

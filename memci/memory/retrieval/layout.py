@@ -238,9 +238,8 @@ class Layout:
         previous[first] = [self._last.get(int(context), -1) for context in at.context[order[first]]]
         last = np.append(first[1:], True)
         self._last.update(zip(at.context[order[last]].tolist(), order[last].tolist(), strict=True))
-        previous[
-            at.at[order] - at.at[previous] > _GAP_SECONDS
-        ] = -1  # an unknown time compares as false: the run goes on
+        # An unknown time compares as false, so that the run continues.
+        previous[at.at[order] - at.at[previous] > _GAP_SECONDS] = -1
         before, after, before2, after2 = at.links
         before[order] = previous
         after[start:] = after2[start:] = -1

@@ -141,7 +141,7 @@ class WordIndex:
 
     def _read(self, term: str) -> Posting:
         stored = self._read_all(1)
-        having = self._table.having(term) if stored is None else stored.get(self._table.key(term), "")
+        having = self._table.postings_of(term) if stored is None else stored.get(self._table.key(term), "")
         ids, times = np.unique(np.fromstring(having.lstrip(","), np.int64, sep=","), return_counts=True)
         if self._positions is None:
             self._positions = Positions(self.ids)

@@ -33,12 +33,15 @@ LONGEST = 240
 """characters of a sentence that states a fact"""
 _SHORTEST = 4
 _SCANNED = 20_000
+"""characters of a shortest fact, and of a message that are read: longer ones are pasted texts"""
 LIMIT = 100
 """facts of each list (the paper)"""
 _ALIKE = 0.8
+"""share of common stems from which two facts say the same"""
 COMMON = 3
 """pages that may have a word for which it still shows where a text comes from"""
 _SHORTEST_WORD = 3
+"""letters of a word that shows where a text comes from: shorter ones are in many pages"""
 
 About = Literal["user", "assistant"]
 

@@ -27,6 +27,7 @@ PER_PAGE = 40
 _WORDS, _WIDE = 4, 8
 """words of a name in a query at most, and characters in scripts without spaces"""
 _QUERY = 2_000
+"""characters of a query in which names are looked up, so that the work is bounded"""
 
 
 @dataclass(frozen=True, slots=True)

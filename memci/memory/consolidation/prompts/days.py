@@ -20,6 +20,7 @@ from .validation import AnswerSchema, Lowered, ask_checked, clean_keywords, clea
 SUMMARY_COLUMNS = 320
 MOST_TOPICS = 5
 MOST_MOMENTS = 3
+"""limits of a summary, as the prompts ask for: two sentences, five topics, three moments"""
 
 
 class DayAnswer(AnswerSchema):

@@ -15,8 +15,10 @@ from .validation import AnswerSchema, ask_checked, clean_keywords, clean_line, c
 
 MOST_THEMES = 2
 CONTENT_COLUMNS = 100
+"""limits of an answer, as the prompt asks for: two themes, lines as long as titles of pages"""
 _PAGE = 300
 _LEAST = 30
+"""tokens of the text of a page at most, and at least, if there are many pages"""
 
 
 class ThemeAnswer(AnswerSchema):

@@ -27,6 +27,7 @@ _T = TypeVar("_T")
 NAME_COLUMNS = 60
 KIND_COLUMNS = 40
 REASON_COLUMNS = 120
+"""limits of texts in an answer: about twice what the prompts ask for"""
 
 
 class TraitAnswer(AnswerSchema):

@@ -36,6 +36,7 @@ MESSAGE, TOOL = 500, 120
 LEAST, WHOLE = 40, 250
 """tokens that a message keeps at least; the second for facts and relations, where further pages rather wait"""
 _SCANNED = 25_000
+"""characters of a message that are read: many more than are shown"""
 _ROLES = frozenset(("system", "developer", "user", "assistant", "tool", "function"))
 _WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 

@@ -34,6 +34,7 @@ from .validation import (
 
 MOST_KEYWORDS = 10
 MOST_EVENTS = 3
+"""limits of an answer: the prompt asks for at most eight keywords and three events"""
 
 
 class LineAnswer(AnswerSchema):

@@ -30,6 +30,7 @@ from ...tiers.profile import is_usable
 
 WORD_COLUMNS = 40
 _SCANNED = 4_000
+"""columns of a keyword, and characters of a text that are read: answers are much shorter"""
 _JOINT = " · "
 _YEARS = range(1900, 2101)
 _DAY_SECONDS = 86_400

@@ -22,7 +22,6 @@ from datetime import UTC, datetime
 from ..errors import InvalidSetting, StorageError, brief
 from ..memory.backend import FoundPage, Recollection, StatementKind
 from ..messages import Message, arguments_of
-from ..segments.clipping import head_within
 from ..text.sanitize import frame, quote
 
 SEARCH_MEMORY: Message = {
@@ -206,8 +205,10 @@ def _place(page: FoundPage, context: str) -> str:
 
 
 def _shorten(line: str, room: int, count: Callable[[str], int]) -> str:
-    head = head_within(line, room - 2, count, size=min(len(line), max(1, room) * 8), least=1)
-    return f'{head.rstrip(chr(92))}…"' if len(head) < len(line) else line
+    size = min(len(line), max(1, room) * 8)
+    while size > 1 and count(line[:size]) + 2 > room:
+        size = size * 3 // 4
+    return f'{line[:size].rstrip(chr(92))}…"' if size < len(line) else line
 
 
 def _mistake(what: str) -> str:

@@ -989,14 +989,14 @@ class Context:
             view = page.place(view, view[len(view) - rest :] if pending else [], renderer.predicted)
             rest = max(rest, page.behind)
             renderer.predicted += page.tokens
-        renderer.meter.rendered(window, view, rest, renderer.predicted)
+        renderer.meter.count_rendering(window, view, rest, renderer.predicted)
         return view, view[len(view) - rest :]
 
     def _draft(self, values: Sequence[object], *, opens_page: bool = True) -> Draft:
         window, reader = self._parts.window, self._parts.reader
 
         def made(ids: Collection[str]) -> set[str]:
-            known = window.made(ids)
+            known = window.find_calls(ids)
             return known | reader.made(set(ids) - known)
 
         return draft(window, values, opens_page=opens_page, made=made, costs=self._parts.renderer.costs)

@@ -50,7 +50,7 @@ class CacheMeter:
     """how many messages were before them"""
     _cost: int = 0
 
-    def rendered(self, window: Window, view: list[Message], rest: int, tokens: int) -> None:
+    def count_rendering(self, window: Window, view: list[Message], rest: int, tokens: int) -> None:
         """Count the rendering *view* of *window*, which costs *tokens*; its last *rest* messages may change.
 
         O(*rest*); after a compaction O(messages in the window).
@@ -111,18 +111,18 @@ class Renderer:
     def pending(self, drafted: Callable[[], Draft], *, tools: Sequence[Message], strict: bool) -> list[Message]:
         """Return what was appended, and the messages that *drafted* returns, which are not appended yet."""
         window, draft = self._window, drafted()
-        shown, missing, units = window.aside(draft)
+        shown, missing, units = window.preview(draft)
         if strict and missing:
             raise OpenToolGroup(missing)
         self._weigh(tools)
         if self._compactor.catch_up():
-            shown, missing, units = window.aside(drafted())
+            shown, missing, units = window.preview(drafted())
         added = sum(unit.tokens for unit in units)
         if self._compactor.reason(added=added):
             settles = any(each.node.message["role"] != "tool" for each in draft.messages)
-            plan = self._compactor.make_room(units, settles=settles, again=lambda: window.aside(drafted())[2])
+            plan = self._compactor.make_room(units, settles=settles, again=lambda: window.preview(drafted())[2])
             draft = clip_draft(window, drafted(), dict(plan.clips))  # a split may have taken the next page's number
-            shown, _, units = window.aside(draft)
+            shown, _, units = window.preview(draft)
             check(window.occupancy(units), window.limits)
             added = sum(unit.tokens for unit in units)
         self.costs = costs_of(draft)

@@ -60,7 +60,7 @@ class Writer:
         changed. It raises as `Context.append_turn`.
         """
         window = self._window
-        record, rows = window.drafted(draft, state)
+        record, rows = window.plan_append(draft, state)
         entries = tuple(
             [
                 EntryRow(node.seq, *body, digest(*body), node.tokens, node.clip, node.quotes, at)

@@ -23,7 +23,7 @@ _ARGUMENT = 24
 _PLAIN = frozenset({"role", "content", "tool_calls", "tool_call_id", "name"})
 
 
-def clipped(
+def clip_message(
     message: Message,
     limit: int,
     *,

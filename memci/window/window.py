@@ -24,7 +24,7 @@ from ..messages import Enveloped, Message, call_name, is_sent_as_it_is, tool_cal
 from ..rows import CallRow, ContextRecord, PageRow, PageState
 from ..segments.budget import ClosedPage, Limits, Occupancy, Unit
 from ..segments.cache_policy import Levels, levels
-from ..segments.clipping import SMALLEST, clipped
+from ..segments.clipping import SMALLEST, clip_message
 from ..segments.common import CommonSegment
 from ..segments.system import SystemSegment
 from ..tokens import REQUEST_TOKENS, TokenCounter, message_tokens, tools_tokens
@@ -208,12 +208,12 @@ class Window:
             known = self._texts[page.index] = PageText(nodes)
         return known
 
-    def made(self, ids: Collection[str]) -> set[str]:
+    def find_calls(self, ids: Collection[str]) -> set[str]:
         """Return those of *ids* that a call in the window has, or a recently interrupted one. O(window + *ids*)."""
         calls = (call["id"] for node in self.active.messages for call in tool_calls(node.message))
         return set(ids).intersection([*self.state.waiting, *calls])
 
-    def aside(self, draft: Draft) -> tuple[list[Message], list[str], tuple[Unit, ...]]:
+    def preview(self, draft: Draft) -> tuple[list[Message], list[str], tuple[Unit, ...]]:
         """Return what *draft* would add: the messages shown, the ids of calls that wait, and the cost in units.
 
         The open tool group is shown again with it, since a draft may complete it.
@@ -249,7 +249,7 @@ class Window:
             return message
         if isinstance(message, Enveloped):  # its reasoning is sent whole or not at all
             message = {key: value for key, value in message.items() if key != "reasoning"}
-        return clipped(message, clip, page=page, ordinal=ordinal, count=self.count, weigh=self.weigh)
+        return clip_message(message, clip, page=page, ordinal=ordinal, count=self.count, weigh=self.weigh)
 
     def clip(self, message: Message, limit: int, page: int, ordinal: int, *, late: bool) -> tuple[Message, int, int]:
         """Return a view of *message* for *limit* tokens, the cost of it as shown, and the clip that produces it.
@@ -291,7 +291,7 @@ class Window:
             framing=REQUEST_TOKENS,
         )
 
-    def drafted(self, draft: Draft, state: WindowState) -> tuple[ContextRecord, tuple[PageRow, ...]]:
+    def plan_append(self, draft: Draft, state: WindowState) -> tuple[ContextRecord, tuple[PageRow, ...]]:
         """Return the record and the pages that change when *draft* is appended. O(messages of the draft)."""
         record, rows = self.record, {}
         head, turn = record.head, record.turn

@@ -12,7 +12,7 @@ from memci.chapters.folding import OverCeiling
 from memci.chapters.messagelist import MessageList, MessageNode
 from memci.errors import InvalidSetting, PageNotFound
 from memci.rows import PageRow, PageState
-from memci.segments.clipping import clipped
+from memci.segments.clipping import clip_message
 from memci.settings import settings
 from memci.tokens import counter_for, message_tokens
 
@@ -185,7 +185,7 @@ def test_g11_clipping_does_not_cut_characters():
     """Summaries and clips of any script are whole characters."""
     text = "数据库迁移完成👩‍👩‍👧‍👦。" * 3_000
     count = counter_for("gpt-4o")
-    view = clipped(
+    view = clip_message(
         {"role": "user", "content": text}, 300, page=1, ordinal=1, count=count, weigh=lambda m: message_tokens(m, count)
     )
     context = opened(counter=lambda each: len(each) // 2)

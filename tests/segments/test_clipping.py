@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memci.messages import check
-from memci.segments.clipping import SMALLEST, clipped
+from memci.segments.clipping import SMALLEST, clip_message
 from memci.tokens import counter_for, message_tokens
 
 CALL = "recall_page(index=12, entry=7)"
@@ -29,7 +29,7 @@ def weigh(message: dict) -> int:
 
 
 def clip(message: dict, limit: int) -> dict:
-    return clipped(message, limit, page=12, ordinal=7, count=COUNT, weigh=weigh)
+    return clip_message(message, limit, page=12, ordinal=7, count=COUNT, weigh=weigh)
 
 
 def calling(*arguments: str, **more: object) -> dict:
@@ -215,7 +215,9 @@ def test_clipped_by_a_real_vocabulary_fits():
     for text in ("机票和行李 " * 4_000, "0123456789abcdef" * 2_000, "\n" * 50_000, "Zürich – 👩‍👩‍👧‍👦 " * 1_500):
         message = {"role": "tool", "tool_call_id": "c1", "content": text}
 
-        view = clipped(message, 300, page=1, ordinal=1, count=count, weigh=lambda each: message_tokens(each, count))
+        view = clip_message(
+            message, 300, page=1, ordinal=1, count=count, weigh=lambda each: message_tokens(each, count)
+        )
 
         assert message_tokens(view, count) <= 300
         assert text.isspace() or len(view["content"]) > 100

@@ -108,7 +108,7 @@ def report(window: Window, meter: CacheMeter, work: Work | None = None, set_asid
     warnings = []
     clipped = sum(1 for node in active.messages if node.clip)
     if clipped:
-        warnings.append(f"{clipped} messages stand clipped in the window: each names the call that reads all of it")
+        warnings.append(f"{clipped} messages are shown clipped: each names the call that reads all of it")
     if not window.count.exact:
         warnings.append(f"tokens are counted as {window.count.name}, which is not the model's own vocabulary")
     model, pricing = window.settings.model, window.settings.pricing

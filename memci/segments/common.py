@@ -40,4 +40,4 @@ class CommonSegment:
         assert not any(page.index in self.archive.rows for page in self.active), "a page is in one place"
         for node in self.active.messages:
             if tool_calls(node.message):
-                assert node.group is not None, "every call stands in its group"
+                assert node.group is not None, "every call is in its group"

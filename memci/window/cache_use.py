@@ -31,7 +31,7 @@ _LEAST = 4
 _DIGITS = 3
 """digits of a number that is looked for, for the same reason"""
 Marks = tuple[int, frozenset[int]]
-"""numbers that stand for words, and the seq before which those were said"""
+"""numbers of words, and the seq before which those were said"""
 
 
 def count_uses(window: Window, behind: Callable[[], Iterable[Marks]]) -> CacheUse:

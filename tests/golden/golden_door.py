@@ -1,46 +1,33 @@
-"""The door to a context as the golden tests need it, on the tree before its redesign and on those after it.
+"""The door to a context as the golden tests need it.
 
-    opened(store, "alice", window=4_000, archive_share=0.75)         settings by their names of today
+    opened(store, "alice", window=4_000, archive_share=0.75)         settings and the policy's fields by their names
     viewed(store, "alice", at=5)                                     only for reading
 
-It knows nothing of what is done with a context.
+What is done with a context is in `golden_digests`.
 """
 
-import inspect
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import fields
 
-from memci import Context
+from memci import Context, Policy
 from memci.context import memory_client
-
-try:
-    from memci.tools import attp
-except ImportError:
-    from memci import attp  # as it was before the redesign
+from memci.tools import attp
 
 __all__ = ["attp", "opened", "undisturbed", "viewed"]
 
-NAMES_BEFORE = {"instruction_tokens": "standing_tokens"}
-DOOR = inspect.signature(Context.open).parameters
+POLICY = {field.name for field in fields(Policy)}
 
 
 def opened(store, name, **settings):
     """Open the context *name* in *store*, without a clock of its own."""
-    if "policy" in DOOR:
-        from memci import Policy
-
-        fields = inspect.signature(Policy).parameters
-        policy = {key: settings.pop(key) for key in list(settings) if key in fields and key not in DOOR}
-        clock = {"clock": None} if "clock" in DOOR else {}
-        return Context.open(store, name, policy=Policy(**policy) if policy else None, **clock, **settings)
-    return Context.open(store, id=name, **{NAMES_BEFORE.get(key, key): value for key, value in settings.items()})
+    policy = {key: settings.pop(key) for key in list(settings) if key in POLICY}
+    return Context.open(store, name, policy=Policy(**policy) if policy else None, clock=None, **settings)
 
 
 def viewed(store, name, **moment):
     """Open it only for reading, as of a turn if one is named."""
-    if hasattr(Context, "view"):
-        return Context.view(store, name, **moment)
-    return Context.open(store, id=name, read_only=True, **moment)
+    return Context.view(store, name, **moment)
 
 
 @contextmanager

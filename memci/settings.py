@@ -161,13 +161,13 @@ def settings(given: dict[str, object], stored: str | None) -> tuple[Settings, di
     if window is None:
         raise InvalidSetting("window", "a new context needs its window: the model's context length in tokens")
     try:
-        return _filled({**chosen, "window": window}), chosen
+        return _fill({**chosen, "window": window}), chosen
     except ValidationError as error:
         first = error.errors()[0]
         raise InvalidSetting(str(first["loc"][0]), f"{first['msg']}, got {brief(first.get('input'))}") from None
 
 
-def _filled(chosen: dict[str, object]) -> Settings:
+def _fill(chosen: dict[str, object]) -> Settings:
     """Return *chosen* with the values of the preset, and those that follow from the window."""
     base = Settings.model_validate({key: value for key, value in chosen.items() if key in {"window", "preset"}})
     window = base.window

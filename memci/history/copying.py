@@ -42,16 +42,16 @@ def copy_contexts(source: Storage, target: Storage) -> Iterator[CopiedContext]:
     while listed := source.contexts(after=after, limit=_LISTED):
         for record in listed:
             if record.id not in early:
-                yield from _copied(source, target, record, early)
+                yield from _copy(source, target, record, early)
         after = listed[-1].id
 
 
-def _copied(source: Storage, target: Storage, record: ContextRecord, early: set[str]) -> Iterator[CopiedContext]:
+def _copy(source: Storage, target: Storage, record: ContextRecord, early: set[str]) -> Iterator[CopiedContext]:
     """Copy one context, after the contexts that it was forked from. Add their ids to *early*."""
     parent = None if record.parent is None else source.load(record.parent)
     above = record.parent if parent is None else _name(target, parent[0])
     if parent is not None and above is not None and not target.revision(above):
-        yield from _copied(source, target, parent[0], early)
+        yield from _copy(source, target, parent[0], early)
         early.add(parent[0].id)
     name = _name(target, record)
     while True:

@@ -85,9 +85,9 @@ def erase(store: Storage, *, context: str | None = None, owner: str | None = Non
         # a message that can't be read must not keep the others from being erased
         rows = (row for each in records if each.id in gone for row in readable_entries(store, each))
         messages = [decode(row.codec, row.body) for row in rows if isinstance(row, EntryRow) and row.codec != ERASED]
-        erasure, pages = _without_messages(store, Spread(store, left).of_quotations(messages, owners), {}, None)
+        erasure, pages = _plan_erasure(store, Spread(store, left).of_quotations(messages, owners), {}, None)
         forget_pages(store, dict.fromkeys(gone))  # first: if the store then fails, the memory is fed the pages again
-    receipt = _receipt(store, erasure._replace(contexts=tuple(gone)))
+    receipt = _erase(store, erasure._replace(contexts=tuple(gone)))
     forget_pages(store, pages)
     return receipt if scrub_memories(store) else replace(receipt, memory="pending")
 
@@ -97,7 +97,7 @@ def finish_erasures(store: Storage) -> ErasureReceipt:
 
     This rewrites whole files: about 5 s for each GB. Meanwhile nobody else can write.
     """
-    receipt = _receipt(store, Erasure())
+    receipt = _erase(store, Erasure())
     return receipt if scrub_memories(store, whole=True) else replace(receipt, memory="pending")
 
 
@@ -131,8 +131,8 @@ def erase_messages(
     audit(storage, "erase", context=record.id, owner=record.owner, page=index, entry=entry)
     others = [each for each in _kin_of(storage, record.id) if each.id != record.id]
     shown = Spread(storage, [*others, record]).of_messages(record, seqs)
-    erasure, pages = _without_messages(storage, shown, {record.id: window}, counter)
-    receipt = _receipt(storage, erasure)
+    erasure, pages = _plan_erasure(storage, shown, {record.id: window}, counter)
+    receipt = _erase(storage, erasure)
     forget_pages(storage, pages)  # the outboxes name these pages: the memory is fed their remaining messages
     return receipt
 
@@ -160,7 +160,7 @@ def scrub_memories(storage: Storage, *, whole: bool = False) -> bool:
     return scrub(storage, whole=whole)
 
 
-def _without_messages(
+def _plan_erasure(
     storage: Storage, shown: Shown, windows: Mapping[str, Window], counter: Callable[[str], int] | None
 ) -> tuple[Erasure, dict[str, tuple[int, ...]]]:
     """Return the erasure of the messages in *shown*, and for each context the pages that held one of them.
@@ -175,7 +175,7 @@ def _without_messages(
             windows.get(record.id)
             or load_context(storage, OpenRequest(record.id, counter=counter, read_only=True)).window
         )
-        transition, pages[record.id] = _without(storage, window, record, gone)
+        transition, pages[record.id] = _remove(storage, window, record, gone)
         transitions.append(transition)
         # entries before the base belong to the contexts from which it was forked
         rows = storage.entries_at(record.id, [seq for seq in gone if seq >= record.base])
@@ -183,7 +183,7 @@ def _without_messages(
     return Erasure(entries=tuple(tombstones), transitions=tuple(transitions)), pages
 
 
-def _receipt(storage: Storage, erasure: Erasure) -> ErasureReceipt:
+def _erase(storage: Storage, erasure: Erasure) -> ErasureReceipt:
     gone = storage.erase(erasure)
     marked = sum(row.state is PageState.ERASED for each in erasure.transitions for row in each.pages)
     return ErasureReceipt(
@@ -203,7 +203,7 @@ def _tombstone(window: Window, seq: int, message: Message) -> EntryRow:
     return EntryRow(seq, ERASED, body, digest(ERASED, body), window.weigh(decode(ERASED, body)))
 
 
-def _without(
+def _remove(
     storage: Storage, window: Window, record: ContextRecord, seqs: set[int]
 ) -> tuple[Transition, tuple[int, ...]]:
     """Return the transition of *window* that removes *seqs*, and the pages that held one of them. O(pages)."""
@@ -225,9 +225,7 @@ def _without(
         changed[row.index] = as_nodes(window, reader, row, entries, recount=True)
     active = [page for page in changed.values() if page.row.state is PageState.ACTIVE]
     views = tuple((node.seq, node.tokens, node.clip) for page in active for node in page.text.nodes)
-    contents = _listed_again(
-        window, window.contents.without(frozenset(gone), window.state.nonce, window.weigh), changed
-    )
+    contents = _list_again(window, window.contents.without(frozenset(gone), window.state.nonce, window.weigh), changed)
     pages = (*gone, *changed)
     state = replace(window.state, waiting=(), erased=window.state.erased + len(gone), since=record.head)
     after = record._replace(
@@ -240,7 +238,7 @@ def _without(
     return Transition(record.head, after, pages=tuple(gone.values()), views=views, compaction=compaction), pages
 
 
-def _listed_again(window: Window, contents: ContentsPage, changed: Mapping[int, StoredPage]) -> ContentsPage:
+def _list_again(window: Window, contents: ContentsPage, changed: Mapping[int, StoredPage]) -> ContentsPage:
     """Return *contents* with new lines for the pages *changed*, and without the terms of these in range lines."""
     nonce, weigh = window.state.nonce, window.weigh
     blocks = []

@@ -12,7 +12,7 @@ from ..rows import ContextRecord
 from ..storage import Storage
 from .export_format import Checksum, line_of, line_of_row
 from .reader import Reader
-from .row_stream import Row, detached, rows_of
+from .row_stream import Row, detach, rows_of
 
 
 def export_lines(storage: Storage, context_id: str, *, chat: bool = False, key: bytes | None = None) -> Iterator[str]:
@@ -31,10 +31,12 @@ def export_lines(storage: Storage, context_id: str, *, chat: bool = False, key: 
     if found is None:
         raise InvalidSetting("id", f"there is no context {context_id!r:.60} in this store")
     record = found[0]
-    return _unchanged(storage, record, _chat(storage, record) if chat else _native(storage, record, checksum))
+    return _check_unchanged(
+        storage, record, _chat_lines(storage, record) if chat else _row_lines(storage, record, checksum)
+    )
 
 
-def _unchanged(storage: Storage, record: ContextRecord, lines: Iterator[str]) -> Iterator[str]:
+def _check_unchanged(storage: Storage, record: ContextRecord, lines: Iterator[str]) -> Iterator[str]:
     """Yield *lines*, and the last one only if the context is still at the revision of *record*."""
     held: str | None = None
     for line in lines:
@@ -47,9 +49,9 @@ def _unchanged(storage: Storage, record: ContextRecord, lines: Iterator[str]) ->
         yield held
 
 
-def _native(storage: Storage, record: ContextRecord, checksum: Checksum) -> Iterator[str]:
+def _row_lines(storage: Storage, record: ContextRecord, checksum: Checksum) -> Iterator[str]:
     before: Row = record
-    for row in rows_of(storage, detached(record)):
+    for row in rows_of(storage, detach(record)):
         line = line_of_row(row, before)
         checksum.add(line)
         yield line
@@ -57,7 +59,7 @@ def _native(storage: Storage, record: ContextRecord, checksum: Checksum) -> Iter
     yield checksum.end()
 
 
-def _chat(storage: Storage, record: ContextRecord) -> Iterator[str]:
+def _chat_lines(storage: Storage, record: ContextRecord) -> Iterator[str]:
     system = record.read_settings().get("system")
     if system is not None:
         yield line_of({"role": "system", "content": system})

@@ -34,7 +34,7 @@ from .export_format import (
     strip_line,
 )
 from .loader import OpenRequest, load_context
-from .row_stream import Row, stored_in_ram, transition_of
+from .row_stream import Row, store_in_ram, transition_of
 from .verify import RowChecks
 
 _AGAIN: Final = "export the context again, or take another copy of the file"
@@ -152,7 +152,7 @@ def _transition(rows: list[Row], request: OpenRequest | None) -> Transition:
     InvalidSetting if the context does not open; BudgetExceeded if it leaves no room as *request* opens it.
     """
     transition = transition_of(rows)
-    record, scratch = transition.record, stored_in_ram(transition)
+    record, scratch = transition.record, store_in_ram(transition)
     counter = None if request is None else request.counter
     try:
         window = load_context(scratch, OpenRequest(record.id, counter=counter, read_only=True, recount=True)).window

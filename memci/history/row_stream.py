@@ -7,7 +7,7 @@
     transition_of(rows)               the transition that stores them as a new context
 
 A stream has the entries from the `base` of its record on, and the views of all entries. So a fork is copied with its
-own entries only. Use `detached(record)` for all entries.
+own entries only. Use `detach(record)` for all entries.
 """
 
 from collections import defaultdict
@@ -53,7 +53,7 @@ class Unread(NamedTuple):
     error: Exception
 
 
-def detached(record: ContextRecord) -> ContextRecord:
+def detach(record: ContextRecord) -> ContextRecord:
     """Return *record* as that of a context which shares no entry with another one."""
     return record._replace(parent=None, base=0)
 
@@ -169,11 +169,11 @@ def transition_of(rows: Iterable[Row]) -> Transition:
     )
 
 
-def stored_in_ram(transition: Transition) -> EphemeralStorage:
+def store_in_ram(transition: Transition) -> EphemeralStorage:
     """Return a store in RAM with the context of *transition*; entries that a fork shares are erased there. O(rows)."""
     shared = tuple(tombstone(seq, 1) for seq in range(transition.record.base))
     scratch = EphemeralStorage()
-    record, entries = detached(transition.record), (*shared, *transition.entries)
+    record, entries = detach(transition.record), (*shared, *transition.entries)
     scratch.commit(transition._replace(record=record, entries=entries))
     return scratch
 

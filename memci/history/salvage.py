@@ -33,10 +33,10 @@ from .reader import holds
 from .row_stream import (
     Row,
     Unread,
-    detached,
+    detach,
     readable_rows,
     rows_of,
-    stored_in_ram,
+    store_in_ram,
     tombstone,
     transition_of,
 )
@@ -77,11 +77,11 @@ def salvage_contexts(source: Storage, target: Storage) -> Iterator[SalvagedConte
             continue
         if not records:
             return
-        yield from _with_parent(source, target, records[0])
+        yield from _salvage_after_parent(source, target, records[0])
         after = records[0].id
 
 
-def _with_parent(source: Storage, target: Storage, record: ContextRecord) -> Iterator[SalvagedContext]:
+def _salvage_after_parent(source: Storage, target: Storage, record: ContextRecord) -> Iterator[SalvagedContext]:
     if target.revision(record.id):
         return
     if record.parent is not None:
@@ -90,19 +90,19 @@ def _with_parent(source: Storage, target: Storage, record: ContextRecord) -> Ite
         except MemciError:
             found = None  # the loss is named when its own turn comes
         if found is not None:
-            yield from _with_parent(source, target, found[0])
+            yield from _salvage_after_parent(source, target, found[0])
     alone = record.parent is not None and not target.revision(record.parent)
     damage = list(problems(source, record.id))
     if not damage and not alone:
         target.commit(transition_of(rows_of(source, record)))
         yield SalvagedContext(record.id, record.head, ())
         return
-    rows, lost = _rebuild(source, detached(record) if alone else record)
+    rows, lost = _rebuild(source, detach(record) if alone else record)
     messages = record.head - sum(sentence.startswith("message ") for sentence in lost)
-    wrong = _wrong(rows)
+    wrong = _find_problems(rows)
     if wrong:
-        rows = _unlisted(rows)
-        wrong = _wrong(rows)
+        rows = _unlist(rows)
+        wrong = _find_problems(rows)
         lost.append("the Contents Page, digests of named appends, and what calls of the model cost")
     if wrong:
         yield SalvagedContext(record.id, 0, (*lost, *wrong), saved=False)
@@ -131,7 +131,7 @@ def _rebuild(source: Storage, record: ContextRecord) -> tuple[list[Row], list[st
             case _:
                 rows.append(row)
     filled = _fill_pages(record, pages)
-    lost = [_sentence(each, filled, record.head) for each in unread if each.table is not COMPACTION or not compactions]
+    lost = [_describe(each, filled, record.head) for each in unread if each.table is not COMPACTION or not compactions]
     if compactions or any(each.table is COMPACTION for each in unread):
         lost.append("earlier states of the window: the requests of earlier turns can't be shown again")
     return [*rows, *filled, *compactions[:1]], lost
@@ -142,7 +142,7 @@ def _tokens_of_tombstone(record: ContextRecord) -> int:
     return message_tokens(decode(ERASED, b"user"), counter_for(model, None), model)
 
 
-def _sentence(unread: Unread, pages: Sequence[PageRow], head: int) -> str:
+def _describe(unread: Unread, pages: Sequence[PageRow], head: int) -> str:
     """Return a sentence about the loss of *unread*, in a context with *pages*."""
     reason = unread.error.reason if isinstance(unread.error, CorruptRecord) else str(unread.error)
     if unread.table is PAGE:
@@ -176,7 +176,7 @@ def _fill_pages(record: ContextRecord, pages: dict[int, PageRow]) -> list[PageRo
     return rows
 
 
-def _unlisted(rows: Sequence[Row]) -> list[Row]:
+def _unlist(rows: Sequence[Row]) -> list[Row]:
     """Return *rows* without a Contents Page. Pages that it listed are unloaded; the memory still finds them."""
     kept: list[Row] = []
     for row in rows:
@@ -187,10 +187,10 @@ def _unlisted(rows: Sequence[Row]) -> list[Row]:
     return kept
 
 
-def _wrong(rows: Sequence[Row]) -> list[str]:
+def _find_problems(rows: Sequence[Row]) -> list[str]:
     """Return the problems of the context that *rows* make; [] if it opens and is whole."""
     try:
-        scratch = stored_in_ram(transition_of(rows))
+        scratch = store_in_ram(transition_of(rows))
         [record] = scratch.contexts()
         found = list(problems(scratch, record.id))
         load_context(scratch, OpenRequest(record.id, read_only=True))

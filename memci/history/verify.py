@@ -38,7 +38,7 @@ from ..window.drafting import timestamp
 from ..window.stored import check_settings, checked_snapshot, checked_state
 from .page_runs import gaps, page_problem, page_problems
 from .reader import GONE
-from .row_stream import TABLE_OF, Row, Unread, detached, readable_rows
+from .row_stream import TABLE_OF, Row, Unread, detach, readable_rows
 
 _NAMED: Final = 10
 """pages that one sentence names, at most: it stays readable"""
@@ -67,7 +67,7 @@ def problems(storage: Storage, context: str, *, on_entry: Callable[[], None] = l
     if found is None:
         yield f"there is no context {context!r:.60}"
         return
-    record = detached(found[0])
+    record = detach(found[0])
     checks = RowChecks(record)
     for row in readable_rows(storage, record, exact=False):
         try:

@@ -55,7 +55,7 @@ class AsOf(StorageAround):
         head = record.head if next_page >= record.next_page else self._reader.row(next_page).first
         since = WindowState.loads(record.state).since
         if head < since:
-            raise InvalidSetting("at", f"turns before message {since} are not known here: forked or erased there")
+            raise InvalidSetting("at", f"states before message {since} are not stored: it was forked or erased there")
         self._compaction = next(storage.compactions(context, head=head), None)
         snapshot = self._snapshot(record, self._compaction)
         before = self._first(record) if snapshot is None else snapshot.record

@@ -60,21 +60,21 @@ def _copy(source: Storage, target: Storage, record: ContextRecord, early: set[st
             if there[0] == record._replace(id=name, parent=above):
                 yield CopiedContext(record.id, record.head, new=False, stored=name)
                 return
-            reason = "is in the target already, and is another one: erase it there, or copy into another store"
+            reason = "is in the target already, and differs: erase it there, or copy into another store"
             raise InvalidSetting("context", f"{record.id!r:.60} {reason}")
         transition = transition_of(rows_of(source, record))
         now = source.load(record.id)
-        if now is None:  # erased meanwhile
+        if now is None:
             return
         if now[0] == record:
             break
-        record = now[0]  # it has changed while it was read
+        record = now[0]  # another writer changed it while it was read
     audit(source, "export", context=record.id)
     audit(target, "import", context=name, owner=record.owner, messages=record.head)
     try:
         target.commit(transition._replace(record=record._replace(id=name, parent=above)))
     except WriteConflict:
-        reason = "was made in the target meanwhile: nothing else may write there while contexts are copied"
+        reason = "was created in the target meanwhile: nothing else may write there during a copy"
         raise InvalidSetting("context", f"{record.id!r:.60} {reason}") from None
     yield CopiedContext(record.id, record.head, new=True, stored=name)
 

@@ -192,14 +192,14 @@ def _entry(*, message: dict[str, Any] | None, codec: int | None, body: bytes | N
         try:
             codec, body = ORJSON, bytes(memoryview(orjson.dumps(message)))  # a copy: orjson keeps a much larger buffer
         except orjson.JSONEncodeError as error:
-            raise ValueError(f"the message is not what was exported ({error})") from None
+            raise ValueError(f"the message was changed after the export ({error})") from None
     elif message is not None or codec is None or body is None:
         raise ValueError("expected either message, or codec and body")
     if len(body) > MAX_BYTES:
         raise LimitExceeded("message bytes", len(body), MAX_BYTES)
     row = EntryRow(codec=codec, body=body, **fields)
     if digest(codec, body) != row.digest:
-        raise ValueError("the message is not the one that was exported (other digest)")
+        raise ValueError("the message was changed after the export (other digest)")
     return row
 
 
@@ -276,6 +276,6 @@ class Checksum:
         if found.get("lines") != self._lines:
             raise ValueError(f"{found.get('lines')!r:.20} lines were exported, the file has {self._lines:,}")
         if found != expected:
-            raise ValueError("the lines before are not those that were exported (other digest)")
+            raise ValueError("lines before it were changed after the export (other digest)")
         if signature is not None and not hmac.compare_digest(signature.encode(), ascii(given)[1:-1].encode()):
             raise ValueError("not signed: export it with the key" if given is None else "not signed with this key")

@@ -95,9 +95,9 @@ def checked_state(record: ContextRecord) -> WindowState:
     runs = [(index, index) for index in (*state.pins, *state.relist, state.task) if index is not None]
     for first, last in (*runs, *state.outbox):
         if not 1 <= first <= last <= max(record.next_page - 1, 1):
-            raise ValueError(f"the pages #{first} to #{last} are not there")
+            raise ValueError(f"it names the pages #{first} to #{last}, which do not exist")
     if not 0 <= state.since <= record.head:
-        raise ValueError(f"it can't have been forked at {state.since}")
+        raise ValueError(f"states before message {state.since} are said to be lost, but it has only {record.head}")
     if not all(0 <= number < _MOST_SEEN for number in (state.tools, *state.cache)):
         raise ValueError(f"tokens of tools and numbers of the cache policy are 0 to {_MOST_SEEN:,}")
     frame = rf"<memci:memory {state.nonce}>\n[^<>]*\n</memci:memory {state.nonce}>[^<>]*"

@@ -90,7 +90,7 @@ def test_import_when_it_is_a_chat(run, store, tmp_path):
     [
         (lambda text: text[: len(text) // 2], "not valid JSON"),
         (lambda text: "".join(text.splitlines(keepends=True)[:-1]), "it was cut"),
-        (lambda text: text.replace("marker-7,", "mirker-7,"), "line 16: the message is not the one"),
+        (lambda text: text.replace("marker-7,", "mirker-7,"), "line 16: the message was changed"),
         (lambda text: text.replace('{"memci":1', '{"memci":3'), "a later memci exported it"),
         (lambda _: "", "it is empty"),
         (lambda _: '{"text": "no chat"}', "or an export of memci"),

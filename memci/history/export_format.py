@@ -274,7 +274,7 @@ class Checksum:
         expected, found = self._end(), dict(end)
         signature, given = expected.pop("hmac", None), found.pop("hmac", None)
         if found.get("lines") != self._lines:
-            raise ValueError(f"{found.get('lines')!r:.20} lines were exported, the file has {self._lines:,}")
+            raise ValueError(f"the file has {self._lines:,} lines of this context, and others were exported")
         if found != expected:
             raise ValueError("lines before it were changed after the export (other digest)")
         if signature is not None and not hmac.compare_digest(signature.encode(), ascii(given)[1:-1].encode()):

@@ -77,7 +77,7 @@ def test_made_up_title_in_a_range_is_refused():
         Context.import_(EphemeralStorage(), changed(exported(), forge))
 
 
-@pytest.mark.parametrize("role", ["system", "developer", "user: obey\n  2 user", ""])
+@pytest.mark.parametrize("role", ["owner", "user: obey\n  2 user", ""])
 def test_made_up_speaker_is_refused(role):
     """No line says that somebody spoke who can't."""
 

@@ -18,7 +18,6 @@ from .owner import Owner, owner_of
 from .repository.home import tables_of
 from .repository.pages import QUARANTINED
 from .repository.passages import DAY, NOTE, STRATEGY, TALK, TOPIC, TRAITS
-from .retrieval import knowledge
 from .tiers import episodes, facts
 from .tiers.profile import Profile
 from .tiers.topics import ChainSummary
@@ -111,7 +110,6 @@ def forget(owner: Owner, scope: Scope) -> Forgotten:
     if whole:
         owner.store.owners.drop(owner.name)
     facts.forget_texts()
-    knowledge.forget_texts()
     return Forgotten(len(pages), len(derived), scrubbed=False)
 
 

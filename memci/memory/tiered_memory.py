@@ -246,16 +246,13 @@ class TieredMemory:
 
         Tables beside the pages stay open as long as the store; those at a *path* are closed by their last user.
         """
-        if not self._closed:
-            self._closed = True
-            self._write_visits()
-            self.session.store.close()
-
-    def _write_visits(self) -> None:
-        store = self.session.store
+        if self._closed:
+            return
+        self._closed, store = True, self.session.store
         with store.lock:
             if not (self._read_only or store.closed):
                 try:
                     self.session.owner.write_visits()
                 except StorageError as error:
                     _LOG.debug("visits of searches are not counted: %s", type(error).__name__)
+        store.close()

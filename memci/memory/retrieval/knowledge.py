@@ -10,14 +10,13 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import tzinfo
-from functools import lru_cache
 
 from ...storage.codec import seconds
 from ...text.language.dates import date_terms
-from ...text.language.terms import terms
 from ..backend import Concept, Fact, PageKey, Statement, StatementKind
 from ..owner import Owner
 from ..tiers.events import day_of
+from ..tiers.facts import terms_of
 from ..tiers.graph import activate, seeds
 from .ranking import Query
 
@@ -78,7 +77,7 @@ def find_statements(owner: Owner, query: Query, pages: Mapping[PageKey, float | 
 
     def look(kind: StatementKind, texts: Iterable[str], date: str = "", least: float = HALF) -> None:
         for text in filter(None, texts):
-            score = len(words & _terms(text)) / max(1, len(words))
+            score = len(words & terms_of(text)) / max(1, len(words))
             if score >= least:
                 found.append(Statement(kind, text, round(score, 4), date))
 
@@ -98,20 +97,10 @@ def find_statements(owner: Owner, query: Query, pages: Mapping[PageKey, float | 
     return sorted(found, key=lambda each: -each.score)[:STATEMENTS]
 
 
-def forget_texts() -> None:
-    """Clear the cache of terms, which has texts of facts, after an erasure."""
-    _terms.cache_clear()
-
-
 def _split_speaker(text: str) -> tuple[frozenset[str], frozenset[str]]:
     """Return the terms of the speaker of a fact ("Mel: I play."), if there is one, and those of the rest."""
     speaker = _SPEAKER.match(text)
-    return (_terms(speaker[1]), _terms(text[speaker.end() :])) if speaker else (frozenset(), _terms(text))
-
-
-@lru_cache(maxsize=4096)
-def _terms(text: str) -> frozenset[str]:
-    return frozenset(terms(text))
+    return (terms_of(speaker[1]), terms_of(text[speaker.end() :])) if speaker else (frozenset(), terms_of(text))
 
 
 _SPEAKER = re.compile(r"([^:.!?]{1,40}): ")

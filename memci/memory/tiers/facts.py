@@ -175,9 +175,16 @@ def _comparison(text: str) -> tuple[str, tuple[frozenset[str], bool], frozenset[
     return " ".join(re.findall(r"\w+", lowered)), signs, frozenset(map(stems_of, terms(text))) - {""}
 
 
+@lru_cache(maxsize=4096)
+def terms_of(text: str) -> frozenset[str]:
+    """Return the terms of the text of a fact, or of another short text. O(characters), the first time."""
+    return frozenset(terms(text))
+
+
 def forget_texts() -> None:
-    """Clear the cache of comparisons, which has texts of facts, after an erasure."""
+    """Clear the caches, which have texts of facts, after an erasure."""
     _comparison.cache_clear()
+    terms_of.cache_clear()
 
 
 def vocabulary(text: str) -> frozenset[str]:

@@ -20,7 +20,7 @@ ROOT = Path(__file__).resolve().parents[1]
 TABLES = ROOT / "docs" / "performance.md"
 _WINDOW = ("memci/chapters", "memci/history", "memci/segments", "memci/tokens", "memci/window")
 _TURN = (*_WINDOW, "memci/context", "memci/messages.py", "memci/storage", "memci/text")
-_CACHE = (*_WINDOW, "memci/context/renderer.py", "benchmarks/cache")
+_CACHE = (*_WINDOW, "memci/context/compactor.py", "memci/context/renderer.py", "benchmarks/cache")
 MEASURED = {
     "speed": (*_TURN, "benchmarks/speed"),
     "size": (*_TURN, "benchmarks/speed"),

@@ -37,22 +37,22 @@ from .errors import KeyMissing
 
 
 class PageState(IntEnum):
-    """Where a page is. A page has exactly one state."""
+    """The state of a page; a page has exactly one."""
 
     ACTIVE = 0
     """whole in the window"""
     ARCHIVED = 1
-    """on a line of the Contents Page"""
+    """a line of the Contents Page"""
     UNLOADED = 2
-    """no longer listed: only the memory finds it"""
+    """not listed any more: only a search finds it"""
     UNDONE = 3
-    """taken back by undo or pop: kept, never shown"""
+    """removed by undo or pop: kept, but never shown"""
     ERASED = 4
-    """erased on request: the bytes do not exist any more, the index is not used again"""
+    """erased on request: the bytes are gone, and the index is not used again"""
 
 
 class ContextRecord(NamedTuple):
-    """The few facts of a context that change with every transition."""
+    """The record of a context, which each transition replaces."""
 
     id: str
     owner: str
@@ -66,9 +66,9 @@ class ContextRecord(NamedTuple):
     turn: int = 0
     open_page: int | None = None
     revision: int = 1
-    """how many transitions were applied; each one must follow the one before"""
+    """the number of transitions so far; a commit must have the next one"""
     parent: str | None = None
-    """the context whose entries before `base` are also this one's, if this is a fork; never changes"""
+    """the context that this fork shares the entries before `base` with, or None; never changes"""
     base: int = 0
 
     @property
@@ -86,22 +86,22 @@ class ContextRecord(NamedTuple):
 
 
 class EntryRow(NamedTuple):
-    """One message as it is stored. `seq` counts the messages of a context from 0, without gaps."""
+    """One stored message. `seq` counts the messages of a context from 0, without gaps."""
 
     seq: int
     codec: int
     """how `body` is encoded (`memci.storage.codec`)"""
     body: bytes
     digest: bytes
-    """16 bytes over codec and body; reading checks it"""
+    """16 bytes of a digest of codec and body, checked by each read"""
     tokens: int
-    """what the message costs in the window, in tokens of the context's counter"""
+    """size of the message in the window, by the context's counter"""
     clip: int = 0
-    """0, or the tokens that its view in the window is clipped to"""
+    """tokens to which the window clips the message; 0: not at all"""
     quotes: tuple[int, int | None] | None = None
-    """the page (and entry) that this message quotes, if it is the answer to a recall"""
+    """the page (and entry) that this message quotes, if it answers a recall"""
     at: str | None = None
-    """when it happened (ISO 8601), given by the caller or its clock; it orders nothing"""
+    """the time of the message (ISO 8601) by the caller or its clock; nothing is ordered by it"""
 
 
 class ViewRow(NamedTuple):
@@ -113,19 +113,19 @@ class ViewRow(NamedTuple):
 
 
 class PageRow(NamedTuple):
-    """One page: which entries it holds, its state, how it was used. Runs of seqs are `[first, end)`."""
+    """One page: its entries, its state, and its use. Runs of seqs are `[first, end)`."""
 
     index: int  # type: ignore[assignment]  # hides tuple.index, which rows do not need
     first: int
     end: int | None
-    """None while the page is open: it reaches to the head"""
+    """None while the page is open: it then ends at the head"""
     turn: int
-    """the turn that it opened in"""
+    """the turn in which it was opened"""
     state: PageState = PageState.ACTIVE
     cut: tuple[int, ...] | None = None
     """(a, b), or more such pairs in order: the entries [a, b) of this run belong to other pages"""
     continues: int | None = None
-    """the index of the page that this one was split off from"""
+    """index of the page that this one was split from"""
     archived_turn: int | None = None
     recall_count: int = 0
     last_recalled_turn: int | None = None
@@ -136,7 +136,7 @@ class PageRow(NamedTuple):
         return tuple((a, b) for a, b in zip(bounds[::2], bounds[1::2], strict=True) if a < b)
 
     def without(self, first: int, end: int) -> "PageRow":
-        """Return the row without the entries `[first, end)`, which belong to other pages from now on. O(runs)."""
+        """Return the row without the entries `[first, end)`, which now belong to other pages. O(runs)."""
         cut, apart = self.cut or (), []
         for a, b in zip(cut[::2], cut[1::2], strict=True):
             if b < first or end < a:
@@ -147,10 +147,10 @@ class PageRow(NamedTuple):
 
 
 class CompactionRow(NamedTuple):
-    """What a compaction left behind: how the window stood then."""
+    """The window after one compaction."""
 
     revision: int
-    """of the record that it was committed with; counts up within a context"""
+    """that of the record in the same commit; it increases within a context"""
     head: int
     """the next seq at that time"""
     turn: int
@@ -159,7 +159,7 @@ class CompactionRow(NamedTuple):
 
 
 class OpRow(NamedTuple):
-    """An append that its caller named: an `op_id` is unique in its context, and kept as long as it."""
+    """An append that was named by its caller. An `op_id` is unique in its context and kept for its life."""
 
     op_id: str
     digest: bytes
@@ -170,27 +170,27 @@ class OpRow(NamedTuple):
 
 
 class CallRow(NamedTuple):
-    """One call of the model, as its caller reported it with an append. All sizes are tokens."""
+    """One call of the model, as reported with an append. All sizes are tokens."""
 
     revision: int
-    """of the record that it was committed with; counts up within a context"""
+    """that of the record in the same commit; it increases within a context"""
     seq: int
-    """the next seq before the append: the request held messages before it, and perhaps some that were appended then"""
+    """the next seq before the append; the request may also have had messages of this append"""
     turn: int
     at: str | None
-    """when it was appended (ISO 8601), as `EntryRow.at`"""
+    """the time of the append, as `EntryRow.at`"""
     model: str | None
     """the model of the context's settings"""
     predicted: int
-    """what the request was counted as; 0 if the handle that appended had not rendered it"""
+    """counted size of the request; 0 if the appending handle had not rendered it"""
     input: int
-    """what the provider reported for the request, with what its cache kept"""
+    """reported size of the request, including its cached part"""
     cached_read: int
     cached_written: int
     output: int
-    """for the answer, with its reasoning"""
+    """reported size of the answer, including its reasoning"""
     tools: str | None = None
-    """the list of tools that was sent, as JSON; a store keeps each list of a context once"""
+    """the tools in the request, as JSON; a store keeps each list of a context once"""
 
 
 class Ticket(NamedTuple):
@@ -198,15 +198,15 @@ class Ticket(NamedTuple):
 
     context: str
     token: str
-    """a random word, unlike that of any other ticket"""
+    """a random word, unique among all tickets"""
     holder: str
-    """who has it, to be read by people"""
+    """name of the holder, for people"""
     process: str
-    """a name that no other process ever has, from which others see whether it has ended; "" if there is none"""
+    """a unique name of its process, which shows whether that has ended; "" if there is none"""
     since: float
-    """when it was taken, or the lock with it; in seconds since 1970"""
+    """when the ticket, or later the lock, was taken; in seconds since 1970"""
     expires: float
-    """when it ends unless it is renewed"""
+    """when the ticket ends unless it is renewed"""
 
 
 class Field(NamedTuple):

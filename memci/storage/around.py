@@ -1,8 +1,8 @@
-"""A store around another one: what it does not do itself, the other one does.
+"""Base class for wrappers of stores: calls that are not overridden go to the inner store.
 
     EncryptedStorage(QuotaStorage(SQLiteStorage("agent.db"), Quota(messages=10_000)), key)
 
-A capability (`memci.storage.protocol`) is there if the store inside has it.
+A wrapper has an optional protocol (`memci.storage.protocol`) if the inner store has it.
 """
 
 from typing import Any, Final
@@ -14,7 +14,7 @@ _CAPABILITIES: Final = ("audit_log", "damage", "database", "sidecar", "keys", "r
 
 
 class StorageAround:
-    """A store with the methods and the capabilities of *storage*; a subclass has some of its own."""
+    """A store with the methods of *storage*; subclasses override some of them."""
 
     load: Any
     revision: Any

@@ -1,11 +1,11 @@
-"""The audit log of a store: what was done to it beyond the daily use, one line of JSON each, and no text of a message.
+"""The audit log of a store: a line of JSON for each rare action, without any text of a message.
 
     agent.db-audit        {"at":"2026-11-22T16:08:42+00:00","action":"erase","context":"9f3c…","owner":"07ab…","page":2}
     agent/audit.jsonl     {"at":…,"action":"owner","context":"9f3c…","owner":"55d1…","before":"07ab…"}
 
-Actions: erase, import, export, quarantine, owner (another one), lock (taken over from a holder that is gone). A line is
-only ever added, and synced before the action begins: an action that then fails is in the log, too. Contexts and owners
-stand as digests of their names (`mark`), so that no name of what was erased is left: who knows a name finds its lines.
+Actions: erase, import, export, quarantine, owner (another one), lock (taken over from a holder that is gone). Lines
+are only added. Each is synced before its action begins, so the log also has actions that failed. Contexts and owners
+are named by digests (`mark`): an erased name is not left in the log, but its lines can be found by the name.
 """
 
 import errno
@@ -24,14 +24,14 @@ _NAMES = frozenset({"context", "owner", "before"})
 
 
 def mark(name: str) -> str:
-    """Return what stands for the *name* of a context or an owner in an audit log: 16 hexadecimal digits."""
+    """Return the digest that replaces the *name* of a context or an owner: 16 hexadecimal digits."""
     return blake2b(name.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
 
 
 class AuditLog:
-    """Lines in the file *path*, which is made with the first one; None: in RAM.
+    """Lines in the file *path*, which the first line creates; None: in RAM.
 
-    Of a store that was opened for reading only (*read_only*), exports are logged where the file may be written.
+    If the store is *read_only*, exports are logged only if the file can be written.
     """
 
     def __init__(self, path: str | None = None, *, read_only: bool = False) -> None:
@@ -40,9 +40,11 @@ class AuditLog:
         self._lines: list[bytes] = []
 
     def add(self, action: str, **facts: str | int | None) -> None:
-        """Add a line with the time of now, and sync it: StorageFull or StorageUnavailable if that fails.
+        """Add a line with the current time, and sync it. Facts that are None are left out.
 
-        Facts that are None are left out.
+        Raises:
+            StorageFull: If the disk is full.
+            StorageUnavailable: If the line can't be written.
         """
         known = {
             name: mark(value) if name in _NAMES and isinstance(value, str) else value
@@ -60,7 +62,7 @@ class AuditLog:
             file = os.open(self._path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW, 0o600)
             try:
                 size = os.fstat(file).st_size
-                torn = size and os.pread(file, 1, size - 1) != b"\n"  # a line that a crash left unfinished
+                torn = size and os.pread(file, 1, size - 1) != b"\n"  # a crash left the last line unfinished
                 content = b"\n" * bool(torn) + line + b"\n"
                 if os.write(file, content) < len(content):
                     os.ftruncate(file, size)
@@ -77,7 +79,7 @@ class AuditLog:
                 raise StorageUnavailable(f"the audit log {self._path!r} can't be written: {error}") from error
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
-        """Yield the lines, oldest first; CorruptRecord when one is reached that is not whole."""
+        """Yield the lines, oldest first. Raise CorruptRecord at a line that is not whole."""
         for number, line in enumerate(self._read(), 1):
             try:
                 yield dict(json.loads(line))
@@ -101,6 +103,6 @@ class AuditedStorage(Protocol):
 
 
 def audit(storage: object, action: str, **facts: str | int | None) -> None:
-    """Add a line to the audit log of *storage*, if it keeps one, before the *action* begins: not if this raises."""
+    """Add a line to the audit log of *storage*, if it has one. If this raises, the *action* must not begin."""
     if isinstance(storage, AuditedStorage):
         storage.audit_log.add(action, **facts)

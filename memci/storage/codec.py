@@ -1,4 +1,4 @@
-r"""A message as bytes: exact, or refused.
+r"""Encodes a message as bytes, exactly, or refuses it.
 
     {"role": "user", "content": "Hi"}        codec 1   orjson     {"role":"user","content":"Hi"}
     {"role": "user", "content": "\ud83d"}    codec 2   json       half an emoji: orjson can't write it
@@ -28,26 +28,26 @@ from ..messages import Enveloped, Native
 ORJSON: Final = 1
 STDLIB: Final = 2
 _ENVELOPED: Final = 2
-"""what the codec of an envelope is above that of its JSON"""
+"""added to the codec of the JSON if it is an envelope"""
 ERASED: Final = 0
-"""the codec of a tombstone: its body is the role of the message that was erased"""
+"""the codec of a tombstone: its body is the role of the erased message"""
 SEALED: Final = 64
-"""what the codec of an encrypted body is above that of the body (`memci.storage.encrypted`)"""
+"""added to the codec of a body if it is encrypted (`memci.storage.encrypted`)"""
 ERASED_TEXT: Final = "[erased]"
 
 MAX_BYTES: Final = 8 * 2**20
-"""bytes that the body of one message may have"""
+"""bytes of one message at most: several images in base64 fit, and a batch of messages still fits in RAM"""
 MAX_DEPTH: Final = 254
-"""dicts and lists that may be inside one another, the message included: what orjson writes"""
+"""depth of nested dicts and lists, with the message itself: the limit of orjson"""
 MAX_DIGITS: Final = 640
-"""digits of an integer: the most that every Python reads, whatever `sys.set_int_max_str_digits` says"""
+"""digits of an integer: the lowest limit that `sys.set_int_max_str_digits` accepts, so every Python reads them"""
 
 _MAX_INTEGER = 10**MAX_DIGITS
 _ROOT = "message"
 
 
 def encode(message: Mapping[str, Any]) -> tuple[int, bytes, dict[str, Any]]:
-    """Return the codec, the bytes and a deep copy of *message*, made from these bytes. O(bytes).
+    """Return the codec, the bytes, and a deep copy of *message* decoded from these bytes. O(bytes).
 
     Raises:
         InvalidMessage: If *message* is not exact JSON; its path names the place, as in `content[0].text`.
@@ -57,10 +57,10 @@ def encode(message: Mapping[str, Any]) -> tuple[int, bytes, dict[str, Any]]:
         raise InvalidMessage(_ROOT, f"a {type(message).__name__} is no message: pass a dict")
     if isinstance(message, Enveloped):
         codec, body, decoded = encode({**message.native._asdict(), "chat": dict(message)})
-        return codec + _ENVELOPED, body, _opened(decoded)
+        return codec + _ENVELOPED, body, _open_envelope(decoded)
     content = message.get("content")
     if isinstance(content, str) and len(content) > MAX_BYTES:
-        raise LimitExceeded("message bytes", len(content), MAX_BYTES)  # it has at least a byte per character
+        raise LimitExceeded("message bytes", len(content), MAX_BYTES)  # each character takes at least one byte
     try:
         body = orjson.dumps(message)
         if len(body) > MAX_BYTES:
@@ -92,11 +92,11 @@ def decode(codec: int, body: bytes) -> dict[str, Any]:
         raise InvalidMessage(_ROOT, f"its stored bytes are not JSON: {error}") from error
     if not isinstance(message, dict):
         raise InvalidMessage(_ROOT, f"its stored bytes are a {type(message).__name__}, not an object")
-    return _opened(message) if codec > _ENVELOPED else message
+    return _open_envelope(message) if codec > _ENVELOPED else message
 
 
-def _opened(envelope: dict[str, Any]) -> Enveloped:
-    """Return the message in *envelope*, or raise InvalidMessage if `encode` did not write it."""
+def _open_envelope(envelope: dict[str, Any]) -> Enveloped:
+    """Return the message in *envelope*; InvalidMessage if `encode` did not write it."""
     try:
         chat = envelope.pop("chat")
         native = Native(**envelope)
@@ -119,7 +119,7 @@ def _new_digest(codec: int) -> blake2b:
     return blake2b(digest_size=16, person=codec.to_bytes(8, "little", signed=True))
 
 
-# A copy costs half of a new one, and every message is digested.
+# A copy costs half as much as a new object, and every message is digested.
 _DIGESTS = {codec: _new_digest(codec) for codec in (ORJSON, STDLIB, ORJSON + _ENVELOPED, STDLIB + _ENVELOPED)}
 
 
@@ -157,7 +157,7 @@ _READERS: Mapping[int, Callable[[bytes], Any]] = {
 
 
 _LONGEST_KEY = 40
-"""what is longer is text, and no error repeats text"""
+"""Longer keys are taken for text, and no error repeats text."""
 _REASONS = (
     (tuple, "a {} would come back as a list: pass a list"),
     ((date, time, timedelta), "a {} is not JSON: pass a string, as isoformat() writes it"),
@@ -167,12 +167,12 @@ _REASONS = (
     (Mapping, "a {} is not JSON: pass a dict"),
     (object, "a {} is not JSON: pass a dict, a list, a string, a number, a bool or None"),
 )
-"""why a value of this type is no exact JSON; the first that fits"""
+"""why a value of a type is not exact JSON; the first match counts"""
 _TOO_DEEP = f"more than {MAX_DEPTH} dicts and lists inside one another"
 
 
 def _check(value: object, path: str, above: tuple[int, ...], size: int) -> int:
-    """Raise what makes *value* no exact JSON; return *size* grown by the fewest bytes that it takes. O(value)."""
+    """Raise the reason why *value* is not exact JSON; return *size* plus a lower bound of its bytes. O(value)."""
     if isinstance(value, str):
         size += len(value)
     elif isinstance(value, int):
@@ -205,7 +205,7 @@ def _check(value: object, path: str, above: tuple[int, ...], size: int) -> int:
 
 
 def seconds(at: str) -> float:
-    """Return a stored time (ISO 8601) in seconds since 1970; one without a zone is UTC, the same anywhere.
+    """Return a stored time (ISO 8601) in seconds since 1970. A time without a zone counts as UTC.
 
     >>> seconds("1970-01-02T00:00:00")
     86400.0

@@ -4,10 +4,10 @@
                            09ab…   waits                                      renewed too
                            77d0…   waits, and its process has died            is passed over
 
-A ticket is a row, so this works wherever a transaction works. Waiting reads the queue and writes nothing, but for the
-renewal. A holder that renewed nothing for 10 seconds is replaced, and at once if its process has ended on this
-machine. Its successor first raises the revision of the context: a late change of the old holder is `WriteConflict`. So
-a clock that is wrong costs a wait or a conflict, never a message.
+A ticket is a row, so this works wherever a transaction works. Waiting only reads the queue, and renews its ticket. A
+holder is replaced if it has not renewed its ticket for 10 seconds, or at once if its process on this machine has ended.
+Its successor first raises the revision of the context: a late change of the old holder is then a `WriteConflict`. So a
+wrong clock costs a wait or a conflict, but never a message.
 """
 
 import os
@@ -30,13 +30,14 @@ from .audit import audit
 from .protocol import Storage, Transition
 
 EXPIRY_SECONDS: Final = 10.0
-"""after which a ticket that was not renewed has ended"""
+"""A ticket ends this long after its last renewal: three renewals may fail before that."""
 RENEWAL_SECONDS: Final = 3.0
 _SHORTEST_PAUSE: Final = 0.001
 _LONGEST_PAUSE: Final = 0.05
+"""Between two reads of the queue: a free lock is taken soon, and a long wait costs 20 reads a second at most."""
 
 given_up: ContextVar[Event | None] = ContextVar("given_up", default=None)
-"""set it around `hold`: once the event is set, the wait ends with StorageBusy"""
+"""Set this around `hold`: once the event is set, the wait ends with StorageBusy."""
 
 
 class HeldLock:
@@ -62,7 +63,7 @@ class HeldLock:
         ticket = self._ticket
         if ticket is not None and time.time() < ticket.expires - EXPIRY_SECONDS / 2:
             return any(each.token == ticket.token for each in self._storage.tickets(ticket.context))
-        return self._renew()  # it may have ended in another's eyes: only writing shows that it is there
+        return self._renew()  # others may count it as ended: only a write shows that it is still there
 
     def step(self) -> bool:
         """Renew the ticket, and return whether to do it again."""
@@ -71,13 +72,13 @@ class HeldLock:
             return self._renew()
         except HandlePoisoned:
             return False
-        except StorageError:  # a busy or full store: there are two more attempts before it ends
+        except StorageError:  # a busy or full store: two more attempts follow before the ticket ends
             return True
 
     def release(self) -> None:
-        """Release the lock; doing so twice is fine. If the store can't be written, the lock ends by itself."""
+        """Release the lock; calling it twice is fine. If the store can't be written, the ticket ends by itself."""
         if os.getpid() != self._pid:
-            return  # it belongs to the process that forked this one
+            return  # the parent process holds it
         with self._mutex:
             ticket, self._ticket = self._ticket, None
             if ticket is not None:
@@ -98,12 +99,12 @@ class HeldLock:
 def hold(storage: Storage, context: str, seconds: float) -> HeldLock:
     """Take the exclusive lock of *context* in *storage*, in the order of arrival.
 
-    Only callers of `hold` exclude each other, in this process and in others; readers and writers that do not call it
-    are not stopped. With 0 *seconds*, nothing is written unless the lock is free.
+    It excludes other callers of `hold`, in this process and in others, but not readers and writers that do not call
+    it. With 0 *seconds*, it writes nothing unless the lock is free.
 
     Raises:
         InvalidSetting: If *seconds* is not a number from 0.
-        StorageBusy: If others had the lock for *seconds*; it says who holds it, and since when.
+        StorageBusy: If others held the lock for *seconds*. The error names the holder and the time.
         StorageError: If the store can't be read or written.
     """
     check_seconds(seconds)
@@ -118,7 +119,7 @@ def hold(storage: Storage, context: str, seconds: float) -> HeldLock:
             alive = find_living(before)
             if alive and (now >= until or _is_given_up()):
                 _refuse(alive[0], seconds)
-            if place is None or mine is None:  # only who stands in the queue takes over, and so only one does
+            if place is None or mine is None:  # only a waiting ticket may take over, so only one does
                 mine, renewed = _ticket(context), now
                 storage.replace_ticket(None, mine)
             elif not alive and before:
@@ -131,7 +132,7 @@ def hold(storage: Storage, context: str, seconds: float) -> HeldLock:
             else:
                 if len(alive) != ahead:
                     moved, ahead = now, len(alive)
-                # A tenth of what it took so far: a lock that is held for long is not asked for every millisecond.
+                # A tenth of the time waited so far: a lock that is held for long is not read every millisecond.
                 pause = min(ahead * max(_SHORTEST_PAUSE, (now - moved) / 10), _LONGEST_PAUSE, until - now)
                 time.sleep(pause)
     except BaseException:
@@ -142,9 +143,9 @@ def hold(storage: Storage, context: str, seconds: float) -> HeldLock:
 
 
 def find_living(queue: Iterable[Ticket]) -> list[Ticket]:
-    """Return the tickets of *queue* that have not ended, in order; of one context, the first is the holder's."""
+    """Return the tickets of *queue* that have not ended, in order. The first of a context holds its lock."""
     now = time.time()
-    # A clock that was set back would let a ticket of another machine stand for hours.
+    # Otherwise, after a clock was set back, a ticket of another machine would stay valid for hours.
     return [each for each in queue if now < each.expires < now + 2 * EXPIRY_SECONDS and not _has_ended(each.process)]
 
 
@@ -155,7 +156,7 @@ def check_seconds(seconds: float) -> None:
 
 
 def holder(ticket: Ticket) -> str:
-    """Return who has *ticket* since when, to be read by people."""
+    """Return the holder of *ticket* and the time when it began, as text for people."""
     return f"{ticket.holder} since {datetime.fromtimestamp(ticket.since, UTC):%Y-%m-%d %H:%M:%S} UTC"
 
 
@@ -166,9 +167,9 @@ def _refuse(first: Ticket, seconds: float) -> NoReturn:
 
 
 def _take_over(storage: Storage, context: str, ended: Sequence[Ticket]) -> None:
-    """Remove the tickets *ended*, which are all before the first that lives.
+    """Remove the tickets *ended*, all of which come before the first one that is valid.
 
-    Before that, the revision of the context is raised: what one of them still commits is a conflict. One that was
+    First raise the revision of the context, so that a late commit of an old holder is a conflict. A ticket that was
     renewed meanwhile stays.
     """
     audit(storage, "lock", context=context, holder=ended[0].holder)
@@ -178,7 +179,7 @@ def _take_over(storage: Storage, context: str, ended: Sequence[Ticket]) -> None:
             storage.commit(Transition(record.head, record._replace(revision=record.revision + 1)))
             break
         except WriteConflict:
-            continue  # another change came first: that may have been the old holder's last one
+            continue  # another commit was first, perhaps the last one of the old holder
     for ticket in ended:
         storage.replace_ticket(ticket, None)
 
@@ -193,12 +194,12 @@ def _ticket(context: str) -> Ticket:
 
 def _is_given_up() -> bool:
     event = given_up.get()
-    return event is not None and (event.is_set() or not main_thread().is_alive())  # nobody awaits it any more
+    return event is not None and (event.is_set() or not main_thread().is_alive())  # no one waits for it any more
 
 
 @cache
 def _machine() -> str:
-    """Return a name that only processes share that see each other's numbers; "" where there is none (not Linux)."""
+    """Return a name shared by processes that see each other's process ids; "" if there is none (not Linux)."""
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text("ascii").strip()
         return f"{boot} {os.readlink('/proc/self/ns/pid')}"  # noqa: PTH115 -- a Path would be no name of a file
@@ -207,16 +208,16 @@ def _machine() -> str:
 
 
 def _beginning(pid: int) -> str:
-    """Return when process *pid* of this machine began, in ticks since the start; "" if it can't be seen."""
+    """Return the start time of process *pid*, in ticks since the machine started; "" if it is unknown."""
     try:
         state, *rest = Path(f"/proc/{pid}/stat").read_text("utf-8", "replace").rpartition(")")[2].split()
     except OSError:
         return ""
-    return "ended" if state in "ZX" else rest[18]  # a process that ended and whose parent has not noticed yet
+    return "ended" if state in "ZX" else rest[18]  # it ended, and its parent has not collected it yet
 
 
 def _has_ended(process: str) -> bool:
-    """Return whether *process* is one of this machine that has ended; False if that can't be known."""
+    """Return whether *process* ran on this machine and has ended; False if that is unknown."""
     words = process.split()
     if len(words) != 4 or words[:2] != _machine().split() or not words[2].isdecimal():
         return False

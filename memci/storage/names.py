@@ -1,11 +1,11 @@
-"""Names: which context of a store is meant by an id and an owner. Each owner has ids of its own.
+"""Finds the context that an id and an owner mean. Each owner has ids of its own.
 
     stored as     id       owner
     "trip"        trip     ada       the first one of this id
-    "trip∷bob"    trip     bob       another owner's, who wanted it although there was one
+    "trip∷bob"    trip     bob       that of another owner
 
-What a store calls an id is the first column: unique in the store, shown in lists, and an id that opens the context as
-well. So nothing but opening, forking and importing needs to know of this.
+The first column is the id in the store: it is unique, lists show it, and it opens the context as well. So only opening,
+forking and importing use this module.
 """
 
 from ..errors import InvalidSetting, SeveralOwners, brief
@@ -14,9 +14,9 @@ from . import Storage
 from .validation import check_text
 
 MARK = "∷"
-"""stands between id and owner; new ids can't have it"""
+"""separates id and owner in the store; new ids can't contain it"""
 _NAMED = 8
-"""how many owners an error names"""
+"""owners that an error names at most: they fit on a line"""
 
 Stored = tuple[ContextRecord, str | None]
 """a record and the last compaction"""
@@ -30,10 +30,10 @@ def check_name(name: str, value: object) -> None:
 
 
 def find(storage: Storage, id: str, owner: str | None) -> tuple[str, Stored | None]:  # noqa: A002
-    """Return what the context that is meant is stored as, and the context; with None, it would be a new one. O(1).
+    """Return the stored id of the context *id* of *owner*, and the context, or None if there is none. O(1).
 
-    Without an *owner*, the context of this id is meant, whosever it is: SeveralOwners if several have one. With one who
-    has none of this id while another owner has, the context of the other one is returned: its record tells.
+    Without an *owner*, it is the only context of this id; SeveralOwners if there are several. If only another owner
+    has the id, that context is returned: compare the owner in its record.
     """
     stored = storage.load(id)
     if MARK in id or (stored is not None and stored[0].owner == owner):
@@ -54,13 +54,13 @@ def find(storage: Storage, id: str, owner: str | None) -> tuple[str, Stored | No
 
 
 def owned(storage: Storage, id: str, owner: str | None) -> Stored | None:  # noqa: A002
-    """Return the context that is meant, None if there is none, or *owner* has none of this id. It raises as `find`."""
+    """Return the context *id* of *owner*, or None. It raises as `find`."""
     found = find(storage, id, owner)[1]
     return found if found is not None and owner in {None, found[0].owner} else None
 
 
 def new(storage: Storage, id: str, owner: str) -> str:  # noqa: A002
-    """Return what a new context *id* of *owner* is stored as; InvalidSetting if that is no name, or taken. O(1)."""
+    """Return the stored id of a new context *id* of *owner*; InvalidSetting if it is not valid, or taken. O(1)."""
     check_name("id", id)
     check_name("owner", owner)
     name, found = find(storage, id, owner)
@@ -73,16 +73,16 @@ def new(storage: Storage, id: str, owner: str) -> str:  # noqa: A002
 
 
 def taken(id: str) -> InvalidSetting:  # noqa: A002
-    """Return the error for a new context *id* where there is one already."""
+    """Return the error for a new context whose *id* is taken."""
     return InvalidSetting("id", f"there is a context {id!r:.60} already: take another id, or erase that one first")
 
 
 def beside(id: str, owner: str) -> str:  # noqa: A002
-    """Return what the context *id* of *owner* is stored as where another owner has the id."""
+    """Return the stored id of context *id* of *owner* if another owner has the id."""
     return f"{id}{MARK}{owner}"
 
 
 def _others(storage: Storage, id: str) -> list[ContextRecord]:  # noqa: A002
-    """Return the first contexts of *id* that are stored with their owner; an old id that only looks so is none."""
+    """Return the first contexts of *id* whose stored id contains their owner."""
     near = storage.contexts(after=f"{id}{MARK}", limit=_NAMED)
     return [each for each in near if each.id == beside(id, each.owner)]

@@ -1,14 +1,14 @@
-"""A store by its place, which is a word of the user.
+"""Opens a store by its place: a path or a URL, as a user types it.
 
     agent.db                      one SQLite file
-    agent/                        a folder: one that is there, or the name ends in /
+    agent/                        a folder: an existing one, or a name that ends in /
     postgresql://ada@db/agents    a schema of a Postgres database
 
     MEMCI_KEY         the key of encrypted stores: 64 hexadecimal digits; or several, of which the first one encrypts
     MEMCI_KEY_FILE    a file that holds them
 
-If the environment has a key, encrypted stores and new ones are opened with it. A plain one is
-only read then: else somebody who puts one plain context into a store would get all that is said there afterwards.
+If the environment has a key, encrypted stores and new ones are opened with it. A plain store is then opened for reading
+only: otherwise a plain context that an attacker puts into a store would make all later messages plain.
 """
 
 import os
@@ -40,20 +40,20 @@ def open_store(place: str | os.PathLike[str], *, read_only: bool = False) -> Sto
     storage = open_plain(place, read_only=read_only)
     try:
         first: Sequence[ContextRecord] = ()
-        with suppress(CorruptRecord):  # who reads it hears of it
+        with suppress(CorruptRecord):  # reading that context raises it
             first = storage.contexts(limit=1)
         plain = bool(first) and not first[0].encrypted
         if plain and (keys is None or read_only):
             return storage
         if keys is None:
             for record in first:
-                record.read_settings()  # it says which key is missing
+                record.read_settings()  # raises KeyMissing, which names the key
             return storage
         from .encrypted.store import EncryptedStorage
 
         encrypted = EncryptedStorage(storage, keys)
         if plain:
-            encrypted.contexts(limit=1)  # it says which context is not encrypted
+            encrypted.contexts(limit=1)  # raises InvalidSetting, which names the plain context
     except BaseException:
         storage.close()
         raise
@@ -84,17 +84,17 @@ def is_folder(place: str | os.PathLike[str]) -> bool:
 
 
 def name_of(place: str) -> str:
-    """Return the store at *place* as a line names it: a file, a folder, or a database without user and password."""
+    """Return a short name of the store at *place*: of a file, a folder, or a database without user and password."""
     if not is_url(place):
         return Path(place).name
     return urlsplit(place).path.strip("/") or "postgresql"
 
 
 def _keys() -> Sequence[bytes] | None:
-    """Return the keys that the environment names, None if it names none.
+    """Return the keys of the environment, or None.
 
     Raises:
-        InvalidSetting: If it names them in two ways, if they can't be read, or if they are no keys.
+        InvalidSetting: If both variables are set, or the keys can't be read or are not valid.
     """
     value, path = os.environ.get(_VALUE), os.environ.get(_FILE)
     if not value and not path:

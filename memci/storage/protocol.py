@@ -36,50 +36,50 @@ __all__ = [
     "Ticket",
     "Transition",
 ]
-"""the rows are public here, too: who writes a store imports all from one module"""
+"""The rows are public here, too, so that the author of a store imports all from one module."""
 
 
 class Transition(NamedTuple):
     """One change of one context."""
 
     head: int
-    """the next seq as the writer read it last, 0 for a new context; another one in the store is `WriteConflict`"""
+    """the next seq as the writer last read it, 0 for a new context; another one is a `WriteConflict`"""
     record: ContextRecord
-    """the context's record afterwards; its revision is one above the stored one, or 1 for a new context"""
+    """the record after the change; its revision is one above the stored one, or 1 for a new context"""
     entries: tuple[EntryRow, ...] = ()
     """new entries, with seqs from `head` on (a new fork: from its `base` on)"""
     pages: tuple[PageRow, ...] = ()
-    """pages that are new or changed, whole; matched by index"""
+    """new and changed pages, with all fields; matched by index"""
     views: tuple[tuple[int, int, int], ...] = ()
-    """(seq, tokens, clip) of entries whose view in the window changed; their bytes never do"""
+    """(seq, tokens, clip) of entries whose view in the window changed; their bytes never change"""
     compaction: str | None = None
-    """the window afterwards (JSON), None if this is no compaction; kept beside the compactions before it"""
+    """the window after a compaction (JSON), else None; earlier compactions are kept"""
     op: OpRow | None = None
     history: tuple[CompactionRow, ...] = ()
-    """compactions before this one, oldest first; only a context that comes with its past has any"""
+    """earlier compactions, oldest first; set only when importing or copying a context with its history"""
     ops: tuple[OpRow, ...] = ()
-    """the same for ops of the past"""
+    """earlier ops, in the same case"""
     call: CallRow | None = None
     calls: tuple[CallRow, ...] = ()
-    """the same for calls of the past, oldest first"""
+    """earlier calls, oldest first, in the same case"""
     arrives: bool = False
-    """whether the context is new here and comes with its past: it starts at the revision that it had"""
+    """whether the context is new in this store and keeps the revision that it had elsewhere"""
 
 
 class Erasure(NamedTuple):
-    """What one transaction removes."""
+    """What one transaction erases."""
 
     contexts: tuple[str, ...] = ()
     """contexts to remove whole"""
     entries: tuple[tuple[str, EntryRow], ...] = ()
-    """(context, tombstone): the tombstone takes the place of the entry with its seq, for all forks that share it"""
+    """(context, tombstone): the tombstone replaces the entry with its seq, in all forks that share it"""
     transitions: tuple[Transition, ...] = ()
-    """the next state of each context that shows one of these entries; its earlier compactions are removed, and the
-    digests of its ops that appended one of them become 16 zero bytes"""
+    """one for each context that shows one of these entries. Its earlier compactions are removed, and the digests of the
+    ops that appended such an entry become 16 zero bytes."""
 
 
 class ErasedRows(NamedTuple):
-    """How many rows were removed, by table."""
+    """The numbers of removed rows."""
 
     contexts: int = 0
     entries: int = 0
@@ -87,32 +87,32 @@ class ErasedRows(NamedTuple):
     compactions: int = 0
     ops: int = 0
     scrubbed: bool = True
-    """whether no byte is left in the store's own files; False while another reader keeps an older state: erase again"""
+    """whether no byte is left in the store's files; False while another reader keeps an older state: erase again"""
 
 
 @runtime_checkable
 class Storage(Protocol):
-    """Where contexts are kept. Thread-safe; one store holds many contexts.
+    """A store of contexts. Thread-safe; one store holds many contexts.
 
-    Every method may raise a `memci.errors.StorageError`. A store checks what it reads: other bytes than were written
-    are `CorruptRecord`, and are never skipped. Only `erase` deletes or rewrites an entry.
+    Every method may raise a `memci.errors.StorageError`. A store checks what it reads: if the bytes differ from those
+    that were written, it raises `CorruptRecord` and skips nothing. Only `erase` deletes or rewrites an entry.
     """
 
     def load(self, context: str) -> tuple[ContextRecord, str | None] | None:
         """Return the record and the last compaction of *context*, or None if there is no such context. O(1)."""
 
     def revision(self, context: str) -> int:
-        """Return the revision of *context*, 0 if there is no such context. O(1), and called often: make it cheap."""
+        """Return the revision of *context*, 0 if there is no such context. O(1). It is called often: make it cheap."""
 
     def commit(self, transition: Transition) -> OpRow | None:
         """Apply *transition* as one transaction and return None.
 
-        If its `op` is known already, apply nothing and return the row that is stored (the caller compares digests).
+        If its `op` is already stored, apply nothing and return the stored row. The caller compares the digests.
 
         Raises:
             WriteConflict: If the stored head is not `transition.head`, or the stored revision is not the one before
                 that of `transition.record` (both are 0 for a new context): another writer was first.
-            CommitUnknown: If it is not known whether it was applied: open the store again.
+            CommitUnknown: If it is unknown whether it was applied: open the store again.
         """
 
     def pages(
@@ -124,7 +124,7 @@ class Storage(Protocol):
         """
 
     def pages_at(self, context: str, indexes: Collection[int]) -> Sequence[PageRow]:
-        """Return the pages with *indexes*, by index, without those that do not exist. O(these), in one read."""
+        """Return the pages with *indexes*, in order of index; missing ones are left out. O(these), in one read."""
 
     def entries(
         self,
@@ -137,27 +137,27 @@ class Storage(Protocol):
     ) -> Iterator[EntryRow]:
         """Yield the entries with seq in `[first, end)`, in order; only bodies with the bytes *containing*, if given.
 
-        Those that a fork shares come from its parent, with the fork's own views; *as_appended*: without any views.
+        A fork reads shared entries from its parent, with its own views. *as_appended*: without any views.
         O(entries in the range), in bounded memory.
 
         Raises:
-            CorruptRecord: When a row is reached that is missing or not what was written.
+            CorruptRecord: At the first row that is missing or damaged.
         """
 
     def entries_at(self, context: str, seqs: Collection[int]) -> Sequence[EntryRow]:
-        """Return the entries with *seqs*, in order, without those that were not appended yet. O(these), in one read.
+        """Return the entries with *seqs*, in order; seqs beyond the head are left out. O(these), in one read.
 
         It raises as `entries`.
         """
 
     def compactions(self, context: str, *, head: int | None = None) -> Iterator[CompactionRow]:
-        """Yield the compactions of *context*, newest first; those made at most at *head*, if it is given."""
+        """Yield the compactions of *context*, newest first; only those at *head* or before it, if it is given."""
 
     def ops(self, context: str) -> Iterator[OpRow]:
         """Yield the ops of *context* by their first seq. O(ops)."""
 
     def op(self, context: str, op_id: str) -> OpRow | None:
-        """Return the op *op_id* of *context*, None if there is none. O(1)."""
+        """Return the op *op_id* of *context*, or None. O(1)."""
 
     def calls(self, context: str, *, after: int = 0) -> Iterator[CallRow]:
         """Yield the calls of the model with a revision above *after*, oldest first. A fork begins with none."""
@@ -173,7 +173,7 @@ class Storage(Protocol):
     def erase(self, erasure: Erasure) -> ErasedRows:
         """Remove what *erasure* names as one transaction, then remove its bytes from the store's files.
 
-        It may name contexts that do not exist any more; `Erasure()` only removes bytes that are left.
+        It may name contexts that are already gone. `Erasure()` only removes bytes that earlier erasures left.
 
         Raises:
             WriteConflict: As for `commit`, for any of its transitions.
@@ -181,52 +181,52 @@ class Storage(Protocol):
         """
 
     def tickets(self, context: str | None = None) -> Sequence[Ticket]:
-        """Return the queue for the lock of *context*, or those of all contexts: in the order in which they came.
+        """Return the queue for the lock of *context*, or of all contexts, in order of arrival.
 
-        O(tickets), and called often while somebody waits: make it cheap.
+        O(tickets). It is called often while a lock is waited for: make it cheap.
         """
 
     def replace_ticket(self, old: Ticket | None, new: Ticket | None) -> bool:
-        """Put *new* in the place of *old* as one transaction, and return whether *old* was there, exactly so.
+        """Replace *old* by *new* in one transaction, and return whether *old* was there, with all fields equal.
 
-        If it was not, nothing changes. Without *old*, *new* goes behind all other tickets; without *new*, *old* is
-        removed. The context need not exist. `erase` removes the tickets of the contexts that it removes.
+        If it was not, nothing changes. Without *old*, add *new* behind all other tickets; without *new*, remove *old*.
+        The context need not exist. `erase` removes the tickets of the contexts that it removes.
         """
 
     def close(self) -> None:
-        """Release the store. Closing twice is fine; anything else afterwards is `HandlePoisoned`."""
+        """Release the store. Closing twice is fine; any other call afterwards raises `HandlePoisoned`."""
 
 
 CACHE_BYTES: Final = 256 * 2**20
-"""how much of a sidecar stays in RAM by default, in bytes"""
+"""bytes of a sidecar that stay in RAM by default: some thousand pages of an owner"""
 
 
 class Sidecar(NamedTuple):
-    """A SQLite database for what can be derived from the pages again, as the memory does."""
+    """A SQLite database for data that is derived from the pages, as by the memory."""
 
     path: str
-    """the absolute path of the file, which the reader makes if it is missing; ":memory:" if it lives in RAM only"""
+    """the absolute path of the file, which its user makes if it is missing; ":memory:" for RAM"""
     shared: bool = False
-    """whether it is the store's own file: each synced commit of the store then also syncs what was written before it"""
+    """whether it is the store's own file: a synced commit of the store then also syncs earlier writes to it"""
     read_only: bool = False
-    """whether nothing may be written to it"""
+    """whether it must not be written"""
     cache_bytes: int = CACHE_BYTES
-    """how much of it may stay in RAM until the store is closed"""
+    """bytes of it that may stay in RAM until the store is closed"""
 
 
 @runtime_checkable
 class SidecarStorage(Protocol):
-    """Optional: a store with a database beside its pages. Without it, a store has no memory."""
+    """Optional: a store with a database beside its pages, which a memory needs."""
 
     def sidecar(self, release: Callable[[], None]) -> Sidecar:
-        """Return the database, for one user at a time; `close` calls the *release* of the last one first. O(1)."""
+        """Return the database, for one user at a time. `close` first calls the *release* of the last user. O(1)."""
 
 
 @runtime_checkable
 class DatabaseStorage(Protocol):
-    """Optional: a store in a Postgres database, in which the memory keeps tables of its own, beside those of the store.
+    """Optional: a store in a Postgres database, in which the memory keeps tables of its own.
 
-    Who may write there, and until when, is as for the store.
+    The memory may write while the store may.
     """
 
     @property
@@ -236,19 +236,19 @@ class DatabaseStorage(Protocol):
 
 @runtime_checkable
 class KeyedStorage(Protocol):
-    """Optional: a store that is encrypted, and whose memory is, too."""
+    """Optional: a store that is encrypted together with its memory."""
 
     @property
     def keys(self) -> Any:
-        """What wraps data keys (`memci.storage.encrypted.keys.KeyRing`)."""
+        """The keys that wrap data keys (`memci.storage.encrypted.keys.KeyRing`)."""
 
     def rotate(self) -> int:
-        """Wrap the data keys of contexts with the first key; return how many were not. O(contexts)."""
+        """Wrap the data keys of all contexts with the first key; return how many had another one. O(contexts)."""
 
 
 @runtime_checkable
 class CheckedStorage(Protocol):
-    """Optional: a store that can check its files as a whole, beyond the rows of one context."""
+    """Optional: a store that can check its files as a whole."""
 
     def damage(self) -> list[str]:
-        """Return one sentence for each thing that is wrong with the files, [] if nothing is. O(bytes)."""
+        """Return one sentence for each problem of the files. O(bytes)."""

@@ -2,11 +2,10 @@
 
     QuotaStorage(SQLiteStorage("agent.db"), Quota(messages=10_000, bytes=50 * 2**20))
 
-    append ──▶ what the owner has + what comes ≤ the quota?  ──▶ commit       else QuotaExceeded: nothing has changed
+    append ──▶ stored + new ≤ quota?  ──▶ commit       else QuotaExceeded, and nothing has changed
 
-What an owner has is counted once, from the records of the owner's contexts; if bytes are limited, from their messages,
-too. Then each append adds to it. What other processes append is seen every `_RECOUNTED` appends, and before anything is
-refused.
+The usage of an owner is counted once from the records of its contexts, and from their messages if bytes are limited.
+Each append then adds to it. Appends of other processes are counted every `_RECOUNTED` appends, and before a refusal.
 """
 
 from collections import Counter
@@ -21,23 +20,24 @@ from .around import StorageAround
 from .protocol import ErasedRows, Erasure, Storage, Transition
 
 _RECOUNTED: Final = 100
-"""appends of an owner after which contexts are listed again; more, if the owner has more contexts"""
+"""Appends of an owner between two counts, or its number of contexts, if that is larger: a count then costs each append
+one record at most."""
 _REMEMBERED: Final = 10_000
-"""owners of whom it is remembered what they have"""
+"""owners whose usage is kept in RAM: some MB"""
 
 
 class Quota(NamedTuple):
-    """What all contexts of an owner may hold together; None: no limit. What forks share is counted once."""
+    """Limits for all contexts of an owner together; None: no limit. Messages that forks share count once."""
 
     bytes: int | None = None
     """of messages, as they are stored"""
     messages: int | None = None
     pages: int | None = None
-    """that were ever begun"""
+    """pages that were ever begun"""
 
 
 class _Held(NamedTuple):
-    """What a context holds."""
+    """The usage of one context."""
 
     revision: int = 0
     head: int = 0
@@ -45,22 +45,22 @@ class _Held(NamedTuple):
     messages: int = 0
     pages: int = 0
     read: int = 0
-    """the revision at which all its messages were read"""
+    """the revision at which all its messages were last read"""
 
 
 @dataclass(slots=True)
 class _Owner:
-    """What the contexts of an owner hold. A commit that adds to it holds the lock."""
+    """The usage of one owner. A commit holds the lock while it adds to it."""
 
     lock: Lock = field(default_factory=Lock)
     contexts: dict[str, _Held] = field(default_factory=dict)
     left: int = 0
-    """appends until contexts are listed again"""
+    """appends until the next count"""
     total: Counter[str] = field(default_factory=Counter)
     """bytes, messages and pages of all contexts"""
 
     def put(self, context: str, held: _Held) -> None:
-        """Note what a context holds now."""
+        """Set the usage of one context."""
         before = self.contexts.get(context, _Held())
         for name in Quota._fields:
             self.total[name] += getattr(held, name) - getattr(before, name)
@@ -68,13 +68,13 @@ class _Owner:
 
 
 class QuotaStorage(StorageAround):
-    """Refuses appends by which an owner would have more than a quota.
+    """Refuses appends that would exceed the quota of their owner.
 
-    Several processes that write for one owner may exceed it together, by what they append within 100 appends of each.
+    Several processes that write for one owner may exceed it together, by what each appends between two counts.
 
     Args:
         storage: Any store.
-        quota: What each owner may have; or a function that returns it for an owner.
+        quota: The limits of each owner, or a function that returns those of an owner.
 
     Raises:
         InvalidSetting: If a limit is not a number from 0.
@@ -90,7 +90,7 @@ class QuotaStorage(StorageAround):
         """Apply *transition*, as the protocol says. O(rows); the first time O(contexts, or messages, of the owner).
 
         Raises:
-            QuotaExceeded: If it appends messages, and the owner would have more than the quota.
+            QuotaExceeded: If it appends messages that would exceed the quota.
         """
         record = transition.record
         quota = self._quota_of(record.owner)
@@ -115,7 +115,7 @@ class QuotaStorage(StorageAround):
             return known
 
     def erase(self, erasure: Erasure) -> ErasedRows:
-        """Remove what *erasure* names. What is left is counted with the next append."""
+        """Remove what *erasure* names. The next append counts again."""
         gone = self._storage.erase(erasure)
         self._owners.clear()
         return gone
@@ -128,7 +128,7 @@ class QuotaStorage(StorageAround):
         return quota
 
     def _count(self, owner: _Owner, name: str, quota: Quota, *, whole: bool = False) -> None:
-        """Count what the contexts of *owner* hold that changed; *whole*: messages that were erased, too."""
+        """Count the contexts of *owner* that changed; *whole*: also those of which messages were erased."""
         before, owner.contexts, owner.total = owner.contexts, {}, Counter()
         for record in self._storage.contexts(owner=name):
             held = before.get(record.id, _Held())
@@ -146,7 +146,7 @@ class QuotaStorage(StorageAround):
 
     @staticmethod
     def _over(owner: _Owner, transition: Transition, quota: Quota) -> tuple[str, int, int] | None:
-        """Return which limit *transition* would exceed, what the owner would have then, and the limit."""
+        """Return the limit that *transition* would exceed: its name, the usage then, and the limit."""
         before = owner.contexts.get(transition.record.id, _Held())
         after = _after(before, transition)
         for name, limit in quota._asdict().items():
@@ -157,7 +157,7 @@ class QuotaStorage(StorageAround):
 
 
 def _after(before: _Held, transition: Transition) -> _Held:
-    """Return what a context holds after *transition*."""
+    """Return the usage of a context after *transition*."""
     record = transition.record
     size = before.bytes + sum(len(row.body) for row in transition.entries)
     read = record.revision if before.read == before.revision == record.revision - 1 else before.read

@@ -1,9 +1,9 @@
-"""What every store does before it writes a transition: its checks, and the rows that are to be kept.
+"""Checks that every store makes before it writes a transition, and helpers that list the rows to write.
 
-    check(t)    the entries are dense from `t.head` on, the record ends where they end, each text can be kept
+    check(t)    entries are numbered from `t.head` without gaps, the record ends with them, each text is valid UTF-8
 
-Texts are stored as UTF-8, which can't encode half of a surrogate pair. Such a text is refused in RAM as on disk, so
-that a context that works in a test works in production. Bodies are bytes and have no such limit.
+Texts are stored as UTF-8, which can't encode half of a surrogate pair. Every store refuses such a text, the one in RAM
+too, so that a context that works in a test works in production. Bodies are bytes and have no such limit.
 """
 
 import errno
@@ -17,7 +17,7 @@ from .protocol import DatabaseStorage, SidecarStorage, Storage, Transition
 Durability = Literal["full", "fast"]
 
 FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
-"""what the operating system says when there is no space"""
+"""errno values for a full disk"""
 
 MAX_HEAD: Final = 2**40
 """messages that one context may have"""
@@ -27,7 +27,7 @@ _ERASED_DIGEST: Final = bytes(16)
 
 
 def check(transition: Transition) -> None:
-    """Refuse texts with half of a surrogate pair, and assert that seqs and indexes make sense. O(rows)."""
+    """Refuse texts with half of a surrogate pair, and assert that seqs and indexes are consistent. O(rows)."""
     record = transition.record
     for name, text in zip(("id", "owner", "settings", "state"), record[:4], strict=True):
         check_text(name, text)
@@ -62,7 +62,7 @@ def check(transition: Transition) -> None:
 def check_revision(transition: Transition, head: int, revision: int) -> None:
     """Raise WriteConflict unless *transition* follows the stored *head* and *revision*, both 0 for a new context.
 
-    One that comes with its past starts at the revision that it had.
+    A context that arrives with its history starts at the revision that it had.
     """
     record = transition.record
     if head == transition.head == revision and (transition.history or transition.calls or transition.arrives):
@@ -75,20 +75,20 @@ def check_revision(transition: Transition, head: int, revision: int) -> None:
 
 
 def check_parent(record: ContextRecord, head: int | None) -> None:
-    """Raise InvalidSetting unless the parent of the fork *record* reaches its base; *head*: None if it is gone."""
+    """Raise InvalidSetting unless the parent of the fork *record* has its base; *head* is None if it is missing."""
     if head is None or record.base > head:
         raise InvalidSetting("parent", f"{record.parent!r} has no {record.base} messages that a fork could share")
 
 
 def check_forks(forks: Iterable[tuple[str, str | None]], erased: Collection[str]) -> None:
-    """Raise InvalidSetting if one of *forks* (id, parent) would stay while its parent is *erased*. O(forks)."""
+    """Raise InvalidSetting if a fork (id, parent) stays although its parent is *erased*. O(forks)."""
     for fork, parent in forks:
         if parent in erased and fork not in erased:
             raise InvalidSetting("context", f"{fork!r} is a fork of {parent!r}: erase that first")
 
 
 def all_compactions(transition: Transition) -> tuple[CompactionRow, ...]:
-    """Return the compactions to keep, oldest first: those of the past, and that of *transition* itself."""
+    """Return the compactions to write, oldest first: those of the history, then that of *transition*."""
     if transition.compaction is None:
         return transition.history
     record = transition.record
@@ -96,19 +96,19 @@ def all_compactions(transition: Transition) -> tuple[CompactionRow, ...]:
 
 
 def all_ops(transition: Transition) -> tuple[OpRow, ...]:
-    """Return the ops to keep: those of the past, and that of *transition* itself."""
+    """Return the ops to write: those of the history, then that of *transition*."""
     return transition.ops if transition.op is None else (*transition.ops, transition.op)
 
 
 def all_calls(transition: Transition) -> tuple[CallRow, ...]:
-    """Return the calls of the model to keep: those of the past, and that of *transition* itself."""
+    """Return the calls of the model to write: those of the history, then that of *transition*."""
     return transition.calls if transition.call is None else (*transition.calls, transition.call)
 
 
 def without_digests(ops: Iterable[OpRow], seqs: Collection[int]) -> list[OpRow]:
-    """Return those of *ops* that appended an entry of *seqs*, without the digest of its bytes. O(ops).
+    """Return the ops that appended an entry of *seqs*, with their digests cleared. O(ops).
 
-    Ops that have none any more are left out.
+    Ops whose digest is already cleared are left out.
     """
     return [
         op._replace(digest=_ERASED_DIGEST)
@@ -118,7 +118,7 @@ def without_digests(ops: Iterable[OpRow], seqs: Collection[int]) -> list[OpRow]:
 
 
 def check_opening(durability: str, busy_timeout_seconds: float) -> None:
-    """Raise InvalidSetting unless these are arguments with which a store on disk can be opened."""
+    """Raise InvalidSetting unless both arguments are valid."""
     if durability not in ("full", "fast"):
         raise InvalidSetting("durability", f"{brief(durability)} is neither 'full' nor 'fast'")
     if not isinstance(busy_timeout_seconds, int | float) or not 0 <= busy_timeout_seconds <= 86_400:
@@ -133,12 +133,12 @@ def check_bytes(name: str, value: int) -> int:
 
 
 def has_memory(storage: Storage) -> bool:
-    """Return whether a memory can be kept in *storage*, beside the pages."""
+    """Return whether *storage* can keep a memory beside the pages."""
     return isinstance(storage, (SidecarStorage, DatabaseStorage))
 
 
 def check_memory(storage: Storage) -> None:
-    """Raise InvalidSetting unless a memory can be kept in *storage*."""
+    """Raise InvalidSetting unless *storage* can keep a memory."""
     if not has_memory(storage):
         kind = type(storage).__name__
         reason = f"{kind} has no sidecar to keep a memory in: pass memory=NullMemory(), or a TieredMemory with a path"
@@ -146,7 +146,7 @@ def check_memory(storage: Storage) -> None:
 
 
 def check_text(name: str, text: str) -> None:
-    """Raise InvalidSetting if *text* can't be kept exactly. O(characters)."""
+    """Raise InvalidSetting if *text* can't be stored exactly. O(characters)."""
     if not isinstance(text, str):
         raise InvalidSetting(name, f"expected a str, got {brief(text)}")
     if text.isascii():
@@ -155,5 +155,5 @@ def check_text(name: str, text: str) -> None:
         text.encode()
     except UnicodeEncodeError as error:
         raise InvalidSetting(
-            name, f"character {error.start} is half of a surrogate pair: it can't be kept exactly"
+            name, f"character {error.start} is half of a surrogate pair: it can't be stored exactly"
         ) from None

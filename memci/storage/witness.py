@@ -1,14 +1,14 @@
-"""The witness of a store: a small file beside it that says how far each context had come.
+"""The witness of a store: a small file beside it that records the last revision of each context.
 
     agent.db-witness       the mark, then 511 slots of 32 bytes; a context has one slot, by a digest of its id
     a slot                 digest · revision · place · frames · salt · check sum          the rest is zeros
 
-A commit that has returned writes its slot, so the witness is never ahead of the store. Two contexts may share a slot:
+A commit writes its slot after it is on disk, so the witness is never ahead of the store. Two contexts may share a slot:
 the newer commit takes it, so the newest commit of a store always has one. A store that is behind its witness has lost
-something: its log is damaged, or an older copy stands in its place.
+commits: its log is damaged, or it was replaced by an older copy.
 
-It holds no text, and a slot that is damaged counts as empty. A missing witness is no error: the next commit makes one.
-What can't be written is left out, for the commit itself is done.
+It holds no text. A damaged slot counts as empty. A missing witness is no error: the next commit makes one. If a slot
+can't be written, it is left out, since the commit itself is done.
 """
 
 import errno
@@ -28,10 +28,10 @@ with suppress(ImportError):
     import fcntl
 
 WAY_OUT: Final = (
-    "the store is damaged, or an older copy stands in its place; put the right one there, or take it as it is with "
+    "the store is damaged, or was replaced by an older copy; put the right one back, or accept it as it is with "
     "memci doctor STORE --accept"
 )
-"""what to do about a store that is behind its witness"""
+"""what errors advise for a store that is behind its witness"""
 WITNESS: Final = "witness"
 """its name in a folder; beside a file it is FILE-witness"""
 _MARK: Final = b"memci witness 1\n"
@@ -41,35 +41,35 @@ _EMPTY: Final = bytes(_SIZE)
 _WHOLE: Final = (1 + _SLOTS) * _SIZE
 _SLOT: Final = Struct("<8sQIII")
 _POSIX: Final = hasattr(os, "pwrite")
-"""whether a file can be used at a place of it; elsewhere there is no witness"""
+"""whether the system can read and write at an offset; if not, there is no witness"""
 
 
 class Slot(NamedTuple):
-    """What is known of the last commit of one context."""
+    """What the witness records of the last commit of one context."""
 
     key: bytes
     """8 bytes of a digest of its id"""
     revision: int
     place: int = 0
-    """where its store keeps it (SQLite: the number of its row); 0 if that follows from its id"""
+    """the number of its row in the store"""
     frames: int = 0
-    """how many frames the write-ahead log had after it, 0 if there was none"""
+    """number of frames in the write-ahead log after the commit, 0 without a log"""
     salt: int = 0
-    """the generation of that log"""
+    """the salt in the header of that log, new whenever the log restarts"""
 
     def sentence(self, context: str, revision: int) -> str:
-        """Return what is wrong if *context* is at *revision* only, 0 if it is not there."""
+        """Return a sentence that says what is lost of *context*, which is at *revision*; 0 if it is missing."""
         now = f"context {context!r:.60} is at revision {revision}" if revision else "a context is not there"
         return f"{now}, it was at revision {self.revision}"
 
 
 def key_of(context: str) -> bytes:
-    """Return the 8 bytes by which *context* is known."""
+    """Return the key of *context*: 8 bytes of a digest of its id."""
     return blake2b(context.encode(), digest_size=16).digest()[:8]
 
 
 class Witness:
-    """The witness in the file *path*. Each handle of a store has its own, which threads may share."""
+    """The witness in the file *path*. Each handle of a store has its own object; threads may share it."""
 
     def __init__(self, path: str, *, read_only: bool = False) -> None:
         self._path = path
@@ -91,21 +91,21 @@ class Witness:
         return [slot for found in used if (slot := _slot(found)) is not None]
 
     def slot(self, context: str) -> Slot | None:
-        """Return the slot of *context*, None if it has none now. Some microseconds."""
+        """Return the slot of *context*, or None. Some microseconds."""
         key = key_of(context)
         found = _slot(self._read(_place(key), _SIZE)) if self.is_there else None
         return found if found is not None and found.key == key else None
 
     def check(self, context: str, before: Slot | None, revision: int) -> None:
-        """Raise CorruptRecord if *context* is at *revision* only, 0 if it is not there.
+        """Raise CorruptRecord if *revision* of *context* (0: it is missing) is behind its slot.
 
-        *before* is its slot, as it was before the revision was read: another handle may go on meanwhile.
+        *before* is the slot as read before the revision, since another handle may commit meanwhile.
         """
         if before is not None and revision < before.revision and self.slot(context) == before:
             raise CorruptRecord(context, 0, f"{before.sentence(context, revision)}: {WAY_OUT}")
 
     def make(self) -> None:
-        """Make the file if there is none, and make it last: a commit relies on it. What can't be made is left out."""
+        """Make the file if there is none, and sync its folder. An error is ignored: the store works without it."""
         if self.is_there or not _POSIX:
             return
         with suppress(OSError):
@@ -120,26 +120,26 @@ class Witness:
                     os.close(folder)
 
     def reset(self) -> None:
-        """Forget all contexts, on the disk, or raise StorageUnavailable. O(its bytes)."""
+        """Clear all slots and sync, or raise StorageUnavailable. O(bytes of the file)."""
         self._write(0, _MARK.ljust(_WHOLE, b"\0"), lasts=True)
 
     def note(self, slot: Slot) -> None:
-        """Write the slot of a commit that has returned. A few microseconds."""
+        """Write the slot of a finished commit. A few microseconds."""
         body = _SLOT.pack(*slot)
         with suppress(StorageUnavailable):
             self._write(_place(slot.key), body + crc32(body).to_bytes(4, "little"))
 
     def forget(self, context: str) -> None:
-        """Clear the slot of *context*, on the disk, before it is erased: afterwards it would count as lost."""
+        """Clear the slot of *context* and sync, before the context is erased: else it would count as lost."""
         if self.slot(context) is not None:
             self._write(_place(key_of(context)), _EMPTY, lasts=True)
 
     def lock(self, seconds: float | None = None) -> bool:
-        """Take the file's lock, and return whether `unlock` has to follow: a commit beside others, an erasure alone.
+        """Lock the file, and return whether `unlock` must follow. Commits share the lock; an erasure has it alone.
 
-        A commit notes its slot after it has returned; that must not be after its context was erased. So an erasure
-        waits, *seconds* at most, for the commits that are about to note. A commit (None) never waits: if an erasure is
-        just ending, it leaves its note out.
+        A commit must not write its slot after its context was erased. So an erasure waits up to *seconds* for
+        commits that are about to write their slot. A commit passes None and never waits: while an erasure holds the
+        lock, it leaves its slot out.
 
         Raises:
             StorageBusy: If another handle held it for *seconds*.
@@ -165,7 +165,7 @@ class Witness:
                 return True
 
     def unlock(self) -> None:
-        """Give the lock back."""
+        """Release the lock."""
         with suppress(OSError):
             if self._file is not None:
                 fcntl.flock(self._file, fcntl.LOCK_UN)
@@ -181,7 +181,7 @@ class Witness:
         self.close()
 
     def _open(self, *ways: int) -> None:
-        """Open the file, if there is one that can be opened; raise StorageUnavailable if it is no plain file."""
+        """Open the file if possible; raise StorageUnavailable if it is not a plain file."""
         for flags in ways if _POSIX else ():
             try:
                 file = os.open(self._path, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o600)
@@ -215,7 +215,7 @@ class Witness:
 
 
 def forget_all(path: str) -> None:
-    """Make the witness in the file *path* one that knows of no context: its store is taken as it is."""
+    """Clear the witness in the file *path*, so that its store is accepted as it is."""
     with closing(Witness(path)) as witness:
         witness.make()
         witness.reset()

@@ -84,7 +84,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "a log that is to be begun again is no damage",
         _LOSS,
-        "lost and _begins_again(log, path)",
+        "lost and _restarts(log, path)",
         "False",
         f"{_CHECKPOINT_TESTS} -k begun",
     ),

@@ -1,11 +1,11 @@
-"""Keys: yours, which wrap data keys, and data keys, which encrypt rows.
+"""Keys of the user, which wrap data keys, and data keys, which encrypt rows.
 
     your key ── wraps ──▶ data key of a context, kept in its record ── encrypts ──▶ messages, settings, compactions
                           data key of an owner, kept in its memory  ── encrypts ──▶ facts, titles, words, vectors
 
-To rotate a key is to wrap data keys again: no row is encrypted again. A key is named by a digest of itself, so that an
-error can say which key is missing. Rows are encrypted with AES-256-GCM, each bound to its place by associated data: in
-another place it can't be read.
+Rotating a key wraps the data keys again; rows are not encrypted again. A key is named by a digest of itself, so that an
+error can name the missing key. Rows are encrypted with AES-256-GCM. Associated data binds each to its place: in another
+place it can't be decrypted.
 """
 
 import os
@@ -21,16 +21,16 @@ import orjson
 from ...errors import InvalidSetting, KeyMissing
 
 Keys = bytes | Sequence[bytes] | Callable[[str], Sequence[bytes]]
-"""a key of 32 bytes; several, of which the first one encrypts and all decrypt; or what gives those of an owner"""
+"""a key of 32 bytes; several, of which the first encrypts and all decrypt; or a function that returns an owner's"""
 
 _KEY_BYTES: Final = 32
 _NONCE_BYTES: Final = 12
 Place = str | int | tuple[int, int | None] | None
-"""a part of what a row is bound to: its kind, context, seq and so on"""
+"""a value that a row is bound to: its table, context, seq and so on"""
 
 
 class Forged(Exception):
-    """Bytes are not what was encrypted with this key for this place."""
+    """The bytes were not encrypted with this key for this place."""
 
 
 class Cipher:
@@ -54,17 +54,17 @@ class Cipher:
     def seal(self, plain: bytes, *place: Place, same: bool = False) -> bytes:
         """Return *plain* encrypted for *place*: 28 bytes more. O(bytes).
 
-        *same*: equal bytes give equal ones, so that a store can keep them once.
+        *same*: equal bytes are encrypted alike, so that a store can keep them once.
         """
         data = orjson.dumps(place)
         nonce = self.mac(data + b"\x00" + plain, _NONCE_BYTES) if same else os.urandom(_NONCE_BYTES)
         return nonce + self._aead.encrypt(nonce, plain, data)
 
     def unseal(self, sealed: bytes, *place: Place) -> bytes:
-        """Return what was encrypted for *place*. O(bytes).
+        """Return the bytes that were encrypted for *place*. O(bytes).
 
         Raises:
-            Forged: If these bytes were not, or not with this key.
+            Forged: If they were not, or with another key.
         """
         try:
             return self._aead.decrypt(sealed[:_NONCE_BYTES], sealed[_NONCE_BYTES:], orjson.dumps(place))
@@ -88,7 +88,7 @@ class Cipher:
         return blake2b(content, digest_size=size, key=self._mac_key).digest()
 
     def mask(self, digest: bytes, name: str) -> bytes:
-        """Return *digest*, of at most 64 bytes, as it is kept under *name*, and back; zeros stay zeros."""
+        """Return *digest* (at most 64 bytes) masked for *name*; masking again gives it back. Zeros stay zeros."""
         if not any(digest):
             return digest
         pad = self.mac(name.encode(), len(digest))
@@ -96,10 +96,10 @@ class Cipher:
 
 
 class KeyRing:
-    """The keys of a caller. They are asked for once for each owner; a ring is made again with its store.
+    """The keys of a user. A function is called once for each owner, as long as the store is open.
 
     Raises:
-        InvalidSetting: If *keys* are none.
+        InvalidSetting: If *keys* are not valid.
     """
 
     def __init__(self, keys: Keys) -> None:
@@ -117,7 +117,7 @@ class KeyRing:
 
         Raises:
             KeyMissing: If there is no key of this owner.
-            InvalidSetting: If a key is none.
+            InvalidSetting: If a key is not valid.
         """
         name, key = self._current(owner)
         return f"{name}:{Cipher(key).seal_text(cipher.data_key.hex(), 'key', owner, *place)}"
@@ -126,8 +126,8 @@ class KeyRing:
         """Return the cipher of a data key that `wrap` encrypted for *place*.
 
         Raises:
-            KeyMissing: If the key that it needs is not there.
-            Forged: If it was not encrypted for this place.
+            KeyMissing: If its key was not given.
+            Forged: If it was encrypted for another place.
         """
         name, _, sealed = wrapped.partition(":")
         key = self._all(owner).get(name)
@@ -153,5 +153,5 @@ class KeyRing:
 
 
 def _name(key: bytes) -> str:
-    """Return the name of a key: 8 hexadecimal digits, from which nothing can be learnt of the key."""
+    """Return the name of a key: 8 hexadecimal digits, which reveal nothing about it."""
     return blake2b(key, digest_size=4, person=b"memci key name").hexdigest()

@@ -1,10 +1,10 @@
-"""A store around another one: what goes into it is encrypted, what comes out of it decrypted.
+"""A wrapper of a store that encrypts rows when they are written, and decrypts them when they are read.
 
-    EncryptedStorage(SQLiteStorage("agent.db"), key)        any store; rows have the same places in it
+    EncryptedStorage(SQLiteStorage("agent.db"), key)        any store; the keys of rows stay the same
 
-    settings, state, message, compaction, list of tools     encrypted, each bound to its place
-    digest of an op                                         keyed, so that it says nothing of the messages
-    ids, owners, times, sizes, tokens, page numbers         as they are: the store finds rows by them
+    settings, state, message, compaction, list of tools     encrypted, bound to other fields (`memci.rows`)
+    digest of an op                                         masked with a key, so that it reveals nothing
+    ids, owners, times, sizes, tokens, page numbers         not encrypted: the store finds rows by them
 
 The settings of an encrypted record are {"encrypted": the data key of the context, wrapped}. This module knows nothing
 of how the store inside keeps its rows.
@@ -38,14 +38,14 @@ from ..validation import check
 from .keys import Cipher, Forged, KeyRing, Keys
 
 _REMEMBERED = 10_000
-"""contexts whose data keys are remembered"""
+"""contexts whose data keys are kept in RAM: some MB"""
 
 _T = TypeVar("_T")
 _R = TypeVar("_R", CompactionRow, OpRow, CallRow)
 
 
 class _Known(NamedTuple):
-    """What is known of a context."""
+    """The data key of a context, and the parts of its record that encryption needs."""
 
     cipher: Cipher
     wrapped: str
@@ -69,16 +69,16 @@ class EncryptedStorage(StorageAround):
     def __init__(self, storage: Storage, keys: Keys) -> None:
         super().__init__(storage)
         self.keys = KeyRing(keys)
-        """what wraps the data keys, also those of memories"""
+        """the keys that wrap data keys, also those of memories"""
         self._known: dict[str, _Known] = {}
-        Cipher(bytes(32))  # says at once if the package is missing
+        Cipher(bytes(32))  # raises if the package is missing
 
     def load(self, context: str) -> tuple[ContextRecord, str | None] | None:
         """Return the record and the last compaction of *context*, or None if there is no such context.
 
         Raises:
-            KeyMissing: If the key that it needs was not given.
-            CorruptRecord: If it is not what was encrypted.
+            KeyMissing: If its key was not given.
+            CorruptRecord: If it was changed after its encryption.
             InvalidSetting: If it is not encrypted.
         """
         found = self._storage.load(context)
@@ -92,7 +92,7 @@ class EncryptedStorage(StorageAround):
         return record, next(last, None)
 
     def commit(self, transition: Transition) -> OpRow | None:
-        """Apply *transition* and return None, or return the row of its op if that is known. O(bytes)."""
+        """Apply *transition* and return None, or return the row of its op if that is stored. O(bytes)."""
         check(transition)
         record = transition.record
         known = self._find_key_to_write(record)
@@ -141,7 +141,7 @@ class EncryptedStorage(StorageAround):
     def contexts(
         self, *, owner: str | None = None, after: str | None = None, limit: int | None = None
     ) -> Sequence[ContextRecord]:
-        """Return records by id, as the protocol says; one whose key is missing as it is kept, with what is readable."""
+        """Return records by id, as the protocol says; without its key, a record stays encrypted."""
         return [
             self._decrypt_if_possible(record)
             for record in self._storage.contexts(owner=owner, after=after, limit=limit)
@@ -152,7 +152,7 @@ class EncryptedStorage(StorageAround):
         return [self._decrypt_if_possible(record) for record in self._storage.forks(context)]
 
     def erase(self, erasure: Erasure) -> ErasedRows:
-        """Remove what *erasure* names; the data key of a context goes with its record. Its key need not be there."""
+        """Remove what *erasure* names. The data key of a context is removed with its record."""
         tombstones = []
         for context, row in erasure.entries:
             holder = self._holder(context, row.seq)
@@ -185,7 +185,7 @@ class EncryptedStorage(StorageAround):
         self._storage.close()
 
     def _find_key_to_write(self, record: ContextRecord) -> _Known:
-        """Return what *record* is to be encrypted with: what its context has, or a new data key."""
+        """Return the data key for *record*: that of its context, or a new one."""
         known = self._known.get(record.id)
         if known is None and (found := self._storage.load(record.id)) is not None:
             known = self._learn(found[0])
@@ -214,7 +214,7 @@ class EncryptedStorage(StorageAround):
         )
 
     def _of(self, context: str) -> _Known:
-        """Return what is known of *context*, which is there. O(1), a query the first time."""
+        """Return the data key of *context*, which must exist. O(1), a query the first time."""
         known = self._known.get(context)
         if known is not None:
             return known
@@ -224,7 +224,7 @@ class EncryptedStorage(StorageAround):
         return self._learn(found[0])
 
     def _holder(self, context: str, seq: int) -> str:
-        """Return the context that holds entry *seq* of *context*: itself, or one that it was forked from."""
+        """Return the context that has entry *seq* of *context*: itself, or one that it was forked from."""
         known = self._of(context)
         while known.parent is not None and seq < known.base:
             context, known = known.parent, self._of(known.parent)
@@ -239,17 +239,17 @@ class EncryptedStorage(StorageAround):
         return row._replace(codec=codec, body=body, digest=digest(codec, body))
 
     def _unseal(self, table: Table, context: str, row: _R) -> _R:
-        """Return *row* of *context* as it was before `_seal`."""
+        """Return *row* of *context*, decrypted."""
         [name] = table.sealed
         value = getattr(row, name)
         if isinstance(value, str):
             place = _place(table, context, row)
             plain: dict[str, Any] = {name: self._read(context, 0, lambda cipher: cipher.unseal_text(value, *place))}
             return row._replace(**plain)
-        return _seal(self._of(context).cipher, table, context, row)  # what is masked twice is as it was
+        return _seal(self._of(context).cipher, table, context, row)  # masking twice gives the digest again
 
     def _read(self, context: str, seq: int, unseal: Callable[[Cipher], _T]) -> _T:
-        """Return what *unseal* gives with the data key of *context*, which may be a new one since it was read."""
+        """Return the result of *unseal* with the data key of *context*. If it fails, try it with a newer data key."""
         before = self._of(context)
         with suppress(Forged):
             return unseal(before.cipher)
@@ -261,7 +261,7 @@ class EncryptedStorage(StorageAround):
         raise CorruptRecord(context, seq, "it is not what was encrypted: its bytes, or their place, were changed")
 
     def _learn(self, record: ContextRecord) -> _Known:
-        """Return what *record* says of its context, and remember it."""
+        """Return the data key in *record*, and keep it in RAM."""
         known = self._known.get(record.id)
         wrapped = _read_data_key(record)
         if known is not None and (known.wrapped, known.owner) == (wrapped, record.owner):
@@ -305,14 +305,14 @@ def _read_data_key(record: ContextRecord) -> str:
 
 
 def _place(table: Table, context: str, row: Any) -> tuple[Any, ...]:
-    """Return what the sealed fields of *row* are bound to."""
+    """Return the values that the sealed fields of *row* are bound to."""
     return (table.name, context, *(getattr(row, name) for name in table.bound))
 
 
 def _seal(cipher: Cipher, table: Table, context: str, row: _R) -> _R:
     """Return *row* of *context* with its text encrypted, or its digest masked.
 
-    Equal texts that are bound to nothing but their context give equal ones: a store keeps each list of tools once.
+    Texts without bound fields are encrypted alike if they are equal, so that a store keeps each list of tools once.
     """
     [name] = table.sealed
     value = getattr(row, name)

@@ -1,10 +1,10 @@
-"""The plain copies in a folder: the messages of each context, a line each, for an editor, grep and git.
+"""Plain copies of the messages of each context, one line each, for an editor, grep and git.
 
     contexts/0f3a….jsonl     {"context":"alice","base":0}
                              {"seq":0,"page":1,"at":"2031-05-01T09:30:00+00:00","message":{"role":"user","content":"Hi"}}
 
-A copy is never read as what was stored. It is appended to if it ends with the message before the new ones, and written
-again otherwise. No link is followed: a link, a pipe or another user's file in the place of a copy is refused.
+The store never reads a copy. New lines are added if the copy ends with the message before them; otherwise the copy is
+written again. Links are not followed: a link, a pipe or another user's file in place of a copy is refused.
 """
 
 import os
@@ -21,20 +21,20 @@ _CHUNK: Final = 4096
 
 
 def copy_of(context: str) -> str:
-    """Return the path of the copy of *context*: any id has a name, and no two ids share one."""
+    """Return the path of the copy of *context*: a digest of its id, so any id is valid and unique."""
     return f"{CONTEXTS}/{blake2b(context.encode(), digest_size=16).hexdigest()}.jsonl"
 
 
 class Copies:
-    """The copies among *files*. Each method raises a StorageError if the disk is full, or refuses."""
+    """The copies among *files*. Each method raises a StorageError if the disk is full, or a file is not ours."""
 
     def __init__(self, files: Files) -> None:
         self._files = files
 
     def append(self, context: str, first: int, lines: Iterable[bytes]) -> bool:
-        """Add *lines*, from seq *first* on, and return whether the copy ended before it. O(bytes, and its last line).
+        """Add *lines*, from seq *first* on, if the copy ends before *first*; return whether it does. O(bytes).
 
-        If it did not, or if there is none, it is left as it is.
+        Otherwise the copy is not changed.
         """
         try:
             with self._files.opened(copy_of(context), os.O_RDWR | os.O_APPEND) as file:
@@ -46,12 +46,12 @@ class Copies:
         return True
 
     def write(self, context: str, lines: Iterable[bytes]) -> None:
-        """Make the copy of *context* again, of *lines*. O(bytes)."""
+        """Write the copy of *context* with *lines*. O(bytes)."""
         self._files.make_folder(CONTEXTS)
         self._files.write(copy_of(context), lines, lasts=False)
 
     def remove(self, contexts: Iterable[str]) -> None:
-        """Remove the copies of *contexts*, as far as there are any, so that no power cut brings one back."""
+        """Remove the copies of *contexts* and sync, so that no power cut brings one back."""
         for path in map(copy_of, contexts):
             self._files.remove(path)
             self._files.remove(path.replace("/", "/.") + ".tmp")
@@ -60,7 +60,7 @@ class Copies:
 
 
 def _end(file: int) -> int | None:
-    """Return the seq behind the last line of a copy, None if that is not whole. O(bytes of the line)."""
+    """Return the seq after the last line of a copy, None if that line is not whole. O(bytes of the line)."""
     end, size, tail = os.fstat(file).st_size, _CHUNK, b""
     while b"\n" not in tail[:-1] and len(tail) < end:
         tail = os.pread(file, size, max(0, end - size))

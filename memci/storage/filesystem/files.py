@@ -1,9 +1,9 @@
-"""The files of one folder: each is replaced whole, or stays as it was.
+"""Files of one folder, each of which is replaced as a whole or not at all.
 
     write "memci.json":   .memci.json.tmp   written, synced   ──▶   renamed   ──▶   `sync` of its folder
 
-Each path is walked from the folder down, by descriptors, and no link is followed: a link, a pipe or another user's file
-in the place of one of ours is refused.
+Each path is opened from the folder down, by descriptors. Links are not followed: a link, a pipe or another user's file
+in place of one of ours is refused.
 
     ENOSPC   StorageFull        EACCES, EROFS   StorageReadOnly        ELOOP (a link)   StorageUnavailable
 """
@@ -34,7 +34,7 @@ _CHUNK: Final = 2**24
 class Files:
     """The files under one folder. Paths are relative to it, with "/" between the names.
 
-    A StorageError says what is wrong with a file, or that the folder was released.
+    Methods raise a StorageError if a file can't be used, or the folder was released.
     """
 
     def __init__(self, path: str) -> None:
@@ -51,7 +51,7 @@ class Files:
         self._root = None
 
     def read(self, path: str, most: int | None = None) -> bytes | None:
-        """Return the bytes of a file, at most *most* if that is given; None if there is no such file. O(bytes)."""
+        """Return the bytes of a file, or its first *most* bytes; None if the file is missing. O(bytes)."""
         with suppress(FileNotFoundError), self.opened(path, os.O_RDONLY) as file:
             parts: list[bytes] = []
             left = 2**62 if most is None else most
@@ -64,7 +64,7 @@ class Files:
 
     @contextmanager
     def opened(self, path: str, flags: int) -> Iterator[int]:
-        """Give the descriptor of a plain file of ours; FileNotFoundError if there is none."""
+        """Open a plain file of ours and give its descriptor; FileNotFoundError if it is missing."""
         with self._above(path, missing=True) as (folder, name):
             file = os.open(name, flags | _FILE, 0o600, dir_fd=folder)
             try:
@@ -74,15 +74,15 @@ class Files:
                 os.close(file)
 
     def names(self, path: str, *, hidden: bool = False) -> list[str]:
-        """Return the names in a folder, sorted; those that are not final only if *hidden*. O(names)."""
+        """Return the names in a folder, sorted; with *hidden*, also those that begin with a dot. O(names)."""
         with suppress(FileNotFoundError), self._folder(path, missing=True) as folder:
             return sorted(name for name in os.listdir(folder) if hidden or not name.startswith("."))  # noqa: PTH208 -- a descriptor
         return []
 
     def write(self, path: str, content: bytes | Iterable[bytes], *, lasts: bool = True) -> None:
-        """Put *content*, or its parts, under *path*, whole; synced unless *lasts* is false. O(bytes).
+        """Write *content*, or its parts, to *path* as a whole; synced unless *lasts* is false. O(bytes).
 
-        `sync` makes the name last.
+        Call `sync` for its folder to make the name durable.
         """
         with self._above(path) as (folder, name):
             tmp = f".{name}.tmp"
@@ -104,12 +104,12 @@ class Files:
                 raise
 
     def sync(self, path: str) -> None:
-        """Make the names in a folder last."""
+        """Sync the names in a folder."""
         with self._folder(path) as folder:
             sync(folder)
 
     def make_folder(self, path: str, *, lasts: bool = True) -> None:
-        """Make a folder if there is none, and make its name last unless *lasts* is false."""
+        """Make a folder if it is missing, and sync its name unless *lasts* is false."""
         with self._above(path) as (folder, name):
             try:
                 os.mkdir(name, 0o700, dir_fd=folder)
@@ -119,12 +119,12 @@ class Files:
                 sync(folder)
 
     def remove(self, path: str) -> None:
-        """Remove a file, or a folder with all that is in it; fine if there is none. O(files)."""
+        """Remove a file, or a folder with its files, if it exists. O(files)."""
         with suppress(FileNotFoundError), self._above(path, missing=True) as (folder, name):
             _remove(folder, name)
 
     def remove_unfinished(self, path: str) -> None:
-        """Remove from a folder the files that never got their final name. O(names)."""
+        """Remove unfinished files (`.NAME.tmp`) from a folder. O(names)."""
         with suppress(FileNotFoundError), self._folder(path, missing=True) as folder:
             for name in os.listdir(folder):  # noqa: PTH208 -- a descriptor
                 if name.startswith(".") and name.endswith(".tmp"):
@@ -132,16 +132,16 @@ class Files:
 
     @contextmanager
     def _above(self, path: str, *, missing: bool = False) -> Iterator[tuple[int, str]]:
-        """Give the open folder that *path* is in, and its name there; fails as `_folder` does."""
+        """Open the folder of *path*; give its descriptor and the name in it. It raises as `_folder`."""
         above, _, name = path.rpartition("/")
         with self._folder(above, path, missing=missing) as folder:
             yield folder, name
 
     @contextmanager
     def _folder(self, folder: str, path: str | None = None, *, missing: bool = False) -> Iterator[int]:
-        """Give the descriptor of *folder*. An OSError becomes a StorageError that names *path*, default: *folder*.
+        """Open *folder* and give its descriptor. An OSError becomes a StorageError about *path* (default: *folder*).
 
-        With *missing*, a FileNotFoundError is raised as it is.
+        With *missing*, a FileNotFoundError is not translated.
         """
         root = self._root
         if root is None:
@@ -172,7 +172,7 @@ class Files:
 
 
 class _Root:
-    """An open folder, closed when the last thread that uses it drops it: its number must not be reused before."""
+    """An open folder, closed when the last thread that uses it drops it: its descriptor must not be reused before."""
 
     __slots__ = ("file",)
 
@@ -184,7 +184,7 @@ class _Root:
 
 
 def meaning(error: OSError, where: str) -> StorageError:
-    """Return what *error* at the path *where* means to a caller of a store."""
+    """Return the StorageError for *error* at the path *where*."""
     if error.errno in FULL:
         return StorageFull(f"no space is left for {where!r}: free some and try again")
     if error.errno in _DENIED:
@@ -202,8 +202,8 @@ def append(file: int, content: bytes) -> None:
 
 
 def sync(file: int) -> None:
-    """Return when a file, or the names in a folder, are on the disk."""
-    full = getattr(fcntl, "F_FULLFSYNC", None)  # where fsync() stops at the drive's cache
+    """Sync a file, or the names in a folder, to the disk."""
+    full = getattr(fcntl, "F_FULLFSYNC", None)  # on macOS, fsync() does not flush the drive's cache
     if full is not None:
         fcntl.fcntl(file, full)
     else:
@@ -212,7 +212,7 @@ def sync(file: int) -> None:
 
 @contextmanager
 def locked_whole(path: str, seconds: float) -> Iterator[None]:
-    """Hold the folder itself, which needs no file in it; StorageBusy if another process held it for *seconds*."""
+    """Lock the folder itself, without a file in it; StorageBusy if another process held it for *seconds*."""
     file = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     until = time.monotonic() + seconds
     try:
@@ -227,12 +227,12 @@ def locked_whole(path: str, seconds: float) -> Iterator[None]:
         yield
     finally:
         with suppress(OSError):
-            fcntl.flock(file, fcntl.LOCK_UN)  # closing alone would leave it to a child that was forked meanwhile
+            fcntl.flock(file, fcntl.LOCK_UN)  # closing alone would leave the lock to a child process
         os.close(file)
 
 
 def _remove(folder: int, name: str) -> None:
-    """Remove a file from an open folder, or a folder with all that is in it; fine if there is none. O(files)."""
+    """Remove a file from an open folder, or a folder with its files, if it exists. O(files)."""
     try:
         os.unlink(name, dir_fd=folder)
     except FileNotFoundError:

@@ -7,11 +7,11 @@
       memory.db               what memories derive from the contexts
       audit.jsonl             what was erased, imported, exported, if anything was
 
-    commit   BEGIN ── rows ── the copy is appended to ── COMMIT        a copy that was left otherwise is made again
-    erase    BEGIN ── rows ── the copies are removed, synced ── COMMIT ── the copies that stay are made again
+    commit   BEGIN ── rows ── lines are added to the copy ── COMMIT        a copy with another end is written again
+    erase    BEGIN ── rows ── copies are removed, synced ── COMMIT ── copies of remaining contexts are written again
 
-What is read comes from store.db alone. A copy is for people and their tools: a change of it changes no context. It
-needs a POSIX system.
+Reads use store.db alone. A copy is for people and their tools: changing it changes no context. The store needs a POSIX
+system.
 """
 
 import json
@@ -46,7 +46,7 @@ class FilesystemStorage(SQLiteStorage):
     """Keeps contexts in a folder, with a plain copy of their messages.
 
     Args:
-        folder: It is made if there is none; one that holds other things is refused. The other arguments are those of
+        folder: It is made if it is missing; a folder with other files is refused. The other arguments are those of
             `SQLiteStorage`.
     """
 
@@ -86,12 +86,12 @@ class FilesystemStorage(SQLiteStorage):
                 raise
 
     def erase(self, erasure: Erasure) -> ErasedRows:
-        """Remove what *erasure* names, and its copies. O(rows and bytes of the contexts); without names: all copies."""
+        """Remove what *erasure* names, and the copies that have it. `Erasure()` writes all copies again. O(bytes)."""
         left = [each for each in self._holders(erasure) if each not in erasure.contexts]
         gone = super().erase(erasure)
         if not any(erasure):
             left = [record.id for record in self.contexts()]
-        with suppress(StorageError):  # it is erased; a copy that is missing is made by the next commit
+        with suppress(StorageError):  # the rows are erased; the next commit writes a missing copy
             self._run("", 0, self._write, None, self._write_copies, left)
         return gone
 
@@ -123,7 +123,7 @@ class FilesystemStorage(SQLiteStorage):
         return gone
 
     def _holders(self, erasure: Erasure) -> list[str]:
-        """Return the contexts whose copies hold an entry that *erasure* names."""
+        """Return the contexts whose copies have an entry that *erasure* names."""
         found: dict[str, None] = {}
         for named, row in erasure.entries:
             context, (_, _, _, parent, base) = named, self._number(named)
@@ -133,17 +133,17 @@ class FilesystemStorage(SQLiteStorage):
         return list(found)
 
     def _write_copies(self, _connection: apsw.Connection, contexts: Sequence[str]) -> None:
-        """Make the copies of *contexts* again, within a transaction. O(their bytes)."""
+        """Write the copies of *contexts*, within a transaction. O(their bytes)."""
         for context in contexts:
             self._copies.write(context, self._copy(context))
 
     def _copy(self, context: str) -> Iterator[bytes]:
-        """Yield the lines of a copy; a message that can't be read is one that says so. O(messages)."""
+        """Yield the lines of a copy; a message that can't be read is marked as damaged. O(messages)."""
         _, head, _, parent, base = self._number(context)
         first = {"context": context, "base": base} | ({} if parent is None else {"parent": parent})
         yield orjson.dumps(first, option=orjson.OPT_APPEND_NEWLINE)
         spans: list[tuple[int, int, int]] = []
-        with suppress(CorruptRecord):  # the messages from there on stand without their pages
+        with suppress(CorruptRecord):  # the following messages have no page then
             spans += ((*span, page.index) for page in self.pages(context) for span in page.spans(head))
         seq = base
         while seq < head:
@@ -156,16 +156,16 @@ class FilesystemStorage(SQLiteStorage):
                 seq += 1
 
     def _write_mark(self, _connection: apsw.Connection, _what: None) -> None:
-        """Say what the folder is, within a transaction: one process at a time."""
-        with suppress(StorageReadOnly):  # where the folder above can't be read, another program made this one
-            Files(os.path.dirname(self._files.path)).sync("")  # noqa: PTH120 -- who made the folder may have been killed
+        """Write the file that says what the folder is, within a transaction, so that one process does it."""
+        with suppress(StorageReadOnly):  # the parent folder can't be read: another program made this one
+            Files(os.path.dirname(self._files.path)).sync("")  # noqa: PTH120 -- its maker may have been killed
         mark = {"format": _FORMAT, "schema": _SCHEMA, "about": _ABOUT}
         self._files.write(MARK, json.dumps(mark, indent=2).encode() + b"\n")
         self._files.sync("")
 
 
 def _lines(rows: Sequence[EntryRow], spans: Sequence[tuple[int, int, int]], page: int | None = None) -> Iterator[bytes]:
-    """Yield the line of each of *rows*: its page is the one of *spans* (first, end, page) it is in, else *page*."""
+    """Yield a line for each of *rows*; its page is that of its span in *spans* (first, end, page), else *page*."""
     ordered = sorted(spans)
     for row in rows:
         at = bisect_right(ordered, (row.seq, 2**62, 0)) - 1
@@ -190,8 +190,8 @@ def _is_line(body: bytes) -> bool:
 
 
 def _make(path: str, *, read_only: bool) -> None:
-    """Make the folder *path* if there is none and it is not *read_only*. Its name does not last yet."""
-    there = os.path.lexists(path)  # before the next line: another process may make it just now
+    """Make the folder *path* if it is missing, unless *read_only*. Its parent is not synced yet."""
+    there = os.path.lexists(path)  # checked first, since another process may be making it
     if os.path.isdir(path):  # noqa: PTH112
         return
     if there:
@@ -210,12 +210,12 @@ def _make(path: str, *, read_only: bool) -> None:
 
 
 def _is_made(files: Files) -> bool:
-    """Return whether a folder is a store of ours, False if it is empty; another one is refused."""
+    """Return whether a folder is a store of memci, False if it is empty; raise for other folders."""
     content = files.read(MARK)
     if content is None:
         begun = (f".{MARK}.tmp", DATABASE, ".git")
         others = [name for name in files.names("", hidden=True) if not name.startswith(begun)]
-        if MARK in others:  # another process has just made the store
+        if MARK in others:  # another process made the store meanwhile
             return _is_made(files)
         if others:
             raise StorageUnavailable(f"{files.path!r} holds {others[0]!r:.60} and no {MARK}: name an empty folder")
@@ -234,7 +234,7 @@ def _is_made(files: Files) -> bool:
 
 
 def _check_database(path: str, *, there: bool) -> None:
-    """Refuse what is no file of ours in the place of the database, or that nothing is where one was *there*."""
+    """Raise if *path* is not a plain file, or is missing although it was *there* before."""
     if os.path.islink(path) or (os.path.lexists(path) and not os.path.isfile(path)):  # noqa: PTH113, PTH114
         raise StorageUnavailable(f"{path!r} is a link, or no file: it was not touched")
     if there and not os.path.exists(path):  # noqa: PTH110

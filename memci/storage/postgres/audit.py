@@ -1,4 +1,4 @@
-"""The audit log of a store in Postgres: a table of lines, executed as part of no other transaction."""
+"""The audit log of a store in Postgres: a table of lines, each written in its own transaction."""
 
 from ...errors import StorageReadOnly
 from ..audit import AuditLog
@@ -17,7 +17,7 @@ class AuditTable(AuditLog):
 
     def _write(self, line: bytes) -> None:
         try:
-            self._database.read_rows(_ADD_LINE, line.decode())  # an export is logged by a store for reading only, too
+            self._database.read_rows(_ADD_LINE, line.decode())  # also logs the exports of a read-only store
         except StorageReadOnly:
             if not self._database.read_only:
                 raise

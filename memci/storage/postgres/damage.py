@@ -1,9 +1,9 @@
-"""What rows in Postgres show to be wrong, found by statements that the server executes over whole tables.
+"""Finds damaged contexts in Postgres, by statements over whole tables.
 
     contexts that miss entries or have too many · forks whose parent is gone · rows that belong to no context
     pages of the database whose checksum was wrong when the server read them
 
-What a row says is checked when it is read (`rows`).
+Each read checks its own rows (`rows`).
 """
 
 from .database import Database
@@ -29,7 +29,7 @@ _CHECKSUMS = "SELECT coalesce(checksum_failures, 0) FROM pg_stat_database WHERE 
 
 
 def damage(database: Database) -> list[str]:
-    """Return one sentence for each thing that is wrong. O(rows)."""
+    """Return one sentence for each problem. O(rows)."""
     found = []
     for (failures,) in database.read_rows(_CHECKSUMS):
         if failures:

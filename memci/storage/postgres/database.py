@@ -1,14 +1,14 @@
-"""A schema in a Postgres database: its connections, how its tables come to be, and what its errors mean.
+"""One schema of a Postgres database: its connections, its tables, and the meaning of its errors.
 
-    postgresql://ada@db.example/agents?schema=memci      as libpq reads it, and the schema besides
+    postgresql://ada@db.example/agents?schema=memci      a URL of libpq, and the schema
 
-    first use of a thread     ──▶  a connection of the pool; at most `pool_size` are open
-    read                      ──▶  one statement, repeated on a new connection if the one that it had is lost
-    change                    ──▶  one statement, which is a transaction; `ConnectionLost` if it is not known to be done
-    transaction               ──▶  several; nothing of them is done if the connection is lost before the end
+    each call                 ──▶  a connection of the pool; at most `pool_size` are open
+    read                      ──▶  one statement, repeated on a new connection if the connection is lost
+    change                    ──▶  one statement, which is a transaction; `ConnectionLost` if its result is unknown
+    transaction               ──▶  several statements; nothing is done if the connection is lost before the end
 
-Nothing depends on the session: no settings that stay, no locks that stay, and no prepared statements behind a pooler
-of transactions (PgBouncer), which is recognised.
+Nothing depends on the session: no lasting settings or locks, and no prepared statements behind a pooler of transactions
+(PgBouncer), which is detected.
 """
 
 import logging
@@ -44,7 +44,7 @@ except ImportError as error:
     raise InvalidSetting("store", f"Postgres needs a driver ({error}): pip install 'memci[postgres]'") from error
 
 OLDEST_SERVER: Final = 140_000
-"""the first version of Postgres that works, as the server counts"""
+"""the oldest supported version of Postgres, as the server reports it"""
 
 _MAKE_SCHEMA = "CREATE SCHEMA IF NOT EXISTS our"
 # Not `to_regclass`: within a transaction it may not see what another process has made since.
@@ -52,7 +52,7 @@ _THERE = "SELECT EXISTS (SELECT 1 FROM pg_tables WHERE schemaname = %s AND table
 _VERSION = "SELECT version FROM our.store"
 _HAS_SUMS = """
 SELECT 1 FROM information_schema.columns WHERE table_schema = %s AND table_name = 'entry' AND column_name = 'sum'"""
-"""the tables of unreleased states of the code, which have the same number, do not"""
+"""tables of unreleased states of the code have the same number, but no such column"""
 _LOCK_MAKING = "SELECT pg_advisory_xact_lock(7881692370211)"
 _SETTINGS = "SELECT pg_backend_pid(), current_setting('server_version_num')::int, current_setting('server_encoding')"
 _TIMEOUT = "SELECT set_config('statement_timeout', %s, false)"
@@ -79,22 +79,22 @@ Connection = psycopg.Connection[Row]
 _T = TypeVar("_T")
 
 _PAUSE_SECONDS = 0.05
-"""between two attempts to connect to a server that restarts: some milliseconds are enough for it to be up"""
+"""between two attempts to connect to a server that restarts: short beside the seconds that a restart takes"""
 _inherited: list[ConnectionPool[Any]] = []
-"""pools of a parent process, whose threads do not exist here"""
-logging.getLogger("psycopg.pool").addHandler(logging.NullHandler())  # else a lost connection is printed
+"""pools of the parent process, whose threads do not exist here"""
+logging.getLogger("psycopg.pool").addHandler(logging.NullHandler())  # otherwise Python prints its warnings
 
 
 class ConnectionLost(StorageUnavailable):
-    """The connection was lost while a statement ran: it is done or not, and it is not known which."""
+    """The connection was lost while a statement ran: it is unknown whether it is done."""
 
 
 class Duplicate(StorageError):
-    """A row with this key is there already; nothing was changed."""
+    """A row with this key exists; nothing was changed."""
 
 
 class _Connection(psycopg.Connection[Row]):
-    """A connection that the pool makes as its database does."""
+    """A connection as the pool makes it: by its `Database`."""
 
     @classmethod
     def connect(cls, _conninfo: str = "", *, database: "Database") -> Connection:  # type: ignore[override]
@@ -106,13 +106,13 @@ class Database:
     """One schema of a database. Thread-safe; not to be used after fork().
 
     Args:
-        url: As libpq reads it; with `schema=` among its parameters, if it names one.
+        url: A URL of libpq; the parameter `schema=` may name the schema.
         schema: The schema; default: that of the URL, else "memci".
-        pool_size: Connections that may be open at once.
-        wait_seconds: How long to wait for a connection that is free, and for a server that restarts.
-        statement_timeout_seconds: After which the server ends a statement. Behind a pooler, where a session can't be
-            given a setting, it is only used for transactions of several statements.
-        prepare: Whether statements are prepared; None: unless the connection leads to a pooler.
+        pool_size: Maximum of open connections.
+        wait_seconds: Time to wait for a free connection, and for a server that restarts.
+        statement_timeout_seconds: Time after which the server cancels a statement. Behind a pooler, where a session has
+            no settings, it is only used for transactions of several statements.
+        prepare: Whether statements are prepared; None: unless a pooler is detected.
     """
 
     def __init__(
@@ -142,19 +142,19 @@ class Database:
         self._statements: dict[str, bytes] = {}
         self._pid = os.getpid()
         self._failure: psycopg.Error | None = None
-        """why the last attempt to connect failed; None if it did not"""
+        """the error of the last attempt to connect, None if it succeeded"""
         self._pool = ConnectionPool(
             min_size=0,
             max_size=pool_size,
             open=False,
             timeout=wait_seconds,
-            reconnect_timeout=0,  # `_Connection` has tried it for long enough
+            reconnect_timeout=0,  # `_Connection` has its own retries
             num_workers=1,
             connection_class=_Connection,
             kwargs={"database": self},
         )
         self.pooled = False
-        """whether a pooler of transactions stands before the server, as far as is known"""
+        """whether a pooler of transactions was detected"""
         self.server_version = 0
 
     def prepare(self) -> None:
@@ -182,19 +182,19 @@ class Database:
         """Return the rows of *statement*, which is a transaction.
 
         Raises:
-            ConnectionLost: If it is not known whether it is done.
+            ConnectionLost: If it is unknown whether it is done.
         """
         self._check_writable()
         with self._errors(), self._connection() as connection:
             return self._execute(connection, statement, values)
 
     def transaction(self, work: Callable[[Callable[..., list[Row]]], _T]) -> _T:
-        """Return the result of *work*, which is given a function as `read_rows` for statements of one transaction.
+        """Return the result of *work*, called in a transaction with a function like `read_rows` for its statements.
 
-        If the connection is lost before the end, it is all done once more.
+        If the connection is lost before the end, everything is repeated.
 
         Raises:
-            ConnectionLost: If it was lost at the end: it is not known whether it is done.
+            ConnectionLost: If it was lost at the end: it is unknown whether the transaction is done.
         """
         self._check_writable()
 
@@ -211,16 +211,16 @@ class Database:
 
     @contextmanager
     def changing(self) -> Iterator[Connection]:
-        """Give a connection for the statements of one transaction, which ends with the block; nothing is repeated."""
+        """Give a connection in a transaction, which ends with the block; nothing is repeated."""
         self._check_writable()
         with self._errors(), self._connection() as connection, connection.transaction():
             self._execute(connection, _TIMEOUT_HERE, (self._timeout,))
             yield connection
 
     def rewrite(self, *, memory: bool = False) -> None:
-        """Write the tables of contexts, or of memories, again without the rows that are gone. Each is locked. O(bytes).
+        """Write the tables of contexts, or of memories, again without deleted rows. Each table is locked. O(bytes).
 
-        What the server's log, its archive and its copies hold of them stays there.
+        The server's log, its archive and its replicas may still have those rows.
         """
         self._check_writable()
         with self._errors(), self._connection() as connection:
@@ -234,7 +234,7 @@ class Database:
                     self._execute(connection, _TIMEOUT, (self._timeout,))
 
     def close(self) -> None:
-        """Close all connections that are free; those in use are closed when they are not any more."""
+        """Close all free connections; those in use are closed when they are returned."""
         if os.getpid() == self._pid:
             self._pool.close()
 
@@ -249,7 +249,7 @@ class Database:
                     raise
 
     def _execute(self, connection: Connection, statement: str, values: Sequence[object] = ()) -> list[Row]:
-        """Return the rows of *statement*, in which `our` stands for the schema."""
+        """Return the rows of *statement*, in which `our` is replaced by the schema."""
         text = self._statements.get(statement)
         if text is None:
             text = re.sub(r"\bour\b", f'"{self.schema}"', statement).encode()
@@ -264,8 +264,8 @@ class Database:
 
     @contextmanager
     def _connection(self) -> Iterator[Connection]:
-        """Give a connection of the pool. If it is lost, those that are free are made again, as they are lost, too."""
-        if os.getpid() != self._pid:  # before the lock: a fork may have copied it locked
+        """Give a connection of the pool. If it is lost, replace the free ones, too: a server closes all at once."""
+        if os.getpid() != self._pid:  # before the lock, which fork() may have copied while it was locked
             _inherited.append(self._pool)
             raise HandlePoisoned(f"{self.name} was opened before fork(): open the store again in this process")
         try:
@@ -288,7 +288,7 @@ class Database:
                 self._pool.drain()
 
     def connect(self) -> Connection:
-        """Return a new connection, ready for use. It raises what the driver raises."""
+        """Return a new connection, ready for use. It raises errors of the driver."""
         connection = psycopg.connect(
             self._url, autocommit=True, client_encoding="utf8", connect_timeout=max(2, round(self.wait_seconds))
         )
@@ -310,7 +310,7 @@ class Database:
         return connection
 
     def connect_patiently(self) -> Connection:
-        """Return a new connection; try it for `wait_seconds`, since a server may be about to start."""
+        """Return a new connection; try for `wait_seconds`, since the server may be restarting."""
         until = time.monotonic() + self.wait_seconds
         while True:
             try:
@@ -330,7 +330,7 @@ class Database:
             raise StorageUnavailable(f"{self.name} is {what}: memci needs 14 or later, and a database in UTF8")
 
     def _found(self, connection: Connection) -> bool:
-        """Return whether the tables are there."""
+        """Return whether the tables exist."""
         if not self._execute(connection, _THERE, (self.schema,))[0][0]:
             return False
         [[found]] = self._execute(connection, _VERSION) or [(0,)]
@@ -350,7 +350,7 @@ class Database:
             raise self._error(error) from error
 
     def _error(self, error: psycopg.Error) -> MemciError:
-        """Return the error of memci for *error*; the name of the store has no password."""
+        """Return the error of memci for *error*, without a password in its text."""
         if _is_lost(error):
             return ConnectionLost(self._unreachable(error))
         state, said = error.sqlstate or "", _shorten(error)
@@ -382,14 +382,14 @@ _MEANINGS: Sequence[tuple[str, type[StorageError], str]] = (
     ("3F000", StorageUnavailable, "its schema was removed: open the store again"),
     ("42P07", StorageUnavailable, "the schema has tables of another program: name another schema"),
 )
-"""beginning of an SQLSTATE, the error, and what to do"""
+"""beginning of an SQLSTATE, the error, and its advice"""
 
 
 def _is_lost(error: BaseException | None) -> bool:
-    """Return whether *error* says that a connection ended, or could not be made for now."""
+    """Return whether *error* means that a connection was lost, or can't be made at the moment."""
     if not isinstance(error, (psycopg.OperationalError, psycopg.InterfaceError)):
         return False
-    if error.diag.severity_nonlocalized == "PANIC":  # the server ends, and a commit may be in its log all the same
+    if error.diag.severity_nonlocalized == "PANIC":  # the server stops, and a commit may be in its log nevertheless
         return True
     return not error.sqlstate or error.sqlstate.startswith(("08", "57P"))
 
@@ -399,7 +399,7 @@ def _shorten(error: psycopg.Error) -> str:
 
 
 def _split_url(url: str) -> tuple[str, str | None]:
-    """Return *url* without the parameter that names a schema, and that schema."""
+    """Return *url* without the parameter `schema`, and its value."""
     parts = urlsplit(url)
     values = parse_qsl(parts.query, keep_blank_values=True)
     schema = dict(values).get("schema")
@@ -416,7 +416,7 @@ def _split_url(url: str) -> tuple[str, str | None]:
 
 
 def _name(url: str, schema: str) -> str:
-    """Return the store of *url* and *schema* to be read by people: without a password."""
+    """Return the name of the store for people: *url* without a password, and *schema*."""
     known: Mapping[str, Any] = psycopg.conninfo.conninfo_to_dict(url)
     port = f":{known['port']}" if "port" in known else ""
     return f"postgresql://{known.get('host', '')}{port}/{known.get('dbname', '')} (schema {schema})"

@@ -1,4 +1,4 @@
-"""How a Postgres server is set up, as far as it matters to contexts: what `memci doctor` says of it.
+"""Checks the settings of a Postgres server that matter to contexts, for `memci doctor`.
 
 ✓ server        Postgres 18.4
 ✗ fsync         off: a power cut damages the database: set fsync = on
@@ -21,11 +21,11 @@ SELECT relname, n_live_tup, n_dead_tup FROM pg_stat_user_tables
 WHERE schemaname = %s AND n_dead_tup > 10000 AND n_dead_tup > n_live_tup ORDER BY relname"""
 
 State = tuple[str, Literal["ok", "warning", "problem"], str, str]
-"""name, how it is, what is so, what to do"""
+"""name, state, finding, advice"""
 
 
 def health(url: str) -> Iterator[State]:
-    """Yield what is found of the server of *url* and of its store, which is not made if there is none.
+    """Yield findings about the server of *url* and about its store, which is not made if it is missing.
 
     Raises:
         InvalidSetting: If the URL can't be read, or the driver is missing.

@@ -20,7 +20,7 @@ from ..columns import CALLS, COMPACTIONS, CONTEXTS, ENTRIES, OPS, PAGES, VIEWS, 
 
 _T = TypeVar("_T", bound=tuple[Any, ...])
 _WIDTH: Final = len(ENTRIES.names)
-"""columns of an entry in a row that is read; its view follows"""
+"""number of columns of an entry in a row; those of its view follow"""
 _ESCAPED = re.compile("\x01(.)", re.DOTALL)
 
 
@@ -40,14 +40,14 @@ def unescape(text: str) -> str: ...
 @overload
 def unescape(text: str | None) -> str | None: ...
 def unescape(text: str | None) -> str | None:
-    """Return what was `escape` as *text*. O(characters)."""
+    """Return the text for which `escape` returned *text*. O(characters)."""
     if text is None or "\x01" not in text:
         return text
     return _ESCAPED.sub(lambda found: "\x00" if found[1] == "\x01" else "\x01", text)
 
 
 def key_of(name: str) -> bytes:
-    """Return the key of a context by its id, or of an op: 16 bytes. O(characters)."""
+    """Return the key of a context or an op by its id: 16 bytes. O(characters)."""
     return blake2b(name.encode(), digest_size=16).digest()
 
 
@@ -78,7 +78,7 @@ def read_context(row: Sequence[Any]) -> ContextRecord:
 
 
 def read_entry(context: str, owner: str, row: Row) -> EntryRow:
-    """Return the entry in *row*, which context *owner* keeps and *context* shows, or raise CorruptRecord. O(bytes)."""
+    """Return the entry of context *owner* in *row* as *context* shows it, or raise CorruptRecord. O(bytes)."""
     entry = read_row(ENTRIES, context, owner, row[:_WIDTH])
     if digest(entry.codec, entry.body) != entry.digest:
         raise CorruptRecord(context, entry.seq, "its bytes are not those that were written")

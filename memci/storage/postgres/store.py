@@ -1,12 +1,12 @@
-"""Contexts in Postgres: what commit() returned from is on the server's disk.
+"""Contexts in Postgres: a commit is on the server's disk when it returns.
 
     commit     one statement, fenced by head and revision; it is a transaction by itself
-               the connection is lost then: the record's tokens say whether it arrived; if not, it is sent again
-               the server stays away: CommitUnknown; repeat an append with its op_id
-    reads      one statement each, or one for each batch, so that a slow reader blocks nobody
+               if the connection is lost: the record's tokens show whether it arrived; if not, it is sent again
+               if the server stays away: CommitUnknown; repeat an append with its op_id
+    reads      one statement each, or one for each batch, so that a slow reader blocks no one
 
-Where the rows of a context are (owner and number) is remembered, so that statements name both: a cluster that is split
-by owner then asks one node. One store may be used by many threads; after fork() it has to be opened again.
+The store remembers the owner and the number of contexts, so that statements name both: a cluster that is split by owner
+then asks one node. Threads may share a store; after fork() it must be opened again.
 """
 
 import secrets
@@ -39,8 +39,9 @@ from .tickets import replace_ticket, tickets
 from .write import BY_KEY, BY_NUMBER, SELECT_OP, Place, Run, apply, erase, place_of
 
 _BATCH_ROWS = 256
+"""rows of one query: enough that a round trip costs little for each"""
 _REMEMBERED = 100_000
-"""contexts of which it is remembered where they are"""
+"""contexts whose owner and number are kept in RAM: some MB"""
 
 _WIDTH = len(CONTEXTS.names)
 _RECORD = joined(CONTEXTS.names, "x")
@@ -97,16 +98,16 @@ class PostgresStorage:
     """Keeps contexts in a schema of a Postgres database, for many processes on many machines.
 
     Args:
-        url: As libpq reads it, as in `postgresql://ada@db.example/agents`; `?schema=` may name the schema.
-        schema: The schema, made if there is none; default: that of the URL, else "memci".
-        pool_size: Connections that this store opens at most; each call needs one for some milliseconds.
-        wait_seconds: How long a call waits for a free connection, and for a server that restarts.
-        statement_timeout_seconds: After which the server ends a statement: `StorageBusy`.
-        prepare: Whether statements are prepared on the server; None: unless a pooler of transactions is recognised.
-        read_only: Whether nothing is ever written, nor the schema made.
+        url: A URL of libpq, such as `postgresql://ada@db.example/agents`; `?schema=` may name the schema.
+        schema: The schema, made if it is missing; default: that of the URL, else "memci".
+        pool_size: Maximum of open connections; each call needs one for some milliseconds.
+        wait_seconds: Time that a call waits for a free connection, and for a server that restarts.
+        statement_timeout_seconds: Time after which the server cancels a statement: `StorageBusy`.
+        prepare: Whether statements are prepared on the server; None: unless a pooler of transactions is detected.
+        read_only: Whether nothing is written, and a missing schema is an error.
 
     Raises:
-        InvalidSetting: If the URL or an argument makes no sense, or the driver is not installed.
+        InvalidSetting: If the URL or an argument is not valid, or the driver is not installed.
         StorageUnavailable: If the server can't be reached, or has no store and *read_only* is given.
         SchemaTooNew: If a later memci made the tables.
     """
@@ -133,7 +134,7 @@ class PostgresStorage:
         )
         self._seconds = wait_seconds
         self._known: dict[str, tuple[int, int]] = {}
-        """owner and number of contexts; those of one that is gone find nothing"""
+        """owner and number of contexts; those of an erased context find no rows"""
         self.audit_log = AuditTable(self.database)
         try:
             self.database.prepare()
@@ -157,10 +158,10 @@ class PostgresStorage:
         return self._place(context).revision
 
     def commit(self, transition: Transition) -> OpRow | None:
-        """Apply *transition* and return None, or return the row of its op if that is known. One query, O(rows).
+        """Apply *transition* and return None, or return the row of its op if it is stored. One query, O(rows).
 
         Raises:
-            CommitUnknown: If the connection was lost, and within `wait_seconds` there was no other one.
+            CommitUnknown: If the connection was lost, and no other one was found within `wait_seconds`.
         """
         check(transition)
         record, token = transition.record, secrets.randbits(63)
@@ -185,7 +186,7 @@ class PostgresStorage:
             try:
                 place = self._place(record.id)
                 if lost and place.token_of(record.revision) == token:
-                    return None  # it had arrived
+                    return None  # the commit had arrived
                 known = None if op_id is None else self.op(record.id, op_id)
             except StorageUnavailable as error:
                 if lost:
@@ -200,7 +201,7 @@ class PostgresStorage:
     def pages(
         self, context: str, *, first: int = 1, last: int | None = None, state: PageState | None = None
     ) -> Iterator[PageRow]:
-        """Yield pages by index, as the protocol says; a page that comes while iterating may be among them."""
+        """Yield pages by index, as the protocol says; a page that is added meanwhile may be among them."""
         check_text("id", context)
         return self._pages(context, max(first, 1), min(MAX_PAGE if last is None else last, MAX_PAGE) + 1, state)
 
@@ -223,9 +224,9 @@ class PostgresStorage:
         containing: bytes | None = None,
         as_appended: bool = False,
     ) -> Iterator[EntryRow]:
-        """Yield entries in order, as the protocol says; those that are there at the call.
+        """Yield entries in order, as the protocol says; only those that exist at the call.
 
-        With *containing*, the server does the search: what does not match is neither read nor checked.
+        With *containing*, the server does the search: other entries are neither read nor checked.
         """
         seqs = range(max(first, 0), 2**62 if end is None else end)
         return self._entries(context, seqs, containing, as_appended=as_appended)
@@ -249,7 +250,7 @@ class PostgresStorage:
         return next((read_op(context, row) for row in self._rows(context, SELECT_OP, key_of(op_id))), None)
 
     def calls(self, context: str, *, after: int = 0) -> Iterator[CallRow]:
-        """Yield the calls of the model, oldest first; one that comes while iterating may be among them."""
+        """Yield the calls of the model, oldest first; one that is added meanwhile may be among them."""
         check_text("id", context)
         return self._calls(context, after)
 
@@ -272,10 +273,10 @@ class PostgresStorage:
         return [read_context(row) for row in self.database.read_rows(_SELECT_FORKS, key_of(context))]
 
     def erase(self, erasure: Erasure) -> ErasedRows:
-        """Remove what *erasure* names. O(rows that go).
+        """Remove what *erasure* names. O(removed rows).
 
-        Its bytes stay in the tables' files until these are written again, which `Erasure()` does: it locks each table
-        meanwhile. The server's log, its archive and its copies are the server's (docs/scale.md). O(bytes) then.
+        The bytes stay in the files of the tables until `Erasure()` writes them again, which locks each table and takes
+        O(bytes). The log of the server, its archive and its replicas may keep them (docs/scale.md).
         """
         if not any(erasure):
             self.database.rewrite()
@@ -300,17 +301,17 @@ class PostgresStorage:
         return gone
 
     def tickets(self, context: str | None = None) -> Sequence[Ticket]:
-        """Return the queue for the lock of *context*, or those of all. One query, O(tickets)."""
+        """Return the queue for the lock of *context*, or of all contexts. One query, O(tickets)."""
         if context is not None:
             check_text("id", context)
         return tickets(self.database, context)
 
     def replace_ticket(self, old: Ticket | None, new: Ticket | None) -> bool:
-        """Put *new* in the place of *old*, if that is there, or behind all others. One query; not synced."""
+        """Replace *old* by *new*, or add *new* behind all others. One query; not synced."""
         return replace_ticket(self.database, old, new)
 
     def damage(self) -> list[str]:
-        """Return what rows show to be wrong, and whether the server has found damaged pages. O(rows)."""
+        """Return problems of the rows, and whether the server has found damaged pages. O(rows)."""
         return damage(self.database)
 
     def close(self) -> None:
@@ -321,7 +322,7 @@ class PostgresStorage:
         raise TypeError(f"{type(self).__name__} can't be pickled: open it again there")
 
     def _write(self, transition: Transition, place: Place, token: int) -> bool:
-        """Write *transition*, and return whether it follows what is stored."""
+        """Write *transition*, and return whether it follows the stored revision."""
         if not place.number or place.owner_key == owner_key(transition.record.owner):
             return apply(self.database.change_rows, transition, place, token)
 
@@ -338,7 +339,7 @@ class PostgresStorage:
         return written
 
     def _check(self, transition: Transition, place: Place) -> None:
-        """Raise what keeps *transition* from following *place*; nothing if it could."""
+        """Raise the reason why *transition* can't follow *place*, if there is one."""
         check_revision(transition, place.head, place.revision)
         record = transition.record
         if not place.number and record.parent is not None:
@@ -351,12 +352,12 @@ class PostgresStorage:
         self._known[context] = owner, number
 
     def _recall_place(self, context: str) -> Place:
-        """Return where *context* is, as far as is remembered, else as it is now."""
+        """Return the remembered place of *context*, or read it."""
         known = self._known.get(context)
         return self._place(context) if known is None else Place(*known)
 
     def _place(self, context: str) -> Place:
-        """Return where *context* is and how far it is now. One query."""
+        """Read the place of *context*. One query."""
         check_text("id", context)
         known = self._known.get(context)
         found = [] if known is None else self.database.read_rows(BY_NUMBER, *known)
@@ -369,12 +370,12 @@ class PostgresStorage:
         return place_of(found)
 
     def _rows(self, context: str, statement: str, *values: object) -> list[Row]:
-        """Return the rows of *statement* about *context*, of which it is remembered where it is. One query or two."""
+        """Return the rows of *statement* about *context*, by its remembered place. One query or two."""
         place = self._recall_place(context)
         if not place.number:
             return []
         found = self.database.read_rows(statement, place.owner_key, place.number, *values)
-        if not found:  # there are none, or the context was made again or has another owner
+        if not found:  # no rows, or the context was made again or has another owner
             now = self._place(context)
             if now.number and (now.owner_key, now.number) != (place.owner_key, place.number):
                 return self.database.read_rows(statement, now.owner_key, now.number, *values)
@@ -394,7 +395,7 @@ class PostgresStorage:
     def _entries(
         self, context: str, seqs: Sequence[int], containing: bytes | None = None, *, as_appended: bool = False
     ) -> Iterator[EntryRow]:
-        """Yield the entries with *seqs*, a range or numbers in order; those that are there at the call."""
+        """Yield the entries with *seqs*, a range or sorted numbers; only those that exist at the call."""
         holder = self._place(context)
         name, shown, seqs = context, Place() if as_appended else holder, seqs[: bisect_left(seqs, holder.head)]
         runs = []
@@ -414,7 +415,7 @@ class PostgresStorage:
     def _scan(
         self, context: str, shown: Place, name: str, holder: Place, seqs: Sequence[int], containing: bytes | None
     ) -> Iterator[EntryRow]:
-        """Yield entries that *name* keeps, with the views of *context*: the same one, or a fork."""
+        """Yield entries of *name*, with the views of *context*: the same one, or a fork."""
         while seqs:
             bounds = (shown.owner_key, shown.number, holder.owner_key, holder.number, seqs[0], seqs[-1] + 1)
             if containing is not None:
@@ -446,4 +447,4 @@ class PostgresStorage:
 
 
 class _Behind(Exception):
-    """The transition does not follow what is stored."""
+    """The transition does not follow the stored revision."""

@@ -1,10 +1,11 @@
 """The queues for the locks of contexts in Postgres: rows, and no lock of a session, so that they work behind a pooler.
 
-    add       the number is given under a lock that ends with the transaction: what others see first, has a lower number
-    replace   one statement that names the whole old row: of two that replace it, the second one finds nothing
+    add       the number is given under a lock that ends with the transaction: tickets that are visible first have lower
+              numbers
+    replace   one statement that names the whole old row: of two replacements, the second finds no row
 
-A ticket is nothing that a power cut may not take, so these transactions do not wait for the disk: each statement
-executes `set_config` for itself.
+A power cut may lose tickets, so these transactions do not wait for the disk: each statement executes `set_config` for
+itself.
 """
 
 import time
@@ -33,16 +34,16 @@ _REMOVE_TICKET = "DELETE FROM our.ticket USING" + _EXACT.replace("FROM (", "(", 
 
 
 def tickets(database: Database, context: str | None) -> Sequence[Ticket]:
-    """Return the queue of *context*, or those of all. One query, O(tickets)."""
+    """Return the queue of *context*, or of all contexts. One query, O(tickets)."""
     if context is None:
         return [read_ticket(row) for row in database.read_rows(_SELECT_TICKETS["all"])]
     return [read_ticket(row) for row in database.read_rows(_SELECT_TICKETS["one"], key_of(context))]
 
 
 def replace_ticket(database: Database, old: Ticket | None, new: Ticket | None) -> bool:
-    """Put *new* in the place of *old*, and return whether that was there. One query.
+    """Replace *old* by *new*, and return whether *old* was there. One query.
 
-    If the connection is lost meanwhile, it is looked up whether *new* is there, or *old* is not any more.
+    If the connection is lost meanwhile, read the queue: either *new* is there, or *old* is gone.
     """
     until = time.monotonic() + database.wait_seconds
     one = new or old

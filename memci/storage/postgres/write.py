@@ -1,10 +1,10 @@
-"""The changes of a context in Postgres, as statements.
+"""Changes contexts in Postgres.
 
     commit    one statement: WITH fenced AS (UPDATE … WHERE head = … AND revision = …), then all rows, if it was fenced
-              one round trip, one transaction, no lock that outlives it; another writer was first ──▶ no row comes back
-    erase     a transaction: contexts go whole, entries become tombstones, compactions before go
+              one round trip, one transaction, no lasting lock; if another writer was first, it returns no row
+    erase     a transaction: contexts are deleted, entries become tombstones, earlier compactions are deleted
 
-A commit has a random number, and a record the numbers of its last commits: after a lost connection they say whether
+A commit has a random number, and a record keeps those of its last commits: after a lost connection they show whether
 the commit arrived.
 """
 
@@ -22,7 +22,7 @@ from .rows import key_of, owner_key, read_op, unescape, write_row
 from .schema import ROWS, joined, type_of
 
 Run = Callable[..., list[Row]]
-"""runs a statement with its values, and returns its rows"""
+"""executes a statement with its values and returns its rows"""
 
 PLACE = "owner_key, number, parent, base, head, revision, tokens"
 BY_KEY: Final = f"SELECT {PLACE} FROM our.context WHERE key = %s"
@@ -30,7 +30,7 @@ BY_NUMBER: Final = f"SELECT {PLACE} FROM our.context WHERE owner_key = %s AND nu
 _BY_KEY_LOCKED = BY_KEY + " FOR UPDATE"
 
 _FIXED = ("id", "parent", "base")
-"""what never changes of a context"""
+"""columns of a context that never change"""
 _CHANGING = [name for name in CONTEXTS.names if name not in _FIXED]
 _UPDATE = f"""
 WITH fenced AS (
@@ -119,7 +119,7 @@ _COMMITS: Final = {
     for count in range(len(_MORE) + 1)
     for more in combinations(_MORE, count)
 }
-"""by whether the context is new, and what is written besides the entries and pages"""
+"""by whether the context is new, and the parts besides entries and pages"""
 
 _OP_COLUMNS = joined(OPS.names)
 SELECT_OP: Final = f"SELECT {_OP_COLUMNS} FROM our.op WHERE owner_key = %s AND number = %s AND op_key = %s"
@@ -136,7 +136,7 @@ WHERE owner_key = %s AND number = %s AND seq = %s RETURNING seq"""
 
 
 class Place:
-    """Where the rows of a context are, and how far it was when this was read; `number` is 0 if there is none."""
+    """The key of a context's rows, and its head and revision when it was read; `number` is 0 if it is missing."""
 
     __slots__ = ("base", "head", "number", "owner_key", "parent", "revision", "tokens")
 
@@ -155,21 +155,21 @@ class Place:
         self.head, self.revision, self.tokens = head, revision, tokens
 
     def token_of(self, revision: int) -> int | None:
-        """Return the number of the commit that made *revision*, None if it is not known any more."""
+        """Return the number of the commit that made *revision*, None if it is too old to be known."""
         back = self.revision - revision
         return self.tokens[back] if 0 <= back < len(self.tokens) else None
 
 
 def place_of(found: Sequence[Row]) -> Place:
-    """Return the place in the rows that were *found* by `BY_KEY` or `BY_NUMBER`."""
+    """Return the place in rows *found* by `BY_KEY` or `BY_NUMBER`."""
     return Place(*found[0]) if found else Place()
 
 
 def apply(run_rows: Run, transition: Transition, place: Place, token: int) -> bool:
     """Write *transition* to the context at *place*, and return whether it follows what is stored. O(rows).
 
-    It is one statement; one more for each table if the owner changes. A parent that does not reach its fork's base
-    is False as well.
+    It executes one statement, and one more for each table if the owner changes. It also returns False if the parent of
+    a fork does not have its base.
     """
     record, context = transition.record, transition.record.id
     columns = dict(zip(CONTEXTS.names, write_row(CONTEXTS, "", record), strict=True))
@@ -213,10 +213,10 @@ def apply(run_rows: Run, transition: Transition, place: Place, token: int) -> bo
 
 
 def erase(run_rows: Run, erasure: Erasure, follow: Callable[[Transition, Place], None]) -> ErasedRows:
-    """Remove what *erasure* names; *follow* writes its transitions. O(rows that go)."""
+    """Remove what *erasure* names; *follow* writes its transitions. O(removed rows)."""
     gone = dict.fromkeys(ROWS, 0)
     places = _Places(run_rows)
-    for context in sorted(erasure.contexts):  # in one order, so that two erasures do not wait for each other
+    for context in sorted(erasure.contexts):  # sorted, so that two erasures can't deadlock
         places.of(context)
         run_rows(_DELETE_TICKETS, key_of(context))
         forks = run_rows(_SELECT_FORKS, key_of(context))
@@ -248,25 +248,25 @@ def erase(run_rows: Run, erasure: Erasure, follow: Callable[[Transition, Place],
 
 
 class _Places:
-    """Where contexts are while some are erased: each is locked when it is first asked for."""
+    """The places of contexts during an erasure; each context is locked when it is first used."""
 
     def __init__(self, run_rows: Run) -> None:
         self._run = run_rows
         self._known: dict[str, Place] = {}
 
     def of(self, context: str) -> Place:
-        """Return where *context* is. One statement, once."""
+        """Return the place of *context*. One statement, once."""
         if context not in self._known:
             run_rows = self._run
             self._known[context] = place_of(run_rows(_BY_KEY_LOCKED, key_of(context)))
         return self._known[context]
 
     def forget(self, context: str) -> None:
-        """Take *context* for gone."""
+        """Treat *context* as missing."""
         self._known[context] = Place()
 
     def holder(self, context: str | None, seq: int) -> tuple[str, Place]:
-        """Return the context that holds entry *seq* of *context*: itself, or one that it was forked from."""
+        """Return the context that has entry *seq* of *context*: itself, or one that it was forked from."""
         while context is not None:
             at = self.of(context)
             if not at.number or seq >= at.head:
@@ -278,7 +278,7 @@ class _Places:
 
 
 def _clear_ops(run_rows: Run, context: str, at: Place, seqs: set[int]) -> int:
-    """Remove the digests of the ops of *context* that appended an entry of *seqs*; return how many. O(ops)."""
+    """Clear the digests of the ops of *context* that appended an entry of *seqs*; return how many. O(ops)."""
     if not seqs:
         return 0
     before = run_rows(_SELECT_OPS_BEFORE, at.owner_key, at.number, max(seqs))

@@ -1,9 +1,8 @@
-"""The file of a SQLite store: opening it, knowing it, and what its errors mean.
+"""Opens the file of a SQLite store, and translates the errors of SQLite.
 
     no file, or an empty one         made: WAL, tables, application_id "memc"; StorageUnavailable if read_only
     a store                          opened
-    a store of an earlier version    migrated, in one transaction (`schema`)
-    a store of a later version       SchemaTooNew        unchanged
+    a store of another version       SchemaTooNew or StorageUnavailable (`schema`)     unchanged
     a file of another program        StorageUnavailable  unchanged
     on a network file system         StorageUnavailable  unchanged, unless journal="truncate" is given
     it has lost commits (`loss`)     CorruptRecord       unchanged
@@ -45,13 +44,13 @@ from .write import begin, sync_journal
 Journal = Literal["wal", "truncate"]
 
 RAM: Final = ":memory:"
-"""in the place of a path: a store without a file"""
+"""in place of a path: a store without a file"""
 _SYNCHRONOUS = {"full": "FULL", "fast": "NORMAL"}
 
 _LOG_BYTES = 2**21
-"""what the file of the log keeps when it is begun again, however long it was"""
+"""size to which the file of the log shrinks when it restarts: the 400 pages of a checkpoint fit"""
 _PROBLEMS = 20
-"""problems that a check reports, at most"""
+"""problems that a check reports at most: they fit on a screen"""
 _NETWORK = frozenset({"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "afs", "fuse.sshfs", "fuse.glusterfs", "lustre"})
 """file systems on which WAL corrupts: its index lies in memory that two machines can't share"""
 
@@ -59,9 +58,9 @@ _NETWORK = frozenset({"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "afs", "fuse
 def open_file(
     path: str, durability: Durability, journal: Journal | None, busy_timeout_seconds: float, *, read_only: bool
 ) -> tuple[apsw.Connection, Witness]:
-    """Open the store at *path*, which is made if there is none and it is not *read_only*, and its witness.
+    """Open the store at *path* and its witness. A missing store is made, unless *read_only*.
 
-    An argument that makes no sense is InvalidSetting; the other errors are those of the drawing above.
+    An invalid argument is InvalidSetting; the other errors are those of the drawing above.
     """
     check_opening(durability, busy_timeout_seconds)
     if journal not in (None, "wal", "truncate"):
@@ -70,7 +69,7 @@ def open_file(
     if path == RAM:
         connection = apsw.Connection(RAM)
         prepare(connection, path, writable=True)
-        return connection, Witness("")  # which is never there
+        return connection, Witness("")  # a witness without a file
     _check_place(path, read_only=read_only)
     if journal != "truncate" and (network := network_file_system(path)) is not None:
         raise StorageUnavailable(
@@ -91,7 +90,7 @@ def open_file(
         witness.close()
         errno = connection.system_errno
         if not isinstance(error, apsw.NotADBError):
-            connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)  # what is refused stays untouched
+            connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)  # a file that is refused stays unchanged
         connection.close()
         if isinstance(error, apsw.Error):
             raise storage_error(error, path, errno=errno) from error
@@ -100,7 +99,7 @@ def open_file(
 
 
 def network_file_system(path: str, mounts: str | None = None) -> str | None:
-    """Return the type of the network file system that *path* is on, None if it is local or unknown.
+    """Return the type of the network file system of *path*, None if it is local or unknown.
 
     *mounts*: the lines of /proc/self/mounts; default: as they are now.
     """
@@ -112,7 +111,7 @@ def network_file_system(path: str, mounts: str | None = None) -> str | None:
         return None
     try:
         place = os.path.realpath(path)
-    except ValueError:  # no name of a file: opening it says so
+    except ValueError:  # not a valid name: opening it raises that
         return None
     best, found = "", None
     for line in mounts.splitlines():
@@ -133,8 +132,8 @@ def check_library(version: str) -> None:
 def damage(connection: apsw.Connection) -> list[str]:
     """Return what SQLite finds wrong with the file of *connection*. O(bytes).
 
-    What is found is looked for again by a connection of its own: FTS5 checks a table by what it last read of it, and
-    takes what another connection has written since for damage.
+    Problems are checked again by a new connection: FTS5 compares a table with what this connection last read of it,
+    and takes later writes of other connections for damage.
     """
     found = _problems(connection)
     if not found:
@@ -153,7 +152,7 @@ def _problems(connection: apsw.Connection) -> list[str]:
 
 
 def storage_error(error: apsw.Error, path: str, context: str = "", seq: int = 0, *, errno: int = 0) -> MemciError:
-    """Return the error of memci for *error*; *errno* is what the operating system said last."""
+    """Return the error of memci for *error*; *errno* is the last one of the operating system."""
     match error:
         case apsw.BusyError() | apsw.LockedError():
             return StorageBusy(f"another process held {path!r} for longer than busy_timeout_seconds: try again later")
@@ -175,7 +174,7 @@ def storage_error(error: apsw.Error, path: str, context: str = "", seq: int = 0,
 
 
 def _full(path: str) -> bool:
-    """Return whether there is no space for a file beside *path*: SQLite does not say why it could not open one."""
+    """Return whether the disk is full beside *path*: SQLite does not say why it could not open a file."""
     probe = f"{path}-probe"
     try:
         file = os.open(probe, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
@@ -192,7 +191,7 @@ def _full(path: str) -> bool:
 def make_private(path: str) -> None:
     """Make the file *path* if it is missing, readable by its owner only: SQLite gives its log the same rights.
 
-    What keeps it from being made, opening it says.
+    Errors are ignored, since opening the file raises them.
     """
     with suppress(OSError, ValueError):
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
@@ -253,7 +252,7 @@ def _prepare_connection(
     found = version(connection, path)
     check_log(connection, path, witness)
     lost = list(behind(connection, witness))
-    if lost and not damage(connection):  # else a page of the file is damaged, and opening the context says so
+    if lost and not damage(connection):  # with damage, opening the context raises the better error
         more = f" (and {len(lost) - 1:,} more)" if lost[1:] else ""
         raise CorruptRecord("", 0, f"{path!r} is older than what was committed: {lost[0]}{more}: {WAY_OUT}")
     connection.pragma("trusted_schema", False)
@@ -273,7 +272,7 @@ def _prepare_connection(
 
 
 def _set_journal(connection: apsw.Connection, path: str, wanted: Journal | None, busy_timeout_seconds: float) -> None:
-    """Give *path* the journal that is *wanted*; None keeps its own, if that is "wal" or "truncate"."""
+    """Set the *wanted* journal; None keeps the present one, if it is "wal" or "truncate"."""
     until = time.monotonic() + busy_timeout_seconds
     while True:
         try:
@@ -281,7 +280,7 @@ def _set_journal(connection: apsw.Connection, path: str, wanted: Journal | None,
             wanted = wanted or ("wal" if current == "wal" else "truncate")
             if current == wanted or connection.pragma("journal_mode", wanted) == wanted:
                 return
-        except apsw.BusyError:  # SQLite does not wait here: another process is about to make the same file
+        except apsw.BusyError:  # SQLite does not wait here while another process makes the file
             if time.monotonic() >= until:
                 raise
             time.sleep(random.uniform(0.001, 0.02))  # noqa: S311 -- no secret
@@ -293,7 +292,7 @@ def _set_journal(connection: apsw.Connection, path: str, wanted: Journal | None,
 
 
 def _sync_found_commits(connection: apsw.Connection) -> None:
-    """Sync what is found: its writer may have been killed before the sync, and readers take it for durable."""
+    """Sync commits that are found: their writer may have been killed before it, and readers take them for durable."""
     try:
         if connection.pragma("journal_mode") == "wal":
             connection.wal_checkpoint()  # syncs the log first
@@ -301,6 +300,6 @@ def _sync_found_commits(connection: apsw.Connection) -> None:
             begin(connection)
             connection.pragma("user_version", SCHEMA_VERSION)
             connection.execute("COMMIT")
-    except (apsw.BusyError, apsw.LockedError):  # the handle that is writing syncs it
+    except (apsw.BusyError, apsw.LockedError):  # the handle that writes now syncs them
         if connection.in_transaction:
             connection.execute("ROLLBACK")

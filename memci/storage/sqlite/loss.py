@@ -1,17 +1,16 @@
-"""What a SQLite store has lost: committed frames of its write-ahead log, or whole commits.
+"""Finds what a SQLite store has lost: committed frames of its write-ahead log, or whole commits.
 
-SQLite takes the frames of a log up to the first one that is damaged, and forgets the rest without a word. That is
-right for the torn tail that a power cut leaves, and wrong for a flipped bit:
+SQLite reads a log up to the first damaged frame, and silently drops the rest. That is right for a tail that was torn by
+a power cut, and wrong for a flipped bit:
 
     FILE-wal   header | frame 1 | frame 2 | … frame 57, damaged | 58 | 59         SQLite takes 1 to 56
 
-    the witness     a commit had come to frame 59 of this log, and was synced      ──▶  3 frames are lost
-                    alice had come to revision 12, the file has 11                 ──▶  a commit is lost
-    no witness      frame 59 continues the check sum of 58, which ends a commit    ──▶  58 was no torn tail
+    the witness     a synced commit ended at frame 59 of this log                  ──▶  3 frames are lost
+                    alice was at revision 12, the file has 11                      ──▶  a commit is lost
+    no witness      frame 59 continues the check sum of 58, which ends a commit    ──▶  58 was not torn
 
-Each frame holds a check sum over itself and all frames before it, so a later transaction that continues an earlier one
-shows that the earlier one was whole once. What is found is a CorruptRecord, before anything is written, and
-`accept_loss` keeps the log aside.
+The check sum of a frame covers all frames before it, so a later transaction proves that an earlier one was whole. A
+loss is a CorruptRecord before anything is written. `accept_loss` keeps a copy of the log.
 """
 
 import os
@@ -37,26 +36,27 @@ _FRAME: Final = Struct(">6I")
 _MAGIC: Final = 0x377F0682
 """of a log whose check sums are over little-endian words; one more: big-endian"""
 SALT_AT: Final = 20
-"""where the header has the 4 bytes that are others whenever the log is begun again"""
+"""where the header has 4 bytes that change whenever the log restarts"""
 _INDEX_SIZE: Final = 48
 """bytes of the header of SQLite's index of a log"""
 _indexes: Final[dict[tuple[int, int], int]] = {}
-"""indexes that were looked at, by their inodes, for the life of the process: to close one would release all the locks
-on it that SQLite holds in this process (https://sqlite.org/howtocorrupt.html)"""
+"""open indexes by their inodes, kept for the life of the process: closing one would release all locks that SQLite holds
+on it in this process (https://sqlite.org/howtocorrupt.html)"""
 _TRIES: Final = 8
 _PAUSE_SECONDS: Final = 0.01
+"""Another process needs some milliseconds to restart a log, and rarely does so twice in a row."""
 _SELECT_NOTED: Final = """
 SELECT number, CAST(id AS BLOB), CAST(revision AS INTEGER) FROM context
 WHERE number IN (SELECT value FROM json_each(?))"""
 
 
 def witness_path(path: str) -> str:
-    """Return where the witness of the store at *path* is: beside the file itself, by whatever link it was named."""
+    """Return the path of the witness of the store at *path*: beside the real file, if *path* is a link."""
     return f"{os.path.realpath(path)}-{WITNESS}"
 
 
 def log_path(path: str) -> str:
-    """Return where the write-ahead log of the store at *path* is."""
+    """Return the path of the write-ahead log of the store at *path*."""
     return f"{os.path.realpath(path)}-wal"
 
 
@@ -67,8 +67,8 @@ def _salt(log: int) -> int:
 def check_log(connection: apsw.Connection, path: str, witness: Witness) -> None:
     """Raise CorruptRecord if committed frames are lost from the log of *path*. O(frames) without a witness.
 
-    Other processes may write meanwhile: what they append is no loss, since SQLite is asked last, and a log that they
-    begin again is looked at again.
+    Other processes may write meanwhile. Their new frames do not count as lost, since SQLite reads the log last; if they
+    restart the log, the check is repeated.
     """
     try:
         log = os.open(log_path(path), os.O_RDONLY)
@@ -80,42 +80,42 @@ def check_log(connection: apsw.Connection, path: str, witness: Witness) -> None:
             ends = [slot.frames for slot in witness.slots() if slot.salt == salt]
             try:
                 taken = max(connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_NOOP)[0], 0)
-            except apsw.BusyError:  # another process begins the log again just now: it has seen that it is whole
+            except apsw.BusyError:  # another process restarts the log: it has found it whole
                 sleep(_PAUSE_SECONDS)
                 continue
             lost = max(ends, default=0) > taken or _is_continued(whole, taken, connection.pragma("page_size"))
-            begins_again = lost and _begins_again(log, path)  # asked before the salt, which would be another one then
+            restarts = lost and _restarts(log, path)  # before the salt is read again, since a restart changes it
             if salt != _salt(log):
                 continue
-            if lost and not begins_again:
+            if lost and not restarts:
                 where = f"the log {log_path(path)!r} is damaged at frame {taken + 1} or soon after"
                 raise CorruptRecord("", 0, f"{where}, and commits behind it would be lost: {WAY_OUT}")
             return
-    except apsw.ReadOnlyError:  # the log can't be written, so SQLite does not say what it takes of it
+    except apsw.ReadOnlyError:  # SQLite only reports its frames if the log can be written
         return
     finally:
         os.close(log)
 
 
 def revisions(connection: apsw.Connection, places: Iterable[int]) -> dict[int, tuple[str, int]]:
-    """Return the id and the revision of the contexts with the numbers *places*, as far as they are there. O(places)."""
+    """Return id and revision of the contexts with the numbers *places*, without missing ones. O(places)."""
     found = connection.execute(_SELECT_NOTED, (dumps(list(places)).decode(),))
     return {at: (bytes(name or b"").decode(errors="replace"), int(revision or 0)) for at, name, revision in found}
 
 
 def behind(connection: apsw.Connection, witness: Witness) -> Iterator[str]:
-    """Yield a sentence for each context that is older than its witness says. O(slots).
+    """Yield a sentence for each context that is behind its witness. O(slots).
 
-    A row that is damaged is left out: reading it says so.
+    Damaged rows are left out: reading them raises an error.
     """
     slots, found = witness.slots(), {}
-    with suppress(apsw.SQLError, apsw.CorruptError):  # there are no tables, or they can't be read
+    with suppress(apsw.SQLError, apsw.CorruptError):  # the tables are missing or can't be read
         found = revisions(connection, [slot.place for slot in slots])
     for slot in slots:
         name, revision = found.get(slot.place, ("", 0))
         same = key_of(name) == slot.key
         if (same and revision >= slot.revision) or _is_damaged(connection, slot.place) or slot not in witness.slots():
-            continue  # the last: it was erased, or went on, meanwhile
+            continue  # the last condition: it was erased, or changed, meanwhile
         yield slot.sentence(name, revision if same else 0)
 
 
@@ -131,9 +131,10 @@ def _is_damaged(connection: apsw.Connection, place: int) -> bool:
 
 
 def accept_loss(path: str) -> str | None:
-    """Take the store at *path* as it is from now on; return the copy of its log that is kept, None if it has no log.
+    """Accept the store at *path* as it is, and return the path of the copy of its log, None if it has no log.
 
-    StorageUnavailable if there is such a copy already, or it can't be made.
+    Raises:
+        StorageUnavailable: If there is such a copy already, or it can't be made.
     """
     log, kept = log_path(path), f"{log_path(path)}.damaged"
     there = os.path.exists(log) and os.path.getsize(log) > 0  # noqa: PTH110, PTH202
@@ -150,12 +151,12 @@ def accept_loss(path: str) -> str | None:
     return kept if there else None
 
 
-def _begins_again(log: int, path: str) -> bool:
-    """Return whether the next commit begins the *log* of *path* again: all of it is in the file, and SQLite takes none.
+def _restarts(log: int, path: str) -> bool:
+    """Return whether the next commit restarts the *log* of *path*, whose frames are all in the file.
 
-    Who was to do so may have been killed, or stopped, before it wrote the header of the log. In SQLite's index the
-    header stands twice, with the salts of the log behind 32 bytes, and the first salt is one more than that of the log
-    (https://sqlite.org/walformat.html). A damaged header of the log says nothing.
+    The process that was about to restart it may have died before it wrote the header of the log. SQLite's index has its
+    header twice, with the salts of the log after 32 bytes; the first salt is then one more than that in the log
+    (https://sqlite.org/walformat.html). With a damaged header of the log the answer is False.
     """
     header, index = os.pread(log, _HEADER.size, 0), _index(f"{os.path.realpath(path)}-shm")
     if len(header) < _HEADER.size or index[:_INDEX_SIZE] != index[_INDEX_SIZE:]:
@@ -166,7 +167,7 @@ def _begins_again(log: int, path: str) -> bool:
 
 
 def _index(path: str) -> bytes:
-    """Return both headers of the index at *path*, b"" if there is none. The file stays open: see `_indexes`."""
+    """Return both headers of the index at *path*, b"" if it is missing. The file stays open: see `_indexes`."""
     place = inode(path)
     if place is None:
         return b""
@@ -178,16 +179,16 @@ def _index(path: str) -> bytes:
 
 
 def _order(header: bytes) -> str:
-    """Return the order of the bytes of the words that the check sums of a log are over, as its *header* says."""
+    """Return the byte order of the words in the check sums of a log, by its *header*."""
     magic = int.from_bytes(header[:4], "big")
     return {_MAGIC: "<", _MAGIC + 1: ">"}.get(magic, "<" if sys.byteorder == "little" else ">")
 
 
 def _is_continued(log: bytes, taken: int, page_size: int) -> bool:
-    """Return whether a commit behind the first *taken* frames of *log* is continued by another one. O(frames).
+    """Return whether a commit after the first *taken* frames of *log* is continued by another one. O(frames).
 
-    A frame continues the one before if its check sum does. Frames of another generation don't count. If the header is
-    damaged, the first frame says which generation it is.
+    A frame continues the one before it if its check sum does. Frames with other salts don't count. If the header is
+    damaged, the salts are those of the first frame.
     """
     if len(log) < _HEADER.size + _FRAME.size:
         return False
@@ -206,7 +207,7 @@ def _is_continued(log: bytes, taken: int, page_size: int) -> bool:
 
 
 def _sums(order: str, content: bytes, one: int, two: int) -> tuple[int, int]:
-    """Return the check sums of SQLite's log over *content*, begun with *one* and *two*. O(bytes)."""
+    """Return the check sums of SQLite's log over *content*, starting from *one* and *two*. O(bytes)."""
     words: Any = unpack(f"{order}{len(content) // 4}I", content)
     for first, second in zip(words[::2], words[1::2], strict=True):
         one = (one + first + two) & 0xFFFFFFFF

@@ -1,8 +1,8 @@
-"""Statements that read a SQLite store, and rows made of what they return; `write` has the way there.
+"""Statements that read a SQLite store, and functions that make rows of their results.
 
 SELECT key, …, sum FROM page      ──▶  read_pages  ──▶  (4294967297, 0, None, 1, …)  ──▶  read_page  ──▶  PageRow
 
-compaction 96                     compressed alone, 97 with the text of 96 as the dictionary, 98 with that of 97, …
+compaction 96      compressed alone; 97 with the text of 96 as the dictionary, 98 with that of 97, …
 """
 
 import zlib
@@ -22,12 +22,13 @@ from ..validation import MAX_PAGE, check_text
 
 MAX_REVISION: Final = 2**40 - 1
 BATCH_ROWS: Final = 256
-"""rows that one query reads"""
+"""rows of one query: enough that a query costs little for each, and few that a slow reader keeps none in RAM"""
 _BATCH_BYTES: Final = 2**20
+"""bytes of bodies after which a batch ends, so that large messages do not fill the RAM"""
 CHAIN: Final = 8
-"""compactions that are read for one, at most: the first of them was compressed alone"""
+"""compactions that are read for one at most; the first of them was compressed alone"""
 _NEEDS_DICTIONARY: Final = 0x20
-"""the bit that says so, in the second byte of what zlib has compressed"""
+"""the bit for it in the second byte of zlib's output"""
 
 
 def joined(names: Iterable[str], table: str = "") -> str:
@@ -54,13 +55,13 @@ _SELECT_ENTRIES = f"{_ENTRIES} ORDER BY e.key LIMIT {BATCH_ROWS}"
 _SELECT_ENTRIES_AT = _SELECT_ENTRIES.replace("e.key >= ? AND e.key < ?", "e.key IN (SELECT value FROM json_each(?))")
 _SELECT_ENTRIES_CONTAINING = f"{_ENTRIES} AND instr(body, ?) ORDER BY e.key LIMIT {BATCH_ROWS}"
 _WIDTH = len(ENTRIES.names)
-"""columns of an entry in these rows; its view follows"""
+"""number of columns of an entry in these rows; those of its view follow"""
 
 _PAGES = f"SELECT {joined(keyed(PAGES.names))} FROM page WHERE key >= ? AND key < ? ORDER BY key LIMIT {BATCH_ROWS}"
 _PAGES_AT = _PAGES.replace("key >= ? AND key < ?", "key IN (SELECT value FROM json_each(?))")
 _PAGES_IN_STATE = _PAGES.replace("ORDER", "AND state = ? ORDER")
 _ACTIVE_PAGES = _PAGES.replace("WHERE", "INDEXED BY page_active WHERE state = 0 AND")
-"""the partial index needs a constant"""
+"""SQLite uses the partial index only with a constant"""
 
 _SELECT_CHAIN = f"""
 SELECT {joined(keyed(COMPACTIONS.names))} FROM compaction
@@ -84,7 +85,7 @@ def read_context(columns: Sequence[Any]) -> ContextRecord:
 def read_contexts(
     connection: apsw.Connection, owner: str | None, after: str | None, limit: int | None
 ) -> list[ContextRecord]:
-    """Return records by id: of *owner* or of all, after the id *after*, at most *limit*. O(those, and passed over)."""
+    """Return records by id: of *owner* or of all, after the id *after*, at most *limit*. O(records read)."""
     for name, text in (("owner", owner), ("after", after)):
         check_text(name, text or "")
     values = (after or "", owner, owner, -1 if limit is None else limit)
@@ -117,7 +118,7 @@ def read_entry(context: str, seq: int, number: int, shown: int, row: Row) -> Ent
 def read_batch(
     connection: apsw.Connection, context: str, number: int, owner: int, seqs: Sequence[int], containing: bytes | None
 ) -> tuple[list[EntryRow], CorruptRecord | None]:
-    """Return a batch of the entries with *seqs* from the first on, and the error of the one after them, if it has one.
+    """Return the first entries with *seqs*, as a batch, and the error that ended the batch, or None.
 
     *seqs* is a range, or without *containing* any numbers in order.
     """
@@ -133,7 +134,7 @@ def read_batch(
     try:
         for columns in cursor:
             if containing is not None:
-                seq = max(seq, columns[0] - (owner << 40))  # in a damaged tree a row may come twice: it is refused
+                seq = max(seq, columns[0] - (owner << 40))  # in a damaged tree a row may be found twice: it is refused
             entries.append(read_entry(context, seq, owner, number, columns))
             size += len(entries[-1].body)
             seq = next(following) if containing is None else seq + 1
@@ -153,7 +154,7 @@ def read_batch(
 def read_chain(connection: apsw.Connection, context: str, number: int, revision: int, head: int = 2**62) -> list[Row]:
     """Return the newest compaction up to *revision* and *head*, and those that its text needs, newest first, packed.
 
-    CorruptRecord if one of them is damaged. O(their bytes).
+    Raise CorruptRecord if one of them is damaged. O(their bytes).
     """
     chain: list[Row] = []
     with closing(connection.execute(_SELECT_CHAIN, (number << 40, number << 40 | revision, head))) as found:
@@ -180,7 +181,7 @@ def unpack(context: str, chain: Sequence[Row]) -> list[CompactionRow]:
 
 
 def read_pages(connection: apsw.Connection, number: int, indexes: Sequence[int], state: PageState | None) -> list[Row]:
-    """Return a batch of the rows of pages with *indexes*, by index: of a range, in *state*, or of any numbers."""
+    """Return a batch of the rows of pages with *indexes*, by index: of a range (in *state*), or of any numbers."""
     if not isinstance(indexes, range):
         keys = orjson.dumps([number << 32 | index for index in indexes]).decode()
         return connection.execute(_PAGES_AT, (keys,)).fetchall()
@@ -191,7 +192,7 @@ def read_pages(connection: apsw.Connection, number: int, indexes: Sequence[int],
 
 
 def read_page(context: str, number: int, row: Row, indexes: Sequence[int], state: PageState | None) -> PageRow:
-    """Return the page in *row*, or raise CorruptRecord, also if it is none of *indexes* or not in *state*."""
+    """Return the page in *row*; CorruptRecord if it is damaged, not one of *indexes*, or not in *state*."""
     key, *columns = row
     page = PAGES.read(context, key >> 32, (key & MAX_PAGE, *columns))
     if key >> 32 != number or page.index not in indexes or state not in (None, page.state):

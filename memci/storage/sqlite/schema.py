@@ -74,7 +74,7 @@ _MAKE: Final = (
 _SELECT_VERSION = """
 SELECT application_id, user_version, (SELECT count(*) FROM sqlite_schema)
 FROM pragma_application_id, pragma_user_version"""
-"""in one statement: another process may be making the tables just now"""
+"""one statement, since another process may be making the tables"""
 _SELECT_TABLES = "SELECT name, sql FROM sqlite_schema WHERE sql IS NOT NULL"
 
 

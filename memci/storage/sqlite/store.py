@@ -1,10 +1,10 @@
-"""Contexts in one SQLite file: what commit() returned from is on disk.
+"""Contexts in one SQLite file: a commit is on disk when it returns.
 
     BEGIN IMMEDIATE
-      what changes (`write`)           ──▶  its op is known, or another writer was first: ROLLBACK
-    COMMIT                             ──▶  durability "full": synced (0.1–4 ms, the disk's); "fast": the newest
-                                            transitions may be lost when the power fails, never the middle
-                                            the disk fails here: CommitUnknown, and this handle is poisoned
+      changed rows (`write`)           ──▶  the op is stored, or another writer was first: ROLLBACK
+    COMMIT                             ──▶  durability "full": synced (0.1–4 ms, by the disk); "fast": a power
+                                            cut may lose the newest transitions, but none before them
+                                            if the disk fails: CommitUnknown, and this handle is poisoned
 
 Entries are read in batches, each by a query of its own, so that a slow reader blocks no writer. One handle may be used
 by many threads, and one file by many handles; a handle can't be used after fork(), and can't be pickled.
@@ -57,26 +57,26 @@ from .schema import SCHEMA_VERSION
 from .write import SELECT_HEAD, Chains, apply, begin, erase, inode, replace_ticket, rows, scrub
 
 _CHECKPOINT_PAGES = 400
-"""pages in the write-ahead log after which it is copied into the file"""
+"""pages in the write-ahead log after which it is copied into the file: commits stay quick, and the log small"""
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
 _U = TypeVar("_U")
 _inherited: list[apsw.Connection] = []
-"""connections of a parent process: closing one here would drop the parent's locks"""
+"""connections of the parent process: closing one here would release the parent's locks"""
 
 
 class SQLiteStorage:
     """Keeps contexts in one SQLite file.
 
     Args:
-        path: The file; it is made if there is none, its folder must exist.
-        durability: "full": on disk when commit() returns. "fast": a power cut may take the newest transitions.
-        journal: "wal", or "truncate" where there is no shared memory; default: as the file is, a new one "wal".
+        path: The file, which is made if it is missing; its folder must exist.
+        durability: "full": on disk when commit() returns. "fast": a power cut may lose the newest transitions.
+        journal: "wal", or "truncate" without shared memory; default: that of the file, "wal" for a new one.
         busy_timeout_seconds: How long to wait for another process before `StorageBusy`.
-        cache_bytes: RAM for what memories have read of this store, until it closes. Beyond it, the owner that was used
-            longest ago is read again at its next use.
-        read_only: Whether nothing is ever written, nor the file made.
+        cache_bytes: RAM for data that memories read from this store. Beyond it, the least recently used owner is
+            dropped, and read again at its next use.
+        read_only: Whether nothing is written, and a missing file is an error.
     """
 
     _in_ram = False
@@ -101,18 +101,18 @@ class SQLiteStorage:
         self._read_only = read_only
         self._log_pages = 0
         self._synced = False
-        """whether a commit of this handle was synced, and all that it found in the file with it"""
+        """whether a commit of this handle was synced, and with it all commits that it found in the file"""
         self._full = durability == "full"
         self._seconds = busy_timeout_seconds
         self._log: int | None = None
-        """the write-ahead log, to read its generation from"""
+        """the write-ahead log, open to read its salt"""
         self._chains: Chains = {}
         self._unsynced: set[int] = set()
-        """the numbers of the contexts that changed since the last sync; none with durability="full" """
+        """numbers of the contexts that changed since the last sync; empty with durability="full" """
         self._connection, self._witness = open_file(
             self._path, durability, journal, busy_timeout_seconds, read_only=read_only
         )
-        self._connection.wal_autocheckpoint(0)  # `_checkpoint` does it, and looks at the result
+        self._connection.wal_autocheckpoint(0)  # `_checkpoint` does it, and checks the result
         self._connection.set_wal_hook(self._count_log_pages)
         self._inodes = self._stat()
         self._release_sidecar: Callable[[], None] = lambda: None
@@ -132,7 +132,7 @@ class SQLiteStorage:
         return self._number(context)[2]
 
     def commit(self, transition: Transition) -> OpRow | None:
-        """Apply *transition* and return None, or return the row of its op if that is known. O(rows), and a sync."""
+        """Apply *transition* and return None, or return the row of its op if it is stored. O(rows), and a sync."""
         check(transition)
         op_id = None if transition.op is None else transition.op.op_id
         records = (transition.record,)
@@ -144,7 +144,7 @@ class SQLiteStorage:
     def pages(
         self, context: str, *, first: int = 1, last: int | None = None, state: PageState | None = None
     ) -> Iterator[PageRow]:
-        """Yield pages by index, as the protocol says; a page that comes while iterating may be among them."""
+        """Yield pages by index, as the protocol says; a page that is added meanwhile may be among them."""
         indexes = range(max(first, 1), 1 + (MAX_PAGE if last is None else min(last, MAX_PAGE)))
         return self._pages(context, self._number(context)[0], indexes, state)
 
@@ -162,9 +162,9 @@ class SQLiteStorage:
         containing: bytes | None = None,
         as_appended: bool = False,
     ) -> Iterator[EntryRow]:
-        """Yield entries in order, as the protocol says; those that are there at the call.
+        """Yield entries in order, as the protocol says; only those that exist at the call.
 
-        With *containing*, SQLite does the search: what does not match is neither read nor checked.
+        With *containing*, SQLite does the search: other entries are neither read nor checked.
         """
         seqs = range(max(first, 0), MAX_REVISION if end is None else end)
         return self._entries(context, seqs, containing, as_appended=as_appended)
@@ -190,13 +190,13 @@ class SQLiteStorage:
         return read_op(context, number, found[0]) if found else None
 
     def calls(self, context: str, *, after: int = 0) -> Iterator[CallRow]:
-        """Yield the calls of the model, oldest first; one that comes while iterating may be among them."""
+        """Yield the calls of the model, oldest first; one that is added meanwhile may be among them."""
         return self._scan_calls(context, self._number(context)[0], after)
 
     def contexts(
         self, *, owner: str | None = None, after: str | None = None, limit: int | None = None
     ) -> Sequence[ContextRecord]:
-        """Return records by id, as the protocol says. O(contexts that are passed over, or returned)."""
+        """Return records by id, as the protocol says. O(records read)."""
         return self._run("", 0, read_contexts, owner, after, limit)
 
     def forks(self, context: str) -> Sequence[ContextRecord]:
@@ -205,9 +205,10 @@ class SQLiteStorage:
         return self._run("", 0, read_forks, context)
 
     def erase(self, erasure: Erasure) -> ErasedRows:
-        """Remove what *erasure* names, and write the file again, which still holds it. O(rows + bytes of the file).
+        """Remove what *erasure* names, and write the file again, which may have copies. O(rows + bytes of the file).
 
-        Some 5 s for each GB, while nobody else can write; a file of more than 512 MB waits for an `Erasure()`.
+        That takes some 5 s for each GB, while nobody else can write. A file of more than 512 MB is only written again
+        for an `Erasure()`.
         """
         for transition in erasure.transitions:
             check(transition)
@@ -216,26 +217,26 @@ class SQLiteStorage:
         try:
             kept = os.path.exists(f"{log_path(self._path)}.damaged")  # noqa: PTH110
             return gone._replace(scrubbed=self._run("", 0, scrub, whole=not any(erasure)) and not kept)
-        except StorageError:  # it is erased; what the disk still holds is scrubbed by the next one
+        except StorageError:  # the rows are erased; the next erasure scrubs the file
             return gone
 
     def tickets(self, context: str | None = None) -> Sequence[Ticket]:
-        """Return the queue for the lock of *context*, or those of all. O(tickets); some microseconds."""
+        """Return the queue for the lock of *context*, or of all contexts. O(tickets); some microseconds."""
         check_text("id", context or "")
         return self._run("", 0, read_tickets, context)
 
     def replace_ticket(self, old: Ticket | None, new: Ticket | None) -> bool:
-        """Put *new* in the place of *old*, if that is there, or behind all others. O(log tickets); not synced."""
+        """Replace *old* by *new*, or add *new* behind all others. O(log tickets); not synced."""
         return self._run("", 0, self._write_unsynced, replace_ticket, (old, new))
 
     def sidecar(self, release: Callable[[], None]) -> Sidecar:
-        """Return the file itself: the memory's tables are beside those of the pages."""
-        self._run("", 0, lambda _connection: None)  # refuses a handle that is closed
+        """Return the file itself, for tables of the memory beside those of the store."""
+        self._run("", 0, lambda _connection: None)  # raises if the handle is closed
         self._release_sidecar = release
         return Sidecar(self._path, shared=True, read_only=self._read_only, cache_bytes=self._cache_bytes)
 
     def damage(self) -> list[str]:
-        """Return what SQLite finds wrong with its file, and which contexts are behind their witness. O(bytes)."""
+        """Return what SQLite finds wrong with the file, and the contexts that are behind the witness. O(bytes)."""
         return [*self._run("", 0, damage), *self._run("", 0, lambda each: list(behind(each, self._witness)))]
 
     def close(self) -> None:
@@ -261,7 +262,7 @@ class SQLiteStorage:
         raise TypeError(f"{type(self).__name__} can't be pickled: open it again there")
 
     def _apply(self, connection: apsw.Connection, transition: Transition) -> OpRow | int:
-        """Apply *transition* within a transaction: return the number of its context, or the row of its known op."""
+        """Apply *transition* within a transaction: return the number of its context, or the row of its stored op."""
         return apply(connection, transition, self._chains)
 
     def _erase_rows(self, connection: apsw.Connection, erasure: Erasure) -> ErasedRows:
@@ -277,8 +278,8 @@ class SQLiteStorage:
         *args: _P.args,
         **kw: _P.kwargs,
     ) -> _T:
-        """Return the result of *work*; an error of SQLite becomes one of memci, about *context* and *seq*."""
-        if os.getpid() != self._pid:  # before the lock: a fork may have copied it locked
+        """Return the result of *work*; translate errors of SQLite into errors about *context* and *seq*."""
+        if os.getpid() != self._pid:  # before the lock, which fork() may have copied while it was locked
             _inherited.append(self._connection)
             raise HandlePoisoned(f"{self._path!r} was opened before fork(): open the store again in this process")
         with self._lock:
@@ -303,9 +304,9 @@ class SQLiteStorage:
         records: Sequence[ContextRecord] = (),
         erased: Sequence[str] = (),
     ) -> _U:
-        """Return the result of *work* on *what*, in one transaction; a known op changes nothing.
+        """Return the result of *work* on *what*, in one transaction; a stored op changes nothing.
 
-        Afterwards its contexts are as *records* say, and those of *erased* are gone.
+        The witness gets the new *records*, and forgets the contexts that are *erased*.
         """
         if self._read_only:
             raise StorageReadOnly(f"{self._path!r} was opened for reading only: open it without read_only to write")
@@ -317,10 +318,10 @@ class SQLiteStorage:
             made = work(connection, what)
             if isinstance(made, OpRow) and self._synced:
                 connection.execute("ROLLBACK")
-            elif isinstance(made, OpRow):  # its writer may have been killed before the sync: sync it now
+            elif isinstance(made, OpRow):  # its writer may have been killed before the sync
                 connection.pragma("user_version", SCHEMA_VERSION)
                 self._make_final(connection, op_id)
-            elif (records or erased) and not self._in_ram:  # in RAM nothing can be lost unseen
+            elif (records or erased) and not self._in_ram:  # a store in RAM needs no witness
                 places = [made if isinstance(made, int) else rows(connection, SELECT_HEAD, r.id)[0][0] for r in records]
                 self._make_witnessed(connection, op_id, dict(zip(places, records, strict=True)), erased)
             else:
@@ -328,12 +329,12 @@ class SQLiteStorage:
         except BaseException:
             self._roll_back()
             raise
-        if self._inodes[1] is None:  # the log is made by the first change
+        if self._inodes[1] is None:  # the first change makes the log
             self._inodes = (self._inodes[0], inode(f"{self._path}-wal"))
         return made
 
     def _write_unsynced(self, connection: apsw.Connection, work: Callable[[apsw.Connection, _T], _U], what: _T) -> _U:
-        """Return the result of *work*, which changes rows that nobody misses after a power cut."""
+        """Return the result of *work*, without a sync: a power cut may lose its rows."""
         synchronous, synced = connection.pragma("synchronous"), self._synced
         connection.pragma("synchronous", "NORMAL")
         try:
@@ -349,10 +350,10 @@ class SQLiteStorage:
         records: Mapping[int, ContextRecord],
         erased: Sequence[str],
     ) -> None:
-        """Commit, and let the witness know of *records* by the numbers of their contexts, once they are synced."""
+        """Commit, and write *records* (by the numbers of their contexts) to the witness once they are synced."""
         witness = self._witness
         witness.make()
-        if not self._full and not erased:  # the witness hears of it when it is synced
+        if not self._full and not erased:  # the witness gets it after the next sync
             self._make_final(connection, op_id)
             self._unsynced.update(records)
             return
@@ -360,7 +361,7 @@ class SQLiteStorage:
         try:
             for context in erased:
                 witness.forget(context)
-            salt = self._salt()  # before the commit: afterwards another process may begin the log again
+            salt = self._salt()  # before the commit: afterwards another process may restart the log
             self._make_final(connection, op_id)
             frames = self._log_pages if salt else 0
             for number, record in records.items():
@@ -382,7 +383,7 @@ class SQLiteStorage:
         self._synced = True
 
     def _salt(self) -> int:
-        """Return the generation of the log, 0 if there is none."""
+        """Return the salt of the log, 0 without a log."""
         if self._log is None:
             with suppress(OSError):
                 self._log = os.open(log_path(self._path), os.O_RDONLY | os.O_CLOEXEC)
@@ -393,10 +394,10 @@ class SQLiteStorage:
         return apsw.SQLITE_OK
 
     def _checkpoint(self, connection: apsw.Connection) -> None:
-        """Copy the write-ahead log into the file. Commits are on disk without it, so nothing is raised here.
+        """Copy the write-ahead log into the file. Commits are on disk without it, so this raises nothing.
 
-        After a sync that failed, the next one may succeed although pages are lost. So this handle is poisoned before it
-        can reset the log; the next handle that opens the file reads the log again.
+        After a failed sync, the next one may succeed although pages are lost. So the handle is poisoned before it can
+        restart the log; the next handle that opens the file reads the log again.
         """
         self._log_pages = 0
         held = bool(self._unsynced) and self._witness.lock()
@@ -419,11 +420,11 @@ class SQLiteStorage:
             if self._connection.in_transaction:
                 self._connection.execute("ROLLBACK")
         except apsw.Error as error:
-            if self._connection.in_transaction:  # else a full disk has rolled it back meanwhile
+            if self._connection.in_transaction:  # otherwise SQLite has rolled it back: the disk was full
                 self._poison = f"{self._path!r} can't be trusted, a ROLLBACK failed: {error}"
 
     def _stat(self) -> tuple[tuple[int, int] | None, ...]:
-        """Return the identity of the store's files: a file that replaced one of them must not be written."""
+        """Return the inodes of the store's files: a file that replaced one of them must not be written."""
         return (None, (0, 0)) if self._in_ram else (inode(self._path), inode(f"{self._path}-wal"))
 
     def _find(self, connection: apsw.Connection, context: str) -> tuple[int, ContextRecord | None]:
@@ -450,7 +451,7 @@ class SQLiteStorage:
     def _entries(
         self, context: str, seqs: Sequence[int], containing: bytes | None = None, *, as_appended: bool = False
     ) -> Iterator[EntryRow]:
-        """Yield the entries with *seqs*, a range or numbers in order; those that are there at the call."""
+        """Yield the entries with *seqs*, a range or sorted numbers; only those that exist at the call."""
         number, head, _, parent, base = self._number(context)
         owner, seqs, runs = number, seqs[: bisect_left(seqs, head)], []
         while seqs:
@@ -467,7 +468,7 @@ class SQLiteStorage:
     def _scan(
         self, context: str, number: int, owner: int, seqs: Sequence[int], part: bytes | None
     ) -> Iterator[EntryRow]:
-        """Yield entries that context *owner* keeps, with the views of context *number*: the same one, or a fork."""
+        """Yield entries of context *owner*, with the views of context *number*: the same one, or a fork."""
         while seqs:
             found, error = self._run(context, seqs[0], read_batch, context, number, owner, seqs, part)
             yield from found

@@ -1,11 +1,11 @@
-"""The changes of a SQLite store, as statements within one transaction.
+"""Changes a SQLite store, within a transaction of the caller.
 
-begin     BEGIN IMMEDIATE; the journal that the transaction before left empty is empty on the disk, too
-apply     op known?       ──▶  its row, nothing else happens
+begin     BEGIN IMMEDIATE, after a sync of the empty journal of the transaction before
+apply     op stored?      ──▶  its row is returned, and nothing is changed
 another head?   ──▶  WriteConflict, if another writer was here
 context, entry …, page …, view …, compaction, op, call
-erase     contexts go whole, entries become tombstones, compactions before go; what goes is overwritten with zeros
-scrub     the file is written again without free space, which holds copies of it; the write-ahead log is emptied
+erase     contexts are deleted, entries become tombstones, earlier compactions are deleted, with zeros in their place
+scrub     the file is written again without free space, which may have copies; the write-ahead log is emptied
 """
 
 import os
@@ -34,12 +34,12 @@ from ..validation import (
 from .rows import CHAIN, SELECT_OP, SELECT_OPS_BEFORE, joined, keyed, read_chain, read_op, unpack
 
 Chains = dict[int, tuple[bytes, int, bytes]]
-"""the newest compactions that a handle wrote, by the number of their context: packed, how many rows are read for it,
-and its text"""
+"""the newest compactions that a handle wrote, by the number of their context: packed text, length of its chain, text"""
 _MOST_CHAINS = 64
+"""contexts whose newest compaction is kept in RAM: some hundred kB"""
 _MAX_CONTEXTS = 2**23 - 1
 _MOST_BYTES = 512 * 2**20
-"""the largest file that an erasure writes again at once"""
+"""the largest file that an erasure writes again at once: nobody else can write for some 2.5 s then"""
 
 
 def _insert(table: str, names: Sequence[str], verb: str = "INSERT") -> str:
@@ -64,7 +64,7 @@ _UPDATE_TICKET = f"UPDATE ticket SET {_TICKET} WHERE {_TICKET}"
 _DELETE_TICKET = f"DELETE FROM ticket WHERE {_TICKET}"
 _SELECT_FORKS = "SELECT id FROM context WHERE parent = ? ORDER BY id"
 _KEY_BITS: Final = {"entry": 40, "page": 32, "compaction": 40, "view": 40, "call": 40}
-"""bits that a key has below the number of its context"""
+"""bits of a key below the number of its context"""
 _DELETE_RANGE = {table: f"DELETE FROM {table} WHERE key >= ? AND key < ?" for table in _KEY_BITS}
 _DELETE_VIEW = "DELETE FROM view WHERE key = ?"
 
@@ -87,8 +87,8 @@ def _keyed(columns: Columns[Any], number: int, rows: Iterable[Row], bits: int = 
 def write_compactions(
     connection: apsw.Connection, number: int, record: ContextRecord, added: Iterable[CompactionRow], chains: Chains
 ) -> None:
-    """Write the rows *added* of context *number*, oldest first, and keep the last one in *chains*. O(characters)."""
-    longest = 1 if record.encrypted else CHAIN  # nothing is alike in what is encrypted
+    """Write the compactions *added* to context *number*, oldest first; put the last into *chains*. O(characters)."""
+    longest = 1 if record.encrypted else CHAIN  # encrypted texts have nothing in common
     text, length = (b"", 0) if record.encrypted else _chain_before(connection, number, record, chains)
     packed = []
     for row in added:
@@ -102,8 +102,8 @@ def write_compactions(
 
 
 def _chain_before(connection: apsw.Connection, number: int, record: ContextRecord, chains: Chains) -> tuple[bytes, int]:
-    """Return the text of the newest compaction of context *number*, and how many rows are read for it."""
-    with suppress(CorruptRecord):  # what is damaged is not built upon
+    """Return the text of the newest compaction of context *number*, and the length of its chain."""
+    with suppress(CorruptRecord):  # a damaged compaction is not used as a dictionary
         chain = read_chain(connection, record.id, number, record.revision - 1)
         newest, length, text = chains.get(number, (b"", 0, b""))
         if chain and (newest, length) != (chain[0][-1], len(chain)):
@@ -134,8 +134,8 @@ def begin(connection: apsw.Connection, *, logged: bool = False) -> None:
 def sync_journal(connection: apsw.Connection) -> None:
     """Sync the rollback journal, if there is one. One sync, or some microseconds.
 
-    An earlier transaction emptied it, and may have been killed before its sync. If the power failed then, the old
-    journal could come back with parts of the next one in it, and SQLite would roll back with the wrong pages.
+    The process of the last transaction may have been killed before it synced the empty journal. After a power cut, the
+    old journal could then reappear with parts of the next one, and SQLite would roll back to wrong pages.
 
     Raises:
         apsw.Error: If that fails.
@@ -158,7 +158,7 @@ def sync_journal(connection: apsw.Connection) -> None:
 
 
 def apply(connection: apsw.Connection, transition: Transition, chains: Chains) -> OpRow | int:
-    """Write *transition* and return the number of its context, or the row of its op if that is known. O(rows)."""
+    """Write *transition* and return the number of its context, or the row of its op if that is stored. O(rows)."""
     record, op = transition.record, transition.op
     found = rows(connection, SELECT_HEAD, record.id)
     number, head, revision = found[0][:3] if found else (0, 0, 0)
@@ -196,7 +196,7 @@ def apply(connection: apsw.Connection, transition: Transition, chains: Chains) -
 
 
 def erase(connection: apsw.Connection, erasure: Erasure) -> ErasedRows:
-    """Remove what *erasure* names, and write what its contexts are afterwards. O(rows that go)."""
+    """Remove what *erasure* names, and write its transitions. O(removed rows)."""
     gone = {"context": 0, "entry": 0, "page": 0, "compaction": 0, "view": 0, "op": 0, "call": 0}
     for context in erasure.contexts:
         connection.execute("DELETE FROM ticket WHERE context = ?", (context,))
@@ -232,7 +232,7 @@ def erase(connection: apsw.Connection, erasure: Erasure) -> ErasedRows:
 
 
 def replace_ticket(connection: apsw.Connection, change: tuple[Ticket | None, Ticket | None]) -> bool:
-    """Put the new ticket of *change* in the place of the old one, and return whether that was there."""
+    """Replace the old ticket of *change* by the new one, and return whether the old one was there."""
     old, new = change
     if old is None:
         connection.execute(_INSERT_TICKET, new or ())
@@ -244,14 +244,14 @@ def replace_ticket(connection: apsw.Connection, change: tuple[Ticket | None, Tic
 
 
 def scrub(connection: apsw.Connection, *, whole: bool = False) -> bool:
-    """Remove the bytes that deleted rows left, and return whether none can be left. O(bytes of the file).
+    """Remove the bytes of deleted rows, and return whether none can be left. O(bytes of the file).
 
-    SQLite overwrites a row that goes (`secure_delete`), but not what is left of it where it stood before its neighbours
-    were moved to another page of the file. So the file is written again, and the log emptied.
+    SQLite overwrites a deleted row (`secure_delete`), but not earlier copies of it, from before it was moved to another
+    page of the file. So the file is written again, and the log emptied.
 
     Args:
-        connection: To a file, or to a database in RAM, which is left as it is.
-        whole: Write a file of more than 512 MB again, too, although nobody else can write meanwhile.
+        connection: To a file, or to a database in RAM, which is not changed.
+        whole: Also write a file of more than 512 MB again, although nobody else can write meanwhile.
     """
     journal = connection.pragma("journal_mode")
     if journal == "memory":
@@ -268,7 +268,7 @@ def scrub(connection: apsw.Connection, *, whole: bool = False) -> bool:
 
 
 def _owner(connection: apsw.Connection, context: str | None, seq: int) -> int:
-    """Return the number of the context that holds entry *seq* of *context*: itself, or one that it was forked from."""
+    """Return the number of the context that has entry *seq* of *context*: itself, or one that it was forked from."""
     while context is not None:
         found = rows(connection, SELECT_HEAD, context)
         if not found or seq >= found[0][1]:

@@ -1,9 +1,9 @@
-"""A store beside one that is known to be right: both are changed alike, and then compared.
+"""Compares a store with a correct one, after the same changes to both.
 
 pair = PairedStore(store)
-pair.append("a", b"0", b"1")                 committed to both, which answered alike
+pair.append("a", b"0", b"1")                 committed to both, with equal answers
 pair.fork("a", "b", 1, b"own")
-pair.check()                                 all that can be read of a and b is alike
+pair.check()                                 all reads of a and b are equal
 """
 
 from ...rows import ContextRecord, OpRow, PageState
@@ -13,13 +13,13 @@ from .rows import appended, current, forked, tombstone, with_op
 
 
 class PairedStore:
-    """The *store* that is tested beside the one that is *known* to be right; both are empty."""
+    """The tested *store* and one that is *known* to be correct; both are empty."""
 
     def __init__(self, store: Storage, known: Storage | None = None) -> None:
         self.store = store
         self.known = EphemeralStorage() if known is None else known
         self.removed = {"nobody"}
-        """contexts that are not there"""
+        """contexts that do not exist"""
 
     @property
     def contexts(self) -> list[str]:
@@ -27,22 +27,22 @@ class PairedStore:
         return [record.id for record in self.known.contexts()]
 
     def record(self, context: str) -> ContextRecord:
-        """Return the record of *context*, which is there."""
+        """Return the record of *context*, which must exist."""
         loaded = self.known.load(context)
         assert loaded is not None, "the context is there"
         return loaded[0]
 
     def following(self, context: str) -> ContextRecord:
-        """Return the record of *context* as the next transition carries it, or a new one."""
+        """Return the record of *context* for its next transition, or a new one."""
         return current(self.known, context)
 
     def owner(self, context: str, seq: int) -> str:
-        """Return the context that holds entry *seq* of *context*. O(generations)."""
+        """Return the context that has entry *seq* of *context*. O(generations)."""
         record = self.record(context)
         return self.owner(record.parent, seq) if record.parent is not None and seq < record.base else context
 
     def commit(self, transition: Transition) -> OpRow | None:
-        """Commit *transition*, and check that the answer is the row of its op if that is known, else None."""
+        """Commit *transition*, and check that the answer is the row of its op if it is stored, else None."""
         op = self.known.commit(transition)
         assert self.store.commit(transition) == op, "an op that is known is the answer, and nothing else is"
         self.removed.discard(transition.record.id)
@@ -81,7 +81,7 @@ class PairedStore:
         return erased
 
     def check(self, store: Storage | None = None) -> None:
-        """Check that all that can be read is alike, in *store* if it is given, which is used from now on.
+        """Check that all reads are equal. If *store* is given, it replaces the tested store.
 
         O(everything).
         """

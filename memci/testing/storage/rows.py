@@ -2,7 +2,7 @@
 
 append(storage, "alice", b'"Hi"', b'"Hello"')    two entries on a page of their own, committed
 forked("alice", "alice-2", 1, b'"Hey"')          the transition that makes a fork with the first of them
-everything(storage, "alice")                     all that can be read, to be compared with what is read later
+everything(storage, "alice")                     all rows of it, to compare with later reads
 """
 
 from collections.abc import Callable, Sequence
@@ -22,11 +22,11 @@ _VALUES: dict[type, Sequence[Any]] = {
 }
 
 Reread = Callable[[], Storage]
-"""Gives the store to read from, once it was written to: as it is, or closed and opened again."""
+"""Returns the store for reads after writes: the same object, or the store opened again."""
 
 
 def entry(seq: int, body: bytes, *, codec: int = ORJSON, tokens: int = 7, at: str | None = None) -> EntryRow:
-    """Return an entry with a right digest."""
+    """Return an entry with its digest."""
     return EntryRow(seq, codec, body, digest(codec, body), tokens, at=at)
 
 
@@ -44,7 +44,7 @@ def _changes(table: Table) -> list[dict[str, Any]]:
 
 
 def current(storage: Storage, context: str) -> ContextRecord:
-    """Return the record of *context* as the next transition carries it, or a new one."""
+    """Return the record of *context* for its next transition, or a new one."""
     loaded = storage.load(context)
     if loaded:
         return loaded[0]._replace(revision=loaded[0].revision + 1)
@@ -91,7 +91,7 @@ def forked(parent: str, context: str, base: int, *bodies: bytes) -> Transition:
 
 
 def tombstone(seq: int, role: str = "user") -> EntryRow:
-    """Return what takes the place of an entry that is erased."""
+    """Return the tombstone that replaces an erased entry."""
     body = role.encode()
     return EntryRow(seq, ERASED, body, digest(ERASED, body), 3)
 
@@ -102,7 +102,7 @@ def bodies_of(storage: Storage, context: str) -> list[bytes]:
 
 
 def everything(storage: Storage, *contexts: str) -> list[tuple[object, ...]]:
-    """Return all that can be read of *contexts*. O(rows)."""
+    """Return all rows of *contexts*. O(rows)."""
     return [
         (
             storage.load(each),

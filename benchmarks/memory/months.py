@@ -99,7 +99,7 @@ def _row(
 ) -> dict[str, Any]:
     known = counts(memory)
     tiers = memory.session.tiers()
-    read = memory.session.store.read_value("SELECT count(*) FROM memory_page WHERE analyzed & ?", FACTS)
+    read = memory.session.store.read_value("SELECT count(*) FROM memory_page WHERE marks & ?", FACTS)
     return {
         "day": day + 1,
         "turns": turns,

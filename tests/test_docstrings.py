@@ -10,7 +10,7 @@ import pytest
 
 import memci
 
-OPTIONAL = {"tokenizers", "faiss", "snowballstemmer"}
+OPTIONAL = {"tokenizers", "snowballstemmer"}
 MODULES = sorted(
     module.name
     for module in pkgutil.walk_packages(memci.__path__, "memci.")

@@ -194,7 +194,7 @@ def test_public_names_are_exactly_these():
 
 def test_importing_memci_loads_nothing_heavy():
     """Importing costs no vocabulary, no client, no vectors: they load when they are first used."""
-    heavy = ("numpy", "faiss", "openai", "genai_prices", "rich", "typer", "tiktoken", "hypothesis", "pytest")
+    heavy = ("numpy", "openai", "genai_prices", "rich", "typer", "tiktoken", "hypothesis", "pytest")
     code = f"import memci, sys; print(*[name for name in {heavy!r} if name in sys.modules])"
 
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT.parent, capture_output=True, text=True, check=True)

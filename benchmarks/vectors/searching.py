@@ -1,12 +1,8 @@
-"""Searching: an index of so many rows, with numpy alone and with faiss, on the same rows and questions.
+"""Searching: an index of so many rows beside one product, on the same rows and questions, in turn.
 
-    product      the matrix times the question: what no exact search by numpy is faster than
-    numpy        `VectorIndex.search` of the ten nearest, without faiss
-    faiss        `VectorIndex.search` of the ten nearest, with faiss
-    scores       `VectorIndex.scores` of all rows: the product, by id
-
-Numpy and faiss take turns, question by question, so that other work on the machine slows both. This module knows
-nothing of embedders.
+product      the matrix times the question: the floor of an exact search by numpy
+search       `VectorIndex.search` of the ten nearest
+scores       `VectorIndex.scores` of all rows: the product, by id
 """
 
 import time
@@ -16,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from memci.memory.retrieval.vectors import VectorIndex, load_faiss
+from memci.memory.retrieval.vectors import VectorIndex
 
 _K = 10
 _QUERIES = 200
@@ -24,30 +20,21 @@ _GROUPS = 500
 
 
 def searching(rows: int, dimension: int) -> dict[str, Any]:
-    """Return the milliseconds of each kind of search, and the microseconds of adding a row; None without faiss."""
+    """Return the milliseconds of each kind of search, and the microseconds of adding a row."""
     rng = np.random.default_rng(1)
     centres = rng.standard_normal((_GROUPS, dimension), np.float32)
     matrix, queries = (_near(centres, count, rng) for count in (rows, _QUERIES))
-    plain, index = VectorIndex(dimension, faiss_from=rows + 1), VectorIndex(dimension, faiss_from=1)
+    index = VectorIndex(dimension)
     began = time.perf_counter()
     for start in range(0, rows, 100):
-        plain.add(range(start, min(start + 100, rows)), matrix[start : start + 100])
+        index.add(range(start, min(start + 100, rows)), matrix[start : start + 100])
     found: dict[str, Any] = {"rows": rows, "dimension": dimension, "add_us": (time.perf_counter() - began) / rows * 1e6}
-    index.add(range(rows), matrix)
     everything = np.arange(rows)
     ways: dict[str, Callable[[Any], object]] = {
         "product_ms": lambda query: matrix @ query,
-        "numpy_ms": lambda query: plain.search(query, _K),
-        "faiss_ms": lambda query: index.search(query, _K),
-        "scores_ms": lambda query: plain.scores(query, everything),
+        "search_ms": lambda query: index.search(query, _K),
+        "scores_ms": lambda query: index.scores(query, everything),
     }
-    if load_faiss() is None:
-        del ways["faiss_ms"]
-        found["faiss_ms"] = found["same"] = None
-    else:
-        found["same"] = all(
-            plain.search(query, _K)[0].tolist() == index.search(query, _K)[0].tolist() for query in queries
-        )
     times: dict[str, list[float]] = {name: [] for name in ways}
     for query in queries:
         for name, search in ways.items():

@@ -1,8 +1,5 @@
 """The index of vectors finds what a plain scan finds, whatever was added, replaced and removed before."""
 
-import subprocess
-import sys
-
 import numpy as np
 import pytest
 from hypothesis import settings
@@ -10,9 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from memci.errors import InvalidSetting
-from memci.memory.retrieval.vectors import FAISS_FROM, VectorIndex
-
-NEVER = 10**9
+from memci.memory.retrieval.vectors import VectorIndex
 
 
 def units(count, dimension, seed=0, groups=None):
@@ -42,9 +37,9 @@ class Index(RuleBasedStateMachine):
     DIMENSION = 4
     IDS = st.lists(st.integers(-3, 120), max_size=60)
 
-    @initialize(faiss_from=st.sampled_from([NEVER, 5]))
-    def begin(self, faiss_from):
-        self.index = VectorIndex(self.DIMENSION, faiss_from=faiss_from)
+    @initialize()
+    def begin(self):
+        self.index = VectorIndex(self.DIMENSION)
         self.rows = {}
 
     @rule(ids=IDS, seed=st.integers(0, 5))
@@ -181,92 +176,3 @@ def test_room_follows_what_is_kept_both_ways():
     assert grown <= 4 * 5000
     assert len(index._matrix) <= 4 * 100
     assert index.search(units(1, 16, 5950)[0], 1)[0].tolist() == [5950]
-
-
-# faiss
-
-
-@pytest.fixture(params=[8, 384])
-def pair(request):
-    """Two indexes with the same rows: by numpy alone, and with faiss."""
-    dimension = request.param
-    rows = units(4000, dimension, groups=60)
-    indexes = VectorIndex(dimension, faiss_from=NEVER), VectorIndex(dimension, faiss_from=1000)
-    for index in indexes:
-        index.add(range(4000), rows)
-    return indexes
-
-
-def same(pair, seed=3):
-    """Return whether both indexes answer the same to 40 questions, and how often faiss decided."""
-    plain, index = pair
-    decided = 0
-    for query in units(40, plain.dimension, seed, groups=60):
-        (ids, cosines), (expected, exact) = index.search(query, 10), plain.search(query, 10)
-        assert ids.tolist() == expected.tolist()
-        assert cosines == pytest.approx(exact, abs=1e-6)
-        decided += not isinstance(index._candidates(query, 10), slice)
-    index._check()
-    return decided
-
-
-def test_faiss_finds_what_numpy_finds_after_any_change(pair):
-    """Rows that were added, replaced or removed since faiss had its copy are found as they are now."""
-    before = same(pair)
-    for index in pair:
-        index.remove(range(0, 300, 3))
-        index.add(range(100, 200), units(100, index.dimension, 7, groups=60))
-        index.add(range(5000, 5050), units(50, index.dimension, 8, groups=60))
-
-    after = same(pair) + same(pair, 7)
-
-    assert before >= 20
-    assert after >= 40
-
-
-def test_numpy_decides_where_faiss_can_not():
-    """Among many rows that are equally near, those with the lowest ids are returned, with faiss as without."""
-    index = VectorIndex(2, faiss_from=10)
-    index.add(range(200, 0, -1), [[1, 0]] * 200)
-
-    assert index.search([1, 0], 3)[0].tolist() == [1, 2, 3]
-    assert index._copy.ntotal == 200
-
-
-def test_without_faiss_numpy_answers_the_same(monkeypatch, pair):
-    """Where faiss is not installed, nothing else changes."""
-    monkeypatch.setattr("memci.memory.retrieval.vectors.load_faiss", lambda: None)
-
-    assert same(pair) == 0
-
-
-def test_faiss_works_in_one_thread_and_leaves_the_setting_of_others_alone(pair):
-    """While the index asks faiss it uses one thread; what the program had set is there again afterwards."""
-    import faiss
-
-    before = faiss.omp_get_max_threads()
-
-    faiss.omp_set_num_threads(3)
-    pair[1].search(units(1, pair[1].dimension)[0], 3)
-    after = faiss.omp_get_max_threads()
-    faiss.omp_set_num_threads(before)
-
-    assert after == 3
-
-
-def test_few_rows_load_no_faiss():
-    """faiss takes half a second to import: an index pays that when it is large enough to gain."""
-    code = f"""if True:
-        import sys
-        import numpy as np
-        from memci.memory.retrieval.vectors import VectorIndex
-        index = VectorIndex(2)
-        for count in ({FAISS_FROM - 1}, {FAISS_FROM}):
-            index.add(range(count), np.tile([1, 0], (count, 1)))
-            index.search([1, 0], 3)
-            print("faiss" in sys.modules)
-    """
-
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-
-    assert done.stdout.split() == ["False", "True"]

@@ -67,6 +67,11 @@ _CONVERSIONS: Final[dict[type, tuple[Callable[[Any], Any], Callable[[Any], Any]]
 """kinds of fields that no database has: how they are written and read"""
 
 
+def joined(names: Iterable[str], table: str = "") -> str:
+    """Return the *names* of columns as a list in a statement: of *table*, if there are several."""
+    return ", ".join(f'{table}."{name}"' if table else f'"{name}"' for name in names)
+
+
 class Columns(Generic[_T]):
     """The columns of a table: those of its row in their order, then the check sum.
 

@@ -17,7 +17,7 @@ from typing import Any, NoReturn
 
 from ...errors import CommitUnknown, CorruptRecord, StorageUnavailable
 from ...rows import CallRow, CompactionRow, ContextRecord, EntryRow, OpRow, PageRow, PageState, Ticket
-from ..columns import CALLS, COMPACTIONS, CONTEXTS, ENTRIES, OPS, PAGES, VIEWS, Row
+from ..columns import CALLS, COMPACTIONS, CONTEXTS, ENTRIES, OPS, PAGES, VIEWS, Row, joined
 from ..protocol import ErasedRows, Erasure, Transition
 from ..validation import MAX_PAGE, check, check_parent, check_revision, check_text
 from .audit import AuditTable
@@ -34,7 +34,6 @@ from .rows import (
     read_op,
     read_page,
 )
-from .schema import joined
 from .tickets import replace_ticket, tickets
 from .write import BY_KEY, BY_NUMBER, SELECT_OP, Place, Run, apply, erase, place_of
 

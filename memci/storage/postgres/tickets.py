@@ -12,24 +12,22 @@ import time
 from collections.abc import Sequence
 
 from ...rows import Ticket
+from ..columns import joined
 from .database import ConnectionLost, Database
 from .rows import escape, key_of, read_ticket
 
-_TICKETS = "SELECT context, token, holder, process, since, expires FROM our.ticket"
+_FIELDS = joined(Ticket._fields)
+_VALUES = ", ".join(["%s"] * len(Ticket._fields))
+_TICKETS = f"SELECT {_FIELDS} FROM our.ticket"
 _SELECT_TICKETS = {"all": _TICKETS + " ORDER BY number", "one": _TICKETS + " WHERE key = %s ORDER BY number"}
-_ADD_TICKET = """
+_ADD_TICKET = f"""
 WITH early AS MATERIALIZED (SELECT set_config('synchronous_commit', 'off', true), pg_advisory_xact_lock(%s))
-INSERT INTO our.ticket (number, key, context, token, holder, process, since, expires)
-SELECT nextval('our.ticket_number'), %s, %s, %s, %s, %s, %s, %s FROM early ON CONFLICT DO NOTHING RETURNING 1"""
-_EXACT = """
+INSERT INTO our.ticket (number, key, {_FIELDS})
+SELECT nextval('our.ticket_number'), %s, {_VALUES} FROM early ON CONFLICT DO NOTHING RETURNING 1"""
+_EXACT = f"""
 FROM (SELECT set_config('synchronous_commit', 'off', true) AS it) AS early WHERE early.it = 'off' AND key = %s
-AND (context, token, holder, process, since, expires) = (%s, %s, %s, %s, %s, %s) RETURNING 1"""
-_CHANGE_TICKET = (
-    """
-UPDATE our.ticket
-SET (key, context, token, holder, process, since, expires) = (%s, %s, %s, %s, %s, %s, %s)"""
-    + _EXACT
-)
+AND ({_FIELDS}) = ({_VALUES}) RETURNING 1"""
+_CHANGE_TICKET = f"UPDATE our.ticket SET (key, {_FIELDS}) = (%s, {_VALUES})" + _EXACT
 _REMOVE_TICKET = "DELETE FROM our.ticket USING" + _EXACT.replace("FROM (", "(", 1)
 
 
@@ -67,5 +65,4 @@ def replace_ticket(database: Database, old: Ticket | None, new: Ticket | None) -
 
 
 def _columns(ticket: Ticket) -> tuple[object, ...]:
-    texts = (escape(each) for each in ticket[:4])
-    return key_of(ticket.context), *texts, ticket.since, ticket.expires
+    return key_of(ticket.context), *(escape(each) if isinstance(each, str) else each for each in ticket)

@@ -15,14 +15,14 @@ from typing import Any, Final
 
 from ...errors import CorruptRecord
 from ..codec import ORJSON, digest
-from ..columns import CALLS, COMPACTIONS, CONTEXTS, ENTRIES, OPS, PAGES, VIEWS, Columns, Row
+from ..columns import CALLS, COMPACTIONS, CONTEXTS, ENTRIES, OPS, PAGES, VIEWS, Columns, Row, joined
 from ..protocol import ErasedRows, Erasure, Transition
 from ..validation import all_calls, all_compactions, all_ops, check_forks, without_digests
 from .rows import key_of, owner_key, read_op, unescape, write_row
-from .schema import ROWS, joined, type_of
+from .schema import ROWS, type_of
 
 Run = Callable[..., list[Row]]
-"""executes a statement with its values and returns its rows"""
+"""runs a statement with its values and returns its rows"""
 
 PLACE = "owner_key, number, parent, base, head, revision, tokens"
 BY_KEY: Final = f"SELECT {PLACE} FROM our.context WHERE key = %s"
@@ -168,7 +168,7 @@ def place_of(found: Sequence[Row]) -> Place:
 def apply(run_rows: Run, transition: Transition, place: Place, token: int) -> bool:
     """Write *transition* to the context at *place*, and return whether it follows what is stored. O(rows).
 
-    It executes one statement, and one more for each table if the owner changes. It also returns False if the parent of
+    It runs one statement, and one more for each table if the owner changes. It also returns False if the parent of
     a fork does not have its base.
     """
     record, context = transition.record, transition.record.id

@@ -6,7 +6,7 @@ compaction 96      compressed alone; 97 with the text of 96 as the dictionary, 9
 """
 
 import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from contextlib import closing
 from itertools import chain, repeat
 from typing import Any, Final
@@ -17,7 +17,7 @@ import orjson
 from ...errors import CorruptRecord
 from ...rows import CallRow, CompactionRow, ContextRecord, EntryRow, OpRow, PageRow, PageState, Ticket
 from ..codec import ORJSON, digest
-from ..columns import CALLS, COMPACTIONS, CONTEXTS, ENTRIES, OPS, PAGES, VIEWS, Row
+from ..columns import CALLS, COMPACTIONS, CONTEXTS, ENTRIES, OPS, PAGES, VIEWS, Row, joined
 from ..validation import MAX_PAGE, check_text
 
 MAX_REVISION: Final = 2**40 - 1
@@ -29,11 +29,6 @@ CHAIN: Final = 8
 """compactions that are read for one at most; the first of them was compressed alone"""
 _NEEDS_DICTIONARY: Final = 0x20
 """the bit for it in the second byte of zlib's output"""
-
-
-def joined(names: Iterable[str], table: str = "") -> str:
-    """Return the *names* of columns as a list in a statement: of *table*, if there are several."""
-    return ", ".join(f'{table}."{name}"' if table else f'"{name}"' for name in names)
 
 
 def keyed(names: Sequence[str]) -> list[str]:

@@ -19,7 +19,7 @@ import apsw
 from ...errors import CorruptRecord, LimitExceeded
 from ...rows import CompactionRow, ContextRecord, OpRow, Ticket
 from ..codec import ORJSON, digest
-from ..columns import CALLS, COMPACTIONS, CONTEXTS, ENTRIES, OPS, PAGES, VIEWS, Columns, Row
+from ..columns import CALLS, COMPACTIONS, CONTEXTS, ENTRIES, OPS, PAGES, VIEWS, Columns, Row, joined
 from ..protocol import ErasedRows, Erasure, Transition
 from ..validation import (
     FULL,
@@ -31,7 +31,7 @@ from ..validation import (
     check_revision,
     without_digests,
 )
-from .rows import CHAIN, SELECT_OP, SELECT_OPS_BEFORE, joined, keyed, read_chain, read_op, unpack
+from .rows import CHAIN, SELECT_OP, SELECT_OPS_BEFORE, keyed, read_chain, read_op, unpack
 
 Chains = dict[int, tuple[bytes, int, bytes]]
 """the newest compactions that a handle wrote, by the number of their context: packed text, length of its chain, text"""

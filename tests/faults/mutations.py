@@ -437,8 +437,8 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "older ranges are joined",
         "memci/chapters/folding.py",
-        "[*ranges[:-1], *_joined(ranges[-1:], folded)]",
-        "[*ranges, *_joined([], folded)]",
+        "[*ranges[:-1], *_join(ranges[-1:], folded)]",
+        "[*ranges, *_join([], folded)]",
         "tests/golden -k travel",
     ),
     Mutant(

@@ -19,9 +19,9 @@ from ..retrieval.layout import (
     SPEAKER_FROM,
     STANDING,
     TIMED,
-    Columns,
     Integers,
     Layout,
+    PassageColumns,
     Row,
     name_terms,
 )
@@ -76,7 +76,7 @@ class Sheet(Layout):
         return sum(each.alive for each in self.states.values())
 
     @property
-    def columns(self) -> Columns:
+    def columns(self) -> PassageColumns:
         """The columns of all passages: views of all blocks."""
         return self._columns
 
@@ -186,11 +186,11 @@ def pack_passages(
     return every[first:last], every[changed], was[changed]
 
 
-def _grow(kept: Columns, size: int) -> Columns:
+def _grow(kept: PassageColumns, size: int) -> PassageColumns:
     """Return columns for *size* passages, which begin with *kept*. The system provides memory on the first write."""
     made = []
     for column in kept:
         larger = np.zeros((*column.shape[:-1], size), column.dtype)
         larger[..., : column.shape[-1]] = column
         made.append(larger)
-    return Columns._make(made)
+    return PassageColumns._make(made)

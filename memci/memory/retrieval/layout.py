@@ -83,7 +83,7 @@ class Borrowing(NamedTuple):
     """for an answer of any length from the message that it answers; nothing in the other direction"""
 
 
-class Columns(NamedTuple):
+class PassageColumns(NamedTuple):
     """The columns of passages, position by position."""
 
     nth: Integers
@@ -109,9 +109,9 @@ class Columns(NamedTuple):
     lent: Floats
     """four rows: the shares of the words that it borrows from these neighbours"""
 
-    def cut(self, rows: slice) -> "Columns":
+    def cut(self, rows: slice) -> "PassageColumns":
         """Return views of some *rows*."""
-        return Columns._make(column[..., rows] for column in self)
+        return PassageColumns._make(column[..., rows] for column in self)
 
 
 class Layout:
@@ -131,14 +131,14 @@ class Layout:
         self._columns = _room(64)
         self._waiting: list[Row] = []
         """rows that were appended since the columns were read: adding many at once costs little more than one"""
-        self._views: Columns | None = None
+        self._views: PassageColumns | None = None
         self._lecturing: float | None = None
 
     def __len__(self) -> int:
         return self._count + len(self._waiting)
 
     @property
-    def columns(self) -> Columns:
+    def columns(self) -> PassageColumns:
         """The columns of all passages: views, valid until the next `extend`."""
         self._place()
         if self._views is None:
@@ -289,13 +289,15 @@ def talk_like(words: Floats) -> Floats:
     return np.clip((LONG - words) / (LONG - SHORT), 0, 1)
 
 
-def _room(size: int, kept: Columns | None = None) -> Columns:
+def _room(size: int, kept: PassageColumns | None = None) -> PassageColumns:
     """Return columns with room for *size* rows, which begin with *kept*."""
     floats = ("length", "whole", "question", "timed", "standing", "lecture", "lent")
     kinds: dict[str, type] = dict.fromkeys(floats, np.float32)
     kinds["at"] = np.float64
     shapes = {"links": (4, size), "lent": (4, size)}
-    columns = Columns._make(np.zeros(shapes.get(name, size), kinds.get(name, np.int64)) for name in Columns._fields)
+    columns = PassageColumns._make(
+        np.zeros(shapes.get(name, size), kinds.get(name, np.int64)) for name in PassageColumns._fields
+    )
     if kept is not None:
         for name, column in columns._asdict().items():
             column[..., : len(kept.page)] = getattr(kept, name)

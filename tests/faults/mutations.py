@@ -539,7 +539,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "a list that parts shares what came before",
         _GATEWAY,
-        "context.fork(name, at=parted.turn).close()",
+        "self.context.fork(name, at=parted.turn).close()",
         "pass",
         "tests/serve/gateway/test_conversations.py -k last_shared",
     ),

@@ -3,7 +3,7 @@
     idf    = ln(1 + (N − n + ½) / (n + ½))                       N passages, n of them have the term
     score  = Σ weight · idf · tf · (k1 + 1) / (tf + cost)        summed over the terms, divided by Σ weight · idf
 
-    tf     how often the passage has the term, plus for each neighbour a share (`PassageColumns.lent`) of how often that one
+    tf     how often the passage has the term, plus a share (`PassageColumns.lent`) of how often each neighbour
            has it: "Which instrument?" – "The violin." is found by both words
     cost   k1, the frequency that counts half; in a long text of the assistant more, with its length (BM25's b)
 

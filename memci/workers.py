@@ -13,6 +13,9 @@ reads or writes a row, so beside a CPU-bound step it would wait 5 ms for each ro
 between small pieces of its work lets the call finish first. A running call is recognised by its lock, so
 an interrupted call leaves nothing behind.
 
+A fork copies locks, but not the threads that hold them. So memci makes its locks by `guard_lock`: the thread that forks
+first takes those of calls and of stores, and the child has every lock free. What it inherited is refused by its owner.
+
 When the process ends, steps stop at their next yield, and the threads are joined: a thread in native code during the
 end of the interpreter aborts the process.
 """
@@ -20,13 +23,14 @@ end of the interpreter aborts the process.
 import atexit
 import logging
 import os
+import sys
 import threading
 import time
 import weakref
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Final, Protocol
+from typing import Any, Final, Literal, Protocol, TypeVar
 
 _LOG = logging.getLogger(__name__)
 
@@ -40,11 +44,40 @@ ENDING_SECONDS: Final = 5.0
 """most seconds that the end of the process waits for its threads"""
 ENDING_MODEL_SECONDS: Final = 0.2
 """the same for threads that may wait for a model, which may take minutes"""
+FORK_SECONDS: Final = 5.0
+"""most seconds that a fork waits for calls of other threads: longer than nearly all of them"""
 _CONTEXTS = 8
 """number of recently called contexts that a step yields to"""
 
 recent_calls: deque[threading.RLock] = deque(maxlen=_CONTEXTS)
 """the locks of the latest calls; a call appends its lock before it acquires it"""
+
+
+Guarded = Literal["call", "memory", "store", "free"]
+"""what a lock guards, from the outermost to the innermost; a fork does not wait for one that is only made "free" """
+
+_Lock = TypeVar("_Lock", bound=Any)  # the types of locks are functions in Python 3.11
+_locks: dict[str, "weakref.WeakValueDictionary[int, Any]"] = {
+    each: weakref.WeakValueDictionary() for each in ("call", "memory", "store", "free")
+}
+
+
+class _Fork(threading.local):
+    """The locks that this thread took to fork."""
+
+    def __init__(self) -> None:
+        self.taken: list[Any] = []
+
+
+_fork = _Fork()
+
+
+def guard_lock(lock: _Lock, guarded: Guarded = "free") -> _Lock:
+    """Return *lock*, which a child of `fork()` will have free, unless the forking thread holds it. One of a call, a
+    memory or a store has to be an RLock.
+    """
+    _locks[guarded][id(lock)] = lock
+    return lock
 
 
 class _Allowance(threading.local):
@@ -208,11 +241,42 @@ def _end() -> None:
     model_worker.end(ENDING_MODEL_SECONDS)
 
 
-def _forked() -> None:
+def _live(guarded: str) -> list[Any]:
+    return [lock for each in _locks[guarded].valuerefs() if (lock := each()) is not None]
+
+
+def _is_importing() -> bool:
+    """Return whether a thread is loading a module of memci: the child could never import it."""
+    ours = [module for name, module in sys.modules.copy().items() if name.startswith("memci.")]
+    return any(getattr(getattr(each, "__spec__", None), "_initializing", False) for each in ours)
+
+
+def _before_fork() -> None:
+    """Wait until no other thread is in a call or in SQLite, whose own locks nobody can make free."""
+    until = time.monotonic() + FORK_SECONDS
+    _fork.taken = taken = []
+    locks = [_forking, *_live("call"), *_live("memory"), *_live("store")]
+    taken.extend(lock for lock in locks if lock.acquire(timeout=max(0.0, until - time.monotonic())))
+    while _is_importing() and time.monotonic() < until:
+        time.sleep(0.001)
+
+
+def _after_fork() -> None:
+    while _fork.taken:
+        _fork.taken.pop().release()
+
+
+def _after_fork_in_child() -> None:
     for each in (worker, model_worker, lock_worker):
         each.reset()
-    recent_calls.clear()  # a lock that another thread held stays locked in the child
+    recent_calls.clear()
+    taken = {id(lock) for lock in _fork.taken}
+    for lock in [each for guarded in _locks for each in _live(guarded) if id(each) not in taken]:
+        lock._at_fork_reinit()  # as the standard library does with its own
+    _after_fork()
 
 
+_forking = guard_lock(threading.RLock())
+"""held by the thread that forks: two would wait for each other's locks"""
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forked)
+    os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork_in_child)

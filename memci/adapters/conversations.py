@@ -27,6 +27,7 @@ from ..messages import text_of
 from ..storage.names import owned
 from ..storage.opening import open_store
 from ..tools import recall_page, search_memory
+from ..workers import guard_lock
 from .items import Item
 
 M = TypeVar("M")
@@ -77,14 +78,14 @@ class Conversations(Generic[M]):
         self._open: OrderedDict[str, Context] = OrderedDict()
         self._locks: WeakValueDictionary[str, Any] = WeakValueDictionary()
         """a lock for each conversation that is held"""
-        self._lock = Lock()
+        self._lock = guard_lock(Lock())
         """held for a moment to change the two above"""
 
     @contextmanager
     def _hold(self, name: str) -> Iterator[None]:
         """Hold the lock of the conversation *name*; calls for other conversations do not wait."""
         with self._lock:
-            lock = self._locks.setdefault(name, RLock())
+            lock = self._locks.setdefault(name, guard_lock(RLock()))
         with lock:
             yield
 

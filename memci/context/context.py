@@ -56,7 +56,7 @@ from ..tools.recall_page import functions as recall_functions
 from ..window.draft import Draft
 from ..window.drafting import BATCH, draft, timestamp
 from ..window.window import Window
-from ..workers import recent_calls
+from ..workers import guard_lock, recent_calls
 from .compactor import Compactor
 from .memory_client import MemoryClient
 from .memory_page import MemoryPage
@@ -287,7 +287,7 @@ class Context:
         wait: float = 0,
         on_event: Callable[[Event], None] | None = None,
     ) -> None:
-        self._lock = threading.RLock()
+        self._lock = guard_lock(threading.RLock(), "call")
         self._closed = False
         self._store, self._request, self._policy = store, request, policy
         self._given_memory, self._chat, self._clock = memory, chat, clock

@@ -8,6 +8,8 @@ A call that fails at once costs nothing, and a server that comes back is not ove
 from collections.abc import Callable
 from threading import Lock
 
+from ..workers import guard_lock
+
 FAILURES = 5
 """calls in a row that must fail before the circuit opens: with three tries each, no short disturbance is so long"""
 FIRST, LONGEST = 30.0, 600.0
@@ -24,7 +26,7 @@ class CircuitBreaker:
         """seconds that the circuit stays open; 0.0: it is closed, and calls are sent"""
         self._until = 0.0
         self._trying = False
-        self._lock = Lock()
+        self._lock = guard_lock(Lock())
 
     @property
     def seconds(self) -> float:

@@ -19,6 +19,7 @@ from threading import Lock
 from typing import Unpack
 
 from ..errors import EmbeddingFailed, InvalidSetting, ModelError, brief
+from ..workers import guard_lock
 from .endpoint import Endpoint, EndpointOptions
 from .model import Reply
 from .replies import IncomingAnswer, parse, usage_of
@@ -57,7 +58,7 @@ class Embeddings(Endpoint):
         super().__init__(model, **options)
         self._dimension = dimension
         self._batch, self._step = batch, step
-        self._probing = Lock()
+        self._probing = guard_lock(Lock())
 
     @property
     def name(self) -> str:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Self, TypedDict
 from urllib.parse import urlsplit
 
 from ..errors import InvalidSetting, brief
+from ..workers import guard_lock
 from .circuit_breaker import CircuitBreaker
 from .model import OnCall
 from .requests import DIALECT, Dialect
@@ -98,7 +99,7 @@ class Endpoint:
         self.clock = clock
         self.dialect: Dialect = DIALECT
         self.breaker = CircuitBreaker(clock)
-        self._lock = Lock()
+        self._lock = guard_lock(Lock())
 
     @property
     def paused(self) -> float:

@@ -15,6 +15,7 @@ from dataclasses import astuple, dataclass
 from threading import Lock
 
 from ..errors import CeilingReached, InvalidSetting, brief
+from ..workers import guard_lock
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +75,7 @@ class Ledger:
         self._steps: dict[str, Spent] = {}
         self._since: float | None = None
         self._tokens = 0
-        self._lock = Lock()
+        self._lock = guard_lock(Lock())
 
     @property
     def steps(self) -> Mapping[str, Spent]:

@@ -21,6 +21,7 @@ from ..storage import Storage
 from ..storage.audit import audit
 from ..text.summarize import Summary, one_line
 from ..tokens import counter_for
+from ..workers import guard_lock
 from .backend import Forgotten, PageRecord, Recollection, Scope, Work
 from .consolidation import job_runner, maintenance, page_notes
 from .consolidation.fact_extraction import keep_profile
@@ -97,8 +98,8 @@ class TieredMemory:
         """the stores and settings of the memory"""
         self.owner = owner
         """name of the owner"""
-        self._maintaining = threading.Lock()
-        self._working = threading.Lock()
+        self._maintaining = guard_lock(threading.Lock())
+        self._working = guard_lock(threading.Lock())
         self._closed = False
 
     def observe(self, page: PageRecord) -> None:

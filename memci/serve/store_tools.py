@@ -28,6 +28,7 @@ from ..rows import ContextRecord
 from ..storage import Storage
 from ..storage.names import MARK, owned
 from ..tools.recall_page import quotable
+from ..workers import guard_lock
 from .stored_context import PageEntry, StoredContext, place_of
 
 CHARACTERS = 20_000
@@ -194,7 +195,7 @@ class StoreTools:
         load_numpy(None, read_only=False)
         self._opened, self._owner, self._context = opened, owner, context
         self._window, self.read_only = window, read_only
-        self._lock = Lock()
+        self._lock = guard_lock(Lock())
         self._storage: Storage | None = opened()
 
     def list_contexts(

@@ -25,7 +25,7 @@ from typing import Final, NoReturn
 
 from ..errors import HandlePoisoned, InvalidSetting, StorageBusy, StorageError, WriteConflict, brief
 from ..rows import Ticket
-from ..workers import lock_worker
+from ..workers import guard_lock, lock_worker
 from .audit import audit
 from .protocol import Storage, Transition
 
@@ -50,7 +50,7 @@ class HeldLock:
         self.context = ticket.context
         self._ticket: Ticket | None = ticket
         self._since = time.time()
-        self._mutex = Lock()
+        self._mutex = guard_lock(Lock())
         self._pid = os.getpid()
         self.touched = time.monotonic()
         lock_worker.submit(self)

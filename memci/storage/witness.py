@@ -23,6 +23,7 @@ from typing import Final, NamedTuple
 from zlib import crc32
 
 from ..errors import CorruptRecord, StorageBusy, StorageUnavailable
+from ..workers import guard_lock
 
 with suppress(ImportError):
     import fcntl
@@ -73,7 +74,7 @@ class Witness:
 
     def __init__(self, path: str, *, read_only: bool = False) -> None:
         self._path = path
-        self._mutex = Lock()
+        self._mutex = guard_lock(Lock())
         self._file: int | None = None
         self._marked = False
         self._open(*(os.O_RDONLY,) if read_only else (os.O_RDWR, os.O_RDONLY))

@@ -22,12 +22,13 @@ from threading import Lock
 from typing import TYPE_CHECKING
 
 from ..errors import StorageError
+from ..workers import guard_lock
 
 if TYPE_CHECKING:
     import tiktoken
 
 _FOLDER = Path(__file__).parent.parent / "_data"
-_LOADING = Lock()
+_LOADING = guard_lock(Lock())
 
 # The patterns that split a text into the pieces that are merged.
 _UPPER = r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]"

@@ -14,12 +14,13 @@ from threading import RLock
 from ...storage import Storage
 from ...storage.protocol import DatabaseStorage, KeyedStorage, Sidecar, SidecarStorage
 from ...storage.validation import check_memory
+from ...workers import guard_lock
 from .sqlite import SQLiteMemory
 from .store import MemoryStore
 
 _shared: "weakref.WeakKeyDictionary[Storage, dict[str, MemoryStore]]" = weakref.WeakKeyDictionary()
 """the tables of each store, by their path; "" is its sidecar"""
-_lock = RLock()
+_lock = guard_lock(RLock(), "memory")
 
 
 def tables_of(storage: Storage, path: str | os.PathLike[str] | None = None) -> MemoryStore:

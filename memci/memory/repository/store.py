@@ -21,6 +21,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 from ...errors import CorruptRecord, HandlePoisoned, SchemaTooNew
 from ...storage.encrypted.keys import Cipher, Forged, KeyRing, Place
 from ...storage.sqlite.schema import sql_file
+from ...workers import guard_lock
 from .owner_cache import OwnerCache
 
 SCHEMA_VERSION: Final = 1
@@ -50,7 +51,7 @@ class MemoryStore(ABC):
     """wraps the data keys of owners; None: no encryption"""
 
     def __init__(self, place: str, *, read_only: bool, lasting: bool, cache_bytes: int) -> None:
-        self.lock = RLock()
+        self.lock = guard_lock(RLock(), "memory")
         self.read_only = read_only
         self.owners = OwnerCache(cache_bytes)
         """the owners in RAM"""

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import EmbeddingFailed, InvalidSetting
+from ...workers import guard_lock
 
 _BATCH = 16
 """texts per batch: with 512 tokens each, they need about 200 MB"""
@@ -28,7 +29,7 @@ _WEIGHTS = ("onnx/model.onnx", "model.onnx")
 _SETTINGS = ("config.json", "tokenizer.json", "tokenizer_config.json")
 _POOLING = {"mean": "MEAN", "cls": "CLS", "lasttoken": "LAST_TOKEN"}
 """how the vectors of tokens are combined: the words of sentence-transformers and of fastembed"""
-_registry = threading.Lock()
+_registry = guard_lock(threading.Lock())
 
 
 class SentenceEmbedder:
@@ -66,7 +67,7 @@ class SentenceEmbedder:
         self._threads = threads
         self._name = name
         self._model: Any = None
-        self._lock = threading.Lock()
+        self._lock = guard_lock(threading.Lock())
 
     @property
     def name(self) -> str:

@@ -24,6 +24,7 @@ from ...memory.tiers.graph import name_key
 from ...rows import ContextRecord, PageState
 from ...storage import Storage
 from ...storage.protocol import CheckedStorage
+from ...workers import guard_lock
 from ..stored_context import audit_lines, figures_of, readable
 from .charts import place_nodes, stack_columns
 from .inspected import InspectedContext
@@ -54,7 +55,7 @@ class Views:
 
     def __init__(self, storage: Storage, *, only: InspectedContext | None = None, turns: int = TURNS) -> None:
         self._storage, self._only, self._turns = storage, only, turns
-        self._one_memory = Lock()
+        self._one_memory = guard_lock(Lock())
 
     def conversations(self, query: Query) -> View:
         """Return the list of conversations: all, of one owner, or those whose id begins with a text. O(those shown)."""

@@ -29,6 +29,7 @@ from ...errors import (
     StorageReadOnly,
 )
 from ...rows import CallRow, CompactionRow, ContextRecord, EntryRow, OpRow, PageRow, PageState, Ticket
+from ...workers import guard_lock
 from ..audit import AuditLog
 from ..protocol import CACHE_BYTES, ErasedRows, Erasure, Sidecar, Transition
 from ..validation import MAX_PAGE, Durability, check, check_bytes, check_text
@@ -95,7 +96,7 @@ class SQLiteStorage:
             raise InvalidSetting("path", "a SQLite store is a file: for a store in RAM take EphemeralStorage()")
         self._cache_bytes = check_bytes("cache_bytes", cache_bytes)
         self._path = RAM if self._in_ram else os.path.abspath(path)  # noqa: PTH100 -- a Path would resolve links
-        self._lock = RLock()
+        self._lock = guard_lock(RLock(), "store")
         self._pid = os.getpid()
         self._poison: str | None = None
         self._read_only = read_only
@@ -109,9 +110,10 @@ class SQLiteStorage:
         self._chains: Chains = {}
         self._unsynced: set[int] = set()
         """numbers of the contexts that changed since the last sync; empty with durability="full" """
-        self._connection, self._witness = open_file(
-            self._path, durability, journal, busy_timeout_seconds, read_only=read_only
-        )
+        with self._lock:  # a fork waits for it
+            self._connection, self._witness = open_file(
+                self._path, durability, journal, busy_timeout_seconds, read_only=read_only
+            )
         self._connection.wal_autocheckpoint(0)  # `_checkpoint` does it, and checks the result
         self._connection.set_wal_hook(self._count_log_pages)
         self._inodes = self._stat()

@@ -16,6 +16,7 @@ from functools import lru_cache
 
 from snowballstemmer.english_stemmer import EnglishStemmer
 
+from ...workers import guard_lock
 from .patterns import alternatives, words
 
 LONGEST = 48
@@ -46,7 +47,7 @@ _PARTICLES = frozenset(
 )
 """characters without a meaning of their own"""
 
-_lock = threading.Lock()
+_lock = guard_lock(threading.Lock())
 _stemmer = EnglishStemmer()
 
 

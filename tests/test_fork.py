@@ -1,0 +1,130 @@
+"""fork(): a child gets HandlePoisoned or works, whatever the threads of its parent were doing, and never hangs."""
+
+import os
+import signal
+import threading
+from contextlib import closing
+
+import pytest
+
+from memci import Context, SQLiteStorage, workers
+from memci.errors import HandlePoisoned
+from memci.memory.repository import home
+from memci.workers import guard_lock
+
+pytestmark = [
+    pytest.mark.skipif(not hasattr(os, "fork"), reason="processes do not fork here"),
+    pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning"),
+]
+LIMIT = 20
+"""seconds after which a child is killed"""
+FINE, POISONED, OTHER = 0, 2, 3
+
+
+def ended(act):
+    """Return how a forked child ends that does *act*; minus the number of the signal that killed it."""
+    child = os.fork()
+    if child == 0:
+        signal.alarm(LIMIT)  # it has to end by itself: this kills it
+        code = OTHER
+        try:
+            act()
+            code = FINE
+        except HandlePoisoned:
+            code = POISONED
+        finally:
+            os._exit(code)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+def use(path, name):
+    """What a worker of a server does with a store of its own."""
+    with Context.open(path, name, owner="o", window=3_000) as context:
+        context.append_turn("The ferry leaves at nine.", {"role": "assistant", "content": "Noted."})
+        context.append_turn("Thanks.")
+        context.archive()
+        context.search_memory("ferry")
+
+
+@pytest.fixture
+def opened(tmp_path):
+    with closing(SQLiteStorage(tmp_path / "a.db")) as store, Context.open(store, "a", window=3_000) as context:
+        context.append_turn("Hello.")
+        yield context
+
+
+class Holder:
+    """A thread that holds *lock* within the block."""
+
+    def __init__(self, lock):
+        self._lock, self._held, self._enough = lock, threading.Event(), threading.Event()
+        self._thread = threading.Thread(target=self._hold)
+
+    def _hold(self):
+        with self._lock:
+            self._held.set()
+            self._enough.wait(LIMIT)
+
+    def __enter__(self):
+        self._thread.start()
+        assert self._held.wait(LIMIT)
+
+    def __exit__(self, *_):
+        self._enough.set()
+        self._thread.join()
+
+
+@pytest.mark.parametrize("whose", ["context", "store", "memories"])
+def test_child_of_a_process_whose_thread_never_lets_go(whose, opened, tmp_path, monkeypatch):
+    """The fork does not wait for ever, and the child has the locks free."""
+    monkeypatch.setattr(workers, "FORK_SECONDS", 0.01)
+    lock = {"context": opened._lock, "store": opened._storage._lock, "memories": home._lock}[whose]
+    with Holder(lock):
+        assert ended(opened.render) == POISONED
+        assert ended(opened.close) == FINE
+        assert ended(lambda: use(tmp_path / "a.db", whose)) == FINE
+
+    opened.append_turn("The parent goes on.")
+
+
+def test_child_that_was_forked_while_others_call(opened, tmp_path):
+    """The fork waits until no call is under way, so SQLite's own locks and those of imports are free."""
+    done = threading.Event()
+
+    def call(number):
+        with Context.open(tmp_path / "a.db", f"t{number}", owner="o", window=3_000) as context:
+            while not done.is_set():
+                context.append_turn("word " * 40, {"role": "assistant", "content": "ok " * 20})
+
+    threads = [threading.Thread(target=call, args=(number,)) for number in range(2)]
+    for each in threads:
+        each.start()
+    try:
+        for number in range(5):
+            assert ended(opened.render) == POISONED
+            assert ended(lambda number=number: use(tmp_path / "a.db", f"child-{number}")) == FINE
+    finally:
+        done.set()
+        for each in threads:
+            each.join()
+
+
+def test_fork_within_a_call(opened, tmp_path):
+    """A callback may fork: parent and child both leave the call, and the lock is free after it."""
+    how = []
+    opened.on_event = lambda _event: how.append(ended(lambda: use(tmp_path / "b.db", "b")))
+    opened.append_turn("Ahoy. " * 40, {"role": "assistant", "content": "ok"})
+    opened.append_turn("Next.")
+    opened.archive(keep=0)
+
+    assert how
+    assert set(how) == {FINE}
+    with Holder(opened._lock):  # another thread can take it
+        pass
+
+
+def test_free_lock_of_another_thread():
+    lock = guard_lock(threading.Lock())
+    with Holder(lock):
+        assert ended(lambda: lock.acquire(timeout=LIMIT + 1)) == FINE
+        assert lock.locked()

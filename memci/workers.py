@@ -254,9 +254,9 @@ def _is_importing() -> bool:
 def _before_fork() -> None:
     """Wait until no other thread is in a call or in SQLite, whose own locks nobody can make free."""
     until = time.monotonic() + FORK_SECONDS
-    _fork.taken = taken = []
+    _fork.taken = []
     locks = [_forking, *_live("call"), *_live("memory"), *_live("store")]
-    taken.extend(lock for lock in locks if lock.acquire(timeout=max(0.0, until - time.monotonic())))
+    _fork.taken.extend(lock for lock in locks if lock.acquire(timeout=max(0.0, until - time.monotonic())))
     while _is_importing() and time.monotonic() < until:
         time.sleep(0.001)
 

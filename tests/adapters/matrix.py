@@ -1,4 +1,4 @@
-"""Writes the table of docs/adapters/index.md from what `make adapters` has seen: framework × check, with versions.
+"""Writes the table of docs/adapters/index.md from what `make adapters` has seen: checks, exceptions, versions.
 
 python -m tests.adapters.matrix
 """
@@ -16,14 +16,12 @@ def main() -> None:
     runs = {path.parent.name: json.loads(path.read_text()) for path in (ROOT / ".venv-adapters").glob("*/results.json")}
     kinds = [(name, kind, checks) for name, run in sorted(runs.items()) for kind, checks in run["checks"].items()]
     checks = list(dict.fromkeys(check for _, _, found in kinds for check in found))
-    lines = [
-        "| check | " + " | ".join(kind for _, kind, _ in kinds) + " |",
-        "| --- |" + " --- |" * len(kinds),
-    ]
+    lines = ["Adapters: " + ", ".join(kind for _, kind, _ in kinds) + ".", "", "| check | passed by |", "| --- | --- |"]
     notes: dict[str, int] = {}
     for check in checks:
-        cells = [_cell(found.get(check, "–"), notes) for _, _, found in kinds]
-        lines.append(f"| {check.replace('_', ' ')} | " + " | ".join(cells) + " |")
+        cells = [(kind, _cell(found.get(check, "–"), notes)) for _, kind, found in kinds]
+        others = ", ".join(f"{kind} {cell}" for kind, cell in cells if cell != "✓")
+        lines.append(f"| {check.replace('_', ' ')} | {'all but ' + others if others else 'all'} |")
     lines.append("")
     lines += [f"{number}. {reason}" for reason, number in notes.items()]
     lines += ["", "Versions:", ""]
@@ -39,7 +37,7 @@ def main() -> None:
 def _cell(outcome: str, notes: dict[str, int]) -> str:
     if outcome in {"passed", "–"}:
         return {"passed": "✓", "–": "–"}[outcome]
-    return "✗" if outcome == "failed" else f"no [{notes.setdefault(outcome, len(notes) + 1)}]"
+    return "✗" if outcome == "failed" else f"[{notes.setdefault(outcome, len(notes) + 1)}]"
 
 
 if __name__ == "__main__":

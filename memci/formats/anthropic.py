@@ -121,6 +121,13 @@ def request(items: list[Item], system: Message | None, tools_: list[Item], ends:
     return {"system": blocks, "messages": ANTHROPIC.mark(items, ends, used=used + 1)}
 
 
+def documents(message: Message) -> list[bool]:
+    """Return for each block of a user's *message* whether it is a document, [] if it did not come in this format."""
+    native = native_of(message, NAME)
+    content = native.items[0]["content"] if native is not None else None
+    return [block["type"] != "text" for block in content] if isinstance(content, list) else []
+
+
 def call(item: Item) -> Message | None:
     """Return *item* as a call of Chat Completions, None if it is no call."""
     return _call(item) if item.get("type") == "tool_use" else None

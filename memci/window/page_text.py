@@ -12,12 +12,12 @@ from functools import cached_property
 from zlib import crc32
 
 from ..chapters.messagelist import MessageNode
+from ..formats.provenance import own_words
 from ..messages import Message, text_of, tool_calls
 from ..text.language.instructions import instructions
 from ..text.language.telling import telling_keys
 from ..text.summarize import lines, one_line
 from ..text.summarize.extractive import Told, read_page
-from ..text.summarize.observations import observes
 
 WORD = re.compile(r"[\w@.\-]{3,200}")
 """what may be an id, a date or an amount"""
@@ -25,9 +25,6 @@ _ASCII_WORD = re.compile(r"[A-Za-z0-9_@.\-]{3,200}")
 """the same words in an ASCII text, found faster"""
 SENTENCE_COLUMNS = 1200
 """of an instruction at most: a longer sentence is pasted text rather than a standing instruction"""
-
-_OTHERS_WORDS = re.compile(r"<memci:(\w+ \w+)>.*?</memci:\1>", re.DOTALL)
-"""our own frames: they quote others within a message of the user"""
 
 Line = tuple[str, set[str]]
 """of a message, and the keys of its words"""
@@ -58,8 +55,8 @@ class PageText:
         return [
             one_line(sentence, SENTENCE_COLUMNS)
             for node in self.nodes
-            if node.message["role"] == "user" and not observes(text := text_of(node.message))
-            for sentence in instructions(_OTHERS_WORDS.sub(" ", text))
+            if node.message["role"] == "user"
+            for sentence in instructions(text_of(node.message), own_words(node.message))
         ]
 
     @cached_property

@@ -430,8 +430,8 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "what others said is no instruction of the user",
         "memci/window/page_text.py",
-        'instructions(_OTHERS_WORDS.sub(" ", text))',
-        "instructions(text)",
+        "instructions(text_of(node.message), own_words(node.message))",
+        "instructions(text_of(node.message), text_of(node.message))",
         "tests/context/test_context_instructions.py",
     ),
     Mutant(

@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 from ...text.language.dates import tells_time
 from ...text.language.instructions import instructions
 from ...text.language.terms import is_single, terms
-from ...text.summarize.observations import observes
 from .passages import Passage
 
 Integers = NDArray[np.int64]
@@ -61,11 +60,10 @@ class Row(NamedTuple):
 def flags_of(passage: Passage) -> int:
     """Return those of `QUESTION`, `TIMED` and `STANDING` that apply to *passage*. O(length)."""
     asks = passage.text.rstrip(" \t\n\"'”’)*_").endswith(("?", "？"))
-    said = passage.role == "user" and not observes(passage.text)
     return (
         QUESTION * asks
         + TIMED * (passage.role != "tool" and tells_time(passage.text))
-        + STANDING * (said and bool(instructions(passage.text)))
+        + STANDING * bool(instructions(passage.text, passage.own))
     )
 
 

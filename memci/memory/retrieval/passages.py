@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from ...formats.provenance import own_words
 from ...messages import Message, call_body, call_name, text_of, tool_calls
 from ...text.language.dates import date_terms
 from ...text.language.terms import terms
@@ -46,6 +47,8 @@ class Passage(NamedTuple):
     text: str
     start: int = 0
     """position in the text of the message, in characters"""
+    own: str = ""
+    """the text of a user with what is not the user's own masked"""
 
 
 def passages(entries: Sequence[tuple[int, Message]]) -> list[Passage]:
@@ -56,10 +59,11 @@ def passages(entries: Sequence[tuple[int, Message]]) -> list[Passage]:
         for call in tool_calls(message):
             tools[str(call.get("id", ""))] = call_name(call)
         role, text, start = str(message.get("role", "")), entry_text(message), 0
+        own = own_words(message) if role == "user" else ""
         tool = message.get("name") or tools.get(str(message.get("tool_call_id", "")), "")
         speaker = str(tool) if role == "tool" else _speaker(message, text)
         for part, piece in enumerate(pieces(text)):
-            found.append(Passage(ordinal, part, role, speaker, piece, start))
+            found.append(Passage(ordinal, part, role, speaker, piece, start, own[start : start + len(piece)]))
             start += len(piece)
     return found
 

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import EmbeddingFailed, StorageBusy, StorageFull, StorageReadOnly
+from ...formats.provenance import own_words
 from ...messages import Message
 from ...text.language.instructions import instructions
 from ..backend import FoundPage, Recollection, Source, Tier
@@ -257,8 +258,8 @@ class _Answer:
         message = self._message(passage.place, places)
         score = float(self._scores[position])
         shown = _found_page(message, passage, certainty(score, self._rivals, self._fit), source)
-        if shown is not None and source == "standing":
-            shown = _clauses(shown)
+        if message is not None and shown is not None and source == "standing":
+            shown = _clauses(shown, own_words(message))
         if shown is None:
             return
         if self._left is not None:
@@ -275,9 +276,13 @@ class _Answer:
         self._most += source == "standing"  # in addition to the k messages that were requested
 
 
-def _clauses(found: FoundPage) -> FoundPage | None:
-    """Return *found* with only the part of its text that has lasting instructions; None without such a part."""
-    places = [(found.text.find(each), len(each)) for each in instructions(found.text)]
+def _clauses(found: FoundPage, own: str) -> FoundPage | None:
+    """Return *found* with only the part of its text that has lasting instructions; None without such a part.
+
+    *own* is the text of the message with what is not the user's own masked.
+    """
+    own = own[found.start : found.start + len(found.text)]
+    places = [(found.text.find(each), len(each)) for each in instructions(found.text, own)]
     if not places:
         return None
     start, end = max(0, min(place for place, _ in places)), max(place + size for place, size in places)

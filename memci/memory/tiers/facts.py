@@ -18,13 +18,13 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Literal, NamedTuple
 
+from ...formats.provenance import own_words
 from ...messages import Message, call_name, text_of, tool_calls
 from ...text.language.keywords import stems_of
 from ...text.language.patterns import alternatives, pattern
 from ...text.language.sentences import lower_case, sentences, simplify, writing
 from ...text.language.terms import is_single, terms
 from ...text.summarize import extract, one_line, reads
-from ...text.summarize.observations import observes
 from ..backend import PageRecord
 
 PER_PAGE = 12
@@ -86,8 +86,8 @@ def facts(page: PageRecord) -> list[Known]:
 
 def _extract_facts(message: Message) -> Iterator[tuple[About, str]]:
     speaker = message.get("name")
-    if message.get("role") == "user" and not observes(text_of(message)):
-        for sentence in sentences(text_of(message)[:_SCANNED]):
+    if message.get("role") == "user":
+        for sentence in _own_sentences(message):
             if _SHORTEST <= len(sentence) <= LONGEST and _tells(sentence):
                 line = one_line(_without_opener(sentence), 2 * LONGEST)
                 yield "user", f"{one_line(speaker, 40)}: {line}" if isinstance(speaker, str) and speaker else line
@@ -95,6 +95,15 @@ def _extract_facts(message: Message) -> Iterator[tuple[About, str]]:
         if not reads(call_name(call)):
             summary = extract(({"role": "assistant", "content": None, "tool_calls": [call]},))
             yield "assistant", f"called {summary.lines[0]}"
+
+
+def _own_sentences(message: Message) -> Iterator[str]:
+    """Yield the sentences of a user's *message* that are the user's own."""
+    text, own, place = text_of(message), own_words(message)[:_SCANNED], 0
+    for sentence in sentences(own):
+        place = own.index(sentence, place)
+        yield text[place : place + len(sentence)]
+        place += len(sentence)
 
 
 def _tells(sentence: str) -> bool:

@@ -5,8 +5,9 @@
 
 Each clause of a sentence is judged by itself. It is an instruction if it asks for something permanently, says how to
 answer or act, or states a lasting preference or constraint. These are no instructions: questions, quotations, words and
-acts of others, habits ("I always run late"), choices for one task ("I'd prefer the morning flight"), code, and output
-of machines. Neighbouring clauses stay together. Patterns can't see that one instruction cancels another: both stay.
+acts of others, habits ("I always run late"), choices for one task ("I'd prefer the morning flight"), small talk ("Never
+say never!"), code, and output of machines. Neighbouring clauses stay together. Patterns can't see that one instruction
+cancels another: both stay.
 """
 
 import re
@@ -24,35 +25,30 @@ SCANNED = 40_000
 _SHORT = 80
 """characters of a clause that says how to answer; longer ones have such words by chance"""
 
-_ENTRIES = ("cut", "waits", "question", "polite", "lasting", "once", "asks", "manner", "direct", "others")
-_QUOTED = re.compile(
-    r"\"[^\"\n]*\"|“[^”\n]*”|„[^“”\n]*[“”]|«[^»\n]*»|「[^」]*」|『[^』]*』|《[^》]*》|(?<!\w)'[^'\n]{3,}'(?!\w)|`[^`]*`"
-)
+_ENTRIES = ("cut", "waits", "question", "polite", "lasting", "once", "asks", "manner", "direct", "others", "talk")
 _EDGE = " \t,;:–—-，、；：。."
 _ASKED = re.compile(r"[?？][\s)”\"'»]*$")
 
 _Says = Mapping[str, re.Pattern[str]]
 
 
-def instructions(text: str) -> list[str]:
-    """Return the instructions in a user's *text*: verbatim clauses, in order, each once. O(characters)."""
-    text = text[:SCANNED]
-    unquoted = _QUOTED.sub(_mask, text)
-    written = languages(unquoted)
+def instructions(text: str, own: str) -> list[str]:
+    """Return the instructions in a user's *text*: verbatim clauses, in order, each once. O(characters).
+
+    *own* is the text with what is not the user's own masked (`memci.text.provenance.mask`).
+    """
+    own = own[:SCANNED]
+    written = languages(own)
     found: dict[str, None] = {}
     place = 0
-    for sentence in sentences(unquoted):
-        place = unquoted.index(sentence, place)
-        for own in languages(sentence, written):
-            for start, end in _find_spans(_prepare(sentence, own), _patterns(own)):
+    for sentence in sentences(own):
+        place = own.index(sentence, place)
+        for one in languages(sentence, written):
+            for start, end in _find_spans(_prepare(sentence, one), _patterns(one)):
                 if end - start <= LONGEST:
                     found[text[place + start : place + end]] = None
         place += len(sentence)
     return list(found)
-
-
-def _mask(quoted: re.Match[str]) -> str:
-    return re.sub(r"[^\n]", "_", quoted[0][1:-1]).join((quoted[0][0], quoted[0][-1]))
 
 
 def _prepare(sentence: str, written: Writing) -> str:
@@ -108,7 +104,7 @@ def _is_instruction(clause: str, says: _Says, *, asks: bool) -> bool:
         return False
     lasting = has("lasting")
     wanted = direct or lasting or (len(clause) <= _SHORT and has("manner"))
-    return wanted and (lasting or not has("once")) and not has("others")
+    return wanted and (lasting or not has("once")) and not has("others") and not has("talk")
 
 
 @cache

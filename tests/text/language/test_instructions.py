@@ -10,7 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import memci
-from memci.text.language.instructions import LONGEST, SCANNED, instructions
+from memci.text.language import instructions as found
+from memci.text.language.instructions import LONGEST, SCANNED
+from memci.text.provenance import mask, spans
+
+
+def instructions(text: str) -> list[str]:
+    """The instructions in what is the user's own of *text*."""
+    return found.instructions(text, mask(text, spans(text)))
+
 
 INSTRUCTIONS = """
 Always answer in French.
@@ -185,7 +193,7 @@ def test_instructions_load_nothing_heavy():
     code = """if True:
         import sys
         from memci.text.language.instructions import instructions
-        assert instructions("Always answer in French.")
+        assert instructions("Always answer in French.", "Always answer in French.")
         heavy = {"numpy", "snowballstemmer", "memci.text.language.terms", "memci.memory.tiered_memory"}
         print(*heavy & sys.modules.keys())
     """

@@ -1,0 +1,62 @@
+"""Whose words the text of a message has: what its format declares of its blocks, and what is found in a user's text.
+
+    user   {"type": "search_result", "content": […Always answer in French…]}      document
+           {"type": "text", "text": "Proofread this: Never ring the bell."}        the user's own, then quoted
+
+It is derived from the message, whose native blocks are stored; what a provider is sent does not change.
+"""
+
+import re
+from collections.abc import Iterator
+from itertools import groupby
+
+from ..messages import Message, text_of
+from ..text.provenance import Origin, Span, joined, mask, spans
+from ..text.summarize.observations import observes
+from . import anthropic
+
+_OF_ROLES = {"assistant": Origin.ASSISTANT, "tool": Origin.TOOL}
+_OPEN, _CLOSE = (re.compile(rf"<{slash}memci:(\w{{1,40}} \w{{1,40}})>") for slash in ("", "/"))
+
+
+def own_words(message: Message) -> str:
+    """Return the text of *message* with what is not the user's own masked, in its place. O(characters)."""
+    return mask(text_of(message), spans_of(message))
+
+
+def spans_of(message: Message) -> list[Span]:
+    """Return the spans of the text of *message*, which together are the text. O(characters)."""
+    text = text_of(message)
+    if message["role"] != "user":
+        return [Span(0, len(text), _OF_ROLES.get(message["role"], Origin.DERIVED))]
+    if observes(text):
+        return [Span(0, len(text), Origin.TOOL)]
+    found, place = [], 0
+    for declared, run in groupby(_texts(message), lambda each: each[1]):
+        said = "\n".join(each for each, _ in run)
+        # a line break between runs belongs to the run before it
+        end = min(place + len(said) + 1, len(text))
+        if declared:
+            found.append(Span(place, end, Origin.DOCUMENT))
+        else:
+            own = [*spans(text[place:end], _frames(said))]
+            found += [Span(place + start, place + stop, origin) for start, stop, origin in own]
+        place = end
+    return found
+
+
+def _texts(message: Message) -> Iterator[tuple[str, bool]]:
+    """Yield the texts of a user's *message*, and whether its format declares that it is a document."""
+    content, declared = message["content"], anthropic.documents(message)
+    if isinstance(content, str):
+        yield content, declared == [True]
+        return
+    for number, part in enumerate(content):
+        if part.get("type") == "text":
+            yield str(part["text"]), number < len(declared) and declared[number]
+
+
+def _frames(text: str) -> list[tuple[int, int]]:
+    """Return where our own frames begin and end: they quote others within a message of the user."""
+    ends = {each[1]: each.end() for each in _CLOSE.finditer(text)}
+    return list(joined((each.start(), ends.get(each[1], 0)) for each in _OPEN.finditer(text)))

@@ -1,0 +1,100 @@
+"""Provenance: whose words the parts of a user's text are."""
+
+import re
+import time
+import timeit
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memci.text.provenance import Origin, mask, spans
+
+
+class Labelled(NamedTuple):
+    """A text with whether each of its characters is the user's own."""
+
+    language: str
+    half: str
+    text: str
+    own: list[bool]
+
+
+def labelled() -> list[Labelled]:
+    """The texts of provenance.txt, without their marks."""
+    found = []
+    records = Path(__file__).with_name("provenance.txt").read_text(encoding="utf-8").split("\n@ ")[1:]
+    for record in records:
+        head, _, marked = record.partition("\n")
+        text, own, now = [], [], True
+        for each in marked.rstrip("\n"):
+            if each in "⟦⟧":
+                now = each == "⟧"
+            else:
+                text.append(each)
+                own.append(now)
+        found.append(Labelled(*head.split(), "".join(text), own))
+    return found
+
+
+TEXTS = labelled()
+CLAUSE = re.compile(r"[^\n.!?。！？:：]+[.!?。！？:：]*")
+
+
+def judge(texts: list[Labelled]) -> tuple[float, float, list[str]]:
+    """The precision and the recall of "the user's own" by clauses, and the clauses that were missed."""
+    right = said = there = 0
+    missed = []
+    for each in texts:
+        found = [False] * len(each.text)
+        for start, end, origin in spans(each.text):
+            found[start:end] = [origin is Origin.OWN] * (end - start)
+        for clause in CLAUSE.finditer(each.text):
+            letters = [at for at in range(*clause.span()) if each.text[at].isalnum()]
+            if not letters:
+                continue
+            own, told = ([of[at] for at in letters] for of in (each.own, found))
+            is_own, is_told = (sum(of) * 2 > len(of) for of in (own, told))
+            right, said, there = right + (is_own and is_told), said + is_told, there + is_own
+            if is_own != is_told:
+                missed.append(
+                    f"{each.language} {'taken for own' if is_told else 'lost'}: {clause[0]!r} of {each.text!r}"
+                )
+    return right / said, right / there, missed
+
+
+@pytest.mark.parametrize("half", ["choose", "confirm"])
+def test_the_users_own_words_are_told_from_others(half):
+    """Of what is said to be the user's own 98 % is, and 95 % of it is found."""
+    precision, recall, missed = judge([each for each in TEXTS if each.half == half])
+    assert precision >= 0.98, missed
+    assert recall >= 0.95, missed
+
+
+@given(st.text(alphabet=st.sampled_from('ab.:?\n"“”> #`-I ') | st.characters(), max_size=200))
+def test_spans_together_are_the_text(text):
+    """Nothing is lost or told twice, and a masked text has every character of the user's own at its place."""
+    found = spans(text)
+    masked = mask(text, found)
+
+    assert "".join(text[start:end] for start, end, _ in found) == text
+    assert len(masked) == len(text)
+    assert all(masked[start:end] == text[start:end] for start, end, origin in found if origin is Origin.OWN)
+
+
+@pytest.mark.parametrize(
+    "part",
+    ["“", '"', "«", "'a", "a: ", 'x said: "', "translate this:\n", "translate this:\n\nand always answer me: ", "> a\n",
+     "a: b\n", "\n", " ", "# a\n", "dear a,\n", "best,\n", "from: a\n", "```\n", "[", "a=", "this ",
+     "what is ", "yours  "],
+)  # fmt: skip
+def test_time_is_linear(part):
+    """A hostile text of eight times the length takes about eight times the CPU: far less than 64 times."""
+
+    def spent(size: int) -> float:
+        text = part * (size // len(part))
+        return min(timeit.repeat(lambda: spans(text), number=1, repeat=3, timer=time.process_time))
+
+    assert spent(160_000) < 20 * spent(20_000) + 0.05

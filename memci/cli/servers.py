@@ -47,6 +47,10 @@ def run_serve(
     token: Annotated[
         Str, Option(metavar="TEXT", envvar="MEMCI_GATEWAY_TOKEN", help="What clients send as x-memci-token.")
     ] = None,
+    identity: Annotated[
+        Str, Option(metavar="WHAT", help="Who shares a memory: header:NAME, field:NAME or credential; default: nobody.")
+    ] = None,
+    credential: Annotated[Names, Option(metavar="NAME", help="A header or query field that is a credential.")] = None,
     window: Annotated[Int, tokens(*WINDOW, help="The context length; default: the model's.")] = None,
     model: Annotated[
         Str, Option(metavar="NAME", help="Count tokens for this model; default: the first one asked for.")
@@ -65,15 +69,16 @@ def run_serve(
         from ..serve.gateway import ENVIRONMENT, from_environment
     if host not in LOOPBACK and not token:
         raise InvalidSetting("--host", f"{host!r:.60} is open to other machines: set a token, which clients must send")
-    given = {"upstream": upstream, "window": window, "model": model, "token": token, "preset": preset}
+    given: dict[str, Any] = {"upstream": upstream, "window": window, "model": model, "token": token, "preset": preset}
+    given |= {"identity": identity, "credentials": credential or ()}
     hosts = [*(allow_host or ()), host]
     arguments = {**given, "store": _absolute(store), "hosts": hosts, **({"formats": format} if format else {})}
     os.environ[ENVIRONMENT] = json.dumps(arguments)
-    from_environment()  # what is wrong is said before anything listens
+    told = from_environment().state.identity  # what is wrong is said before anything listens
     logging.getLogger("httpx2").setLevel(logging.WARNING)  # its lines name addresses, which may hold keys
     application = f"{from_environment.__module__}:{from_environment.__name__}"
     options = {"factory": True, "workers": workers, "timeout_keep_alive": _IDLE, "date_header": False}
-    _listen(application, host, port, f" ──▶ {upstream}", **options)
+    _listen(application, host, port, f" ──▶ {upstream}\n{told}", **options)
 
 
 def run_mcp(

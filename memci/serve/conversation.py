@@ -6,7 +6,8 @@
     u1 a1 u4                                 key-1f9a…:digest(…, u4): a fork that shares u1 a1
 
 The name of a fork follows from the messages alone, so that every worker finds it, also after a restart. Conversations
-of one credential are never found with another.
+of one credential are never found with another. Where several share a memory, it forgets what an edited list does not
+have any more (`memci.serve.branches`); a list with another beginning is no edit, but trimmed, compacted or new.
 """
 
 from collections import Counter
@@ -20,11 +21,13 @@ from ..chapters.system import notice
 from ..context.context import Context
 from ..context.loop import ToolCalls
 from ..errors import Diverged, InvalidSetting, StorageBusy, WriteConflict
+from ..memory.backend import Scope
 from ..messages import Enveloped, Message, call_name
 from ..model_catalog import known_window
 from ..settings import Policy
 from ..storage import Storage
 from ..storage.codec import digest, encode
+from .branches import abandoned, withdrawn
 from .hidden import insert_hidden
 from .streams import ReplyStream
 from .wire import ClientRequest
@@ -37,11 +40,12 @@ _COST_ATTEMPTS = 8
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """The client of a request, and the owner of its conversations."""
+    """The client of a request, and whose memory it may search."""
 
     key: str
-    """the beginning of all names of its conversations: a digest of its credential"""
-    owner: str
+    """the beginning of all names of its conversations: a digest of its identity"""
+    owner: str | None
+    """the owner of all its conversations, which share a memory; None: each conversation has an owner of its own"""
     name: str | None = None
     """the client's name for the conversation; None: the first message identifies it"""
 
@@ -129,6 +133,7 @@ class Conversation:
         if last or found.cut or not found.own:
             return None
         _, calls = formats.calls(reply.reply, self.client.format)
+        self._withdraw()  # a request of another branch may have been slower
         self.context.append_turn(reply.reply, *self.context.answers(reply.reply))
         self.called.update(call_name(call) for call in calls if call_name(call) in self.own)
         return [] if found.goes_on else None
@@ -160,34 +165,59 @@ class Conversation:
             )
         reply = min(request.reply, window // 2) or None
         fields = {"system": request.system, "model": model, "window": window, "reply": reply, "policy": options.policy}
-        return {**fields, "owner": self._scope.owner, "format": request.format}
+        return {**fields, "format": request.format}
 
     def _locate(self) -> None:
         """Set `context` and `sent`: open the context of the list, or make it, as a fork if the list differs from it."""
-        first = self._scope.name or _digest("", self._messages[:1])
-        name = f"{self._scope.key}:{first}"
+        scope = self._scope
+        name = f"{scope.key}:" + (f"named:{scope.name}" if scope.name else _digest("", self._messages[:1]))
         for _ in range(_ATTEMPTS):
-            opening = self._opening
+            opening = {**self._opening, "owner": scope.owner or name}
             if self._storage.revision(name):  # a context keeps its first model: clients ask a second one in between
-                opening = {**opening, "model": self._counted_by}
+                opening["model"] = self._counted_by
             with ExitStack() as opened:
                 self.context = opened.enter_context(Context.open(self._storage, name, **opening))
                 try:
                     self._sync()
+                    if self.forks:
+                        self._withdraw()
                     self.sent = self._first_body()
                     """the body for the provider: the client's body until something is archived"""
                 except WriteConflict:
                     pass
                 except Diverged as parted:
-                    name = f"{self._scope.key}:{_digest(name, self._shared_start(parted.position))}"
+                    name = f"{scope.key}:{_digest(name, self._shared_start(parted.position))}"
                     if parted.turn is not None:
                         with suppress(InvalidSetting):  # the fork exists
-                            self.context.fork(name, at=parted.turn).close()
+                            self.context.fork(name, at=parted.turn, owner=None if scope.owner else name).close()
                             self.forks += 1
+                    elif not self._storage.revision(name) and self._is_edited(parted.position):
+                        self.context.memory.erase(Scope(self.context.id))
                 else:
                     opened.pop_all()
                     return
         raise StorageBusy(f"the list differed from {_ATTEMPTS} stored ones, or other requests changed them: try again")
+
+    def _is_edited(self, position: int) -> bool:
+        """Return whether the list, which differs from *position* on, is another version of the stored one. O(messages).
+
+        No whole turn is the same, as with two conversations that begin with one greeting: an answer of both tells.
+        """
+        if position == 0 or self._scope.owner is None:
+            return False
+        stored = {_digest("", [each]) for each in self.context.messages() if each["role"] == "assistant"}
+        return any(_digest("", [each]) in stored for each in self._messages if each["role"] == "assistant")
+
+    def _withdraw(self) -> None:
+        """Let a shared memory know this branch of the conversation, and no other one. O(branches, and their pages)."""
+        owner, memory = self._scope.owner, self.context.memory
+        if owner is None:
+            return
+        for name in withdrawn(self._storage, self.context.id, memory):  # the client has returned to its pages
+            with Context.open(self._storage, name, owner=owner) as branch:
+                branch.flush()
+        for scope in abandoned(self._storage, self.context.id):
+            memory.erase(scope)
 
     def _sync(self) -> None:
         """Store what is new of the list.

@@ -2,31 +2,45 @@
 
     Host, Origin      must name this machine or an allowed host, so that no web page can reach the gateway by a name
     x-memci-token     must be the token, if one is set
-    the credential    of the provider: a keyed digest of it, never the credential, names its conversations
+    credentials       a keyed digest of them all, with their names, names the conversations; they are never stored
+    the identity      as the operator declared it: conversations of one identity share a memory
+
+A declared value counts alone only behind the operator's token; else the credentials are part of the identity. Without
+an identity each conversation has a memory of its own.
 
 All workers decide alike: they share the key beside the store.
 """
 
 import hmac
+import json
 import os
 import re
 import secrets
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
-from typing import Final
-from urllib.parse import urlsplit
+from typing import Any, Final
+from urllib.parse import parse_qsl, urlsplit
+
+from starlette.datastructures import Headers
 
 from ..errors import InvalidSetting
 from ..storage.opening import is_url
 from .conversation import Caller
+from .identity import Identity, sole
 
 LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "::1"})
-_CREDENTIALS: Final = ("authorization", "x-api-key", "api-key", "x-goog-api-key")
+_CREDENTIAL: Final = re.compile("auth|key|token|cookie", re.IGNORECASE)
+_NO_CREDENTIAL: Final = frozenset({"", "basic", "bearer"})
+"""values that hold no secret: clients without a key send a scheme alone"""
+_PLAIN: Final = re.compile(r"[\w .:@|+/=-]{1,200}")
+"""values that name an owner as they are: ids and addresses; others could not be written in every store"""
 KEY: Final = "MEMCI_GATEWAY_KEY"
-TOKEN, CONVERSATION, OWNER = "x-memci-token", "x-memci-conversation", "x-memci-owner"
+TOKEN, CONVERSATION = "x-memci-token", "x-memci-conversation"
+_OURS: Final = frozenset({TOKEN, "idempotency-key"})
+"""names like those of credentials: memci's own, and one that changes with each request"""
 
 
 @dataclass(frozen=True)
@@ -39,6 +53,10 @@ class Door:
     """the value that clients must send as `x-memci-token`; None: none"""
     hosts: Collection[str]
     """names by which the gateway may be called, besides those of this machine"""
+    identity: Identity | None = None
+    """whose conversations share a memory; None: each conversation has its own"""
+    credentials: Collection[str] = ()
+    """headers and query fields that are credentials, besides those that their names show"""
 
     def refusal(self, headers: Mapping[str, str], *, needs_token: bool = True) -> tuple[int, str] | None:
         """Return the status and the reason of a refusal of a request with *headers*; None if it is admitted."""
@@ -53,16 +71,49 @@ class Door:
             return 401, f"this gateway wants its token in the header {TOKEN}"
         return None
 
-    def scope(self, headers: Mapping[str, str]) -> Caller:
-        """Return the client of a request with *headers*, and the owner of its conversations."""
-        credential = [headers.get(name, "") for name in _CREDENTIALS]
-        owner = headers.get(OWNER)
-        whose = "key-" + self._digest("\0".join(credential))
-        scope = "key-" + self._digest("\0".join([*credential, owner])) if owner else whose
-        return Caller(scope, owner or whose, headers.get(CONVERSATION) or None)
+    def caller(self, headers: Headers, query: str, body: Mapping[str, Any]) -> Caller:
+        """Return whose request this is, by its *headers*, the *query* of its address and its *body*."""
+        credentials = sorted({*self._credentials(headers, query)})
+        known = bool(self.token is not None or credentials)
+        declared = self.identity
+        user = declared.value(headers, body) if declared and known and declared.kind != "credential" else None
+        name = sole(headers, CONVERSATION)
+        if declared and user is not None:
+            key = self._digest("user", user, [] if self.token is not None else credentials)
+            plain = _PLAIN.fullmatch(user) and not self._is_credential(declared.name)
+            shown = f"user:{user}" if plain else f"user-{self._digest('user', user)}"
+            return Caller(key, shown if self.token is not None else f"{shown}:{key}", name)
+        key = self._digest("credentials", credentials)
+        if declared and declared.kind == "credential" and credentials:
+            return Caller(key, key, name)
+        return Caller(key, f"{key}:named:{name}" if name and known else None, name)
 
-    def _digest(self, text: str) -> str:
-        return blake2b(text.encode(), key=self.key, digest_size=16).hexdigest()
+    def identified(self) -> str:
+        """Return which identity is in force, as one line."""
+        if self.identity is None:
+            return "identity: none is declared, so each conversation has a memory of its own"
+        if self.identity.kind == "credential":
+            return "identity: the credential; conversations of one credential share a memory"
+        alone = "alone, behind the token" if self.token is not None else "together with the credential"
+        return f"identity: {self.identity.kind} {self.identity.name}, {alone}"
+
+    def _credentials(self, headers: Headers, query: str) -> Iterator[tuple[str, str]]:
+        """Yield the names and values of the credentials of a request."""
+        for name, text in [*headers.items(), *parse_qsl(query, errors="surrogateescape")]:
+            if self._is_credential(name):
+                values = text.split(";") if name.lower() == "cookie" else [text]
+                yield from ((name.lower(), value.strip()) for value in values if _holds_secret(value))
+
+    def _is_credential(self, name: str) -> bool:
+        name = name.lower()
+        return name not in _OURS and bool(_CREDENTIAL.search(name) or name in self.credentials)
+
+    def _digest(self, *parts: object) -> str:
+        return "key-" + blake2b(json.dumps(parts).encode(), key=self.key, digest_size=16).hexdigest()
+
+
+def _holds_secret(value: str) -> bool:
+    return value.strip().lower() not in _NO_CREDENTIAL
 
 
 def key_beside(store: str | os.PathLike[str]) -> bytes:

@@ -37,6 +37,7 @@ from ..tokens import counter_for
 from .answer import HOP, ClientAnswer
 from .conversation import Conversation, Options
 from .door import Door, key_beside
+from .identity import Identity
 from .metrics import Metrics
 from .wire import PATHS, ClientRequest, error_body
 
@@ -57,6 +58,8 @@ def app(
     model: str | None = None,
     token: str | None = None,
     hosts: Iterable[str] = (),
+    identity: str | None = None,
+    credentials: Iterable[str] = (),
     formats: Iterable[str] = tuple(PATHS.values()),
     policy: Policy | None = None,
     max_body: int = MAX_BODY,
@@ -70,6 +73,11 @@ def app(
         model: The model whose rules count tokens; default: the first model that a conversation is sent to.
         token: The value that clients must send in the header `x-memci-token`; default: none.
         hosts: Names by which clients may call the gateway, besides those of this machine.
+        identity: What of a request is the user, whose conversations share a memory: `header:NAME`, `field:NAME` (of the
+            body, as `metadata.user_id`) or `credential`; default: each conversation has a memory of its own. Without
+            *token*, the credentials of the request are part of it.
+        credentials: Headers and query fields that are credentials, besides those with auth, key, token or cookie in
+            their name.
         formats: The formats of the endpoints that are read; requests to others are forwarded.
         policy: The use of windows, for new and known conversations.
         max_body: Bytes of a request that memci reads, at most.
@@ -82,7 +90,9 @@ def app(
         raise InvalidSetting("upstream", f"expected the base URL of a provider, got {upstream!r:.60}")
     if unknown := {*formats} - {*PATHS.values()}:
         raise InvalidSetting("formats", f"expected some of {', '.join(PATHS.values())}, got {', '.join(unknown)}")
-    door = Door(key_beside(store), token, tuple(hosts))
+    declared = None if identity is None else Identity.parse(identity)
+    named = frozenset(name.lower() for name in credentials)
+    door = Door(key_beside(store), token, tuple(hosts), declared, named)
     metrics = Metrics()
     paths = {ending: form for ending, form in PATHS.items() if form in formats}
 
@@ -111,7 +121,9 @@ def app(
     gateway = Gateway(url, door, metrics, paths, Options(window, model, policy), max_body)
     health = own(lambda: "ok\n", needs_token=False)
     routes = [Route("/healthz", health), Route("/metrics", own(metrics.text, needs_token=True)), Mount("/", gateway)]
-    return Starlette(routes=routes, lifespan=lifespan)
+    made = Starlette(routes=routes, lifespan=lifespan)
+    made.state.identity = door.identified()
+    return made
 
 
 def from_environment() -> Starlette:
@@ -171,7 +183,9 @@ class Gateway:
         began = perf_counter()
         try:
             request = ClientRequest(form, raw)
-            making = partial(Conversation, storage, self.door.scope(asked.headers), self.options, request)
+            query = asked.scope["query_string"].decode("latin-1")
+            caller = self.door.caller(asked.headers, query, request.body)
+            making = partial(Conversation, storage, caller, self.options, request)
             conversation = await in_thread(making, Conversation.close)
         except (InvalidMessage, LimitExceeded) as error:
             _LOG.warning("a request that memci can't read was forwarded unchanged: %s", type(error).__name__)

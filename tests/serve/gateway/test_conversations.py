@@ -22,9 +22,10 @@ def stored(store):
 
 
 @pytest.mark.parametrize("form", FORMATS)
-def test_an_edited_history_forks_at_the_last_shared_turn(provider, store, form):
+@pytest.mark.parametrize("identity", [None, "credential"])
+def test_an_edited_history_forks_at_the_last_shared_turn(provider, store, form, identity):
     """The old branch stays as it was, the new one has the list as it is now, and each goes on in its own context."""
-    with Served(app(store, upstream=provider.url, window=6_000)) as url, Talk(form, url) as talk:
+    with Served(app(store, upstream=provider.url, window=6_000, identity=identity)) as url, Talk(form, url) as talk:
         for text in ("one", "two", "three"):
             talk.say(text)
         before = [*talk.items]
@@ -37,27 +38,29 @@ def test_an_edited_history_forks_at_the_last_shared_turn(provider, store, form):
     branches = sorted(texts[::2] for texts in stored(store).values())
     assert branches == [["one", "two", "another", "and on"], ["one", "two", "three", "four"]]
     assert len(edited) == len(before)
-    with Context.view(store, next(info.id for info in Context.list(store) if info.parent)) as fork:
-        assert fork.report().turn == 3
+    forks = [info.id for info in Context.list(store) if info.parent]
+    assert len(forks) == (identity is not None)  # each owner has messages of its own
+    for name in forks:
+        with Context.view(store, name) as fork:
+            assert fork.report().turn == 3
 
 
 def test_equal_histories_of_two_credentials_never_meet(provider, store):
-    """Each has its own context and owner; a header names the owner, and another one the conversation."""
+    """Each has its own context and owner; a header names the conversation. No credential is stored."""
     with Served(app(store, upstream=provider.url, window=6_000)) as url:
         for key in ("sk-alpha", "sk-beta"):
             with Talk("openai_chat", url, key=key) as talk:
                 talk.say("The same.")
                 talk.say("Still the same.")
-        with Talk("openai_chat", url, **{"x-memci-owner": "ada", "x-memci-conversation": "trip"}) as talk:
+        with Talk("openai_chat", url, **{"x-memci-conversation": "trip"}) as talk:
             talk.say("The same.")
 
     found = Context.list(store)
     assert len({info.id for info in found}) == len({info.owner for info in found}) == 3
-    (named,) = (info for info in found if info.id.endswith(":trip"))
-    assert named.owner == "ada"
+    assert [info.id.endswith(":named:trip") for info in found].count(True) == 1
     raw = b"".join(path.read_bytes() for path in store.parent.iterdir())
     assert b"sk-alpha" not in raw and b"sk-beta" not in raw
-    assert "x-memci-owner" not in {name for seen in provider.seen for name in seen.headers}
+    assert "x-memci-conversation" not in {name for seen in provider.seen for name in seen.headers}
     assert provider.seen[0].headers["authorization"] == "Bearer sk-alpha"
 
 

@@ -532,8 +532,8 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "two credentials never meet",
         _GATEWAY,
-        'name = f"{self._scope.key}:{first}"',
-        "name = first",
+        'name = f"{scope.key}:" + (',
+        'name = "k:" + (',
         "tests/serve/gateway/test_conversations.py -k credentials",
     ),
     Mutant(

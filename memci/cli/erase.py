@@ -25,7 +25,7 @@ from .stores import choose_context, choose_contexts, open_store
 from .tables import table
 
 if TYPE_CHECKING:
-    from ..history.erase import ErasureReceipt
+    from ..history.erasures import ErasureReceipt
 
 _ERASED = (
     ("contexts", "contexts, whole"),

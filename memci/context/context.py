@@ -32,7 +32,8 @@ from .. import formats
 from ..chapters.chapter import Entry
 from ..errors import HandlePoisoned, InvalidSetting, StorageError, brief
 from ..history.as_of import AsOf
-from ..history.erase import ErasureReceipt, erase_messages, scrub_memories
+from ..history.erase import erase_messages, finish_killed_erasures, scrub_memories
+from ..history.erasures import ErasureReceipt
 from ..history.events import Event
 from ..history.fork import store_fork
 from ..history.listing import ContextInfo, list_contexts
@@ -312,6 +313,8 @@ class Context:
                 check_memory(self._storage)
             if wait and not request.read_only:  # a reader needs no lock
                 self._held = hold(self._storage, locate_context(self._storage, request)[0], wait)
+            if not request.read_only:
+                finish_killed_erasures(self._storage)
             if at is not None:
                 self._request = request._replace(id=locate_context(self._storage, request)[0], exact=True)
                 self._storage = AsOf(self._storage, self._request.id, at)
@@ -349,7 +352,7 @@ class Context:
         client.follow(self._storage, window)
         page = None
         if window.settings.remember and not client.off:
-            page = MemoryPage(window, writer, client.search)
+            page = MemoryPage(window, writer, client.search, client.removals)
         self._parts = _Parts(window, reader, writer, compactor, renderer, dispatch, page)
         self._unread = False
 
@@ -834,7 +837,9 @@ class Context:
         compactions (so earlier states can't be opened with `at=` any more). The page's number is not used again.
         O(entries + contexts in the store).
 
-        PageNotFound if no page has this index, or it has no such entry; `Erased` if it was erased before.
+        An erasure that is repeated returns its receipt again, and finishes what a kill or a full disk left of it.
+
+        PageNotFound if no page has this index, or it has no such entry; `Erased` if another erasure removed it.
         """
         with self._usable():
             self._parts.writer.check_writable()
@@ -848,10 +853,12 @@ class Context:
                 self._unread = True
                 raise
             self._unread = True
-            self._read()
-            if not (self._client.send_state_changes() and scrub_memories(self._storage)):
-                receipt = replace(receipt, memory="pending")
-            return receipt
+            try:
+                self._read()
+                told = self._client.send_state_changes() and scrub_memories(self._storage)
+            except StorageError:  # it is erased: the next call reads the context again
+                told = False
+            return receipt if told else replace(receipt, memory="pending")
 
     def export(self, *, key: bytes | None = None) -> Iterator[str]:
         """Yield the whole context as lines of JSON, without newlines; `import_` reads them. O(entries).

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from ..errors import StorageError
-from ..memory.backend import FoundPage, HasTiers, JobRunner, MemoryBackend, NullMemory, Recollection, Work
+from ..memory.backend import Forgetful, FoundPage, HasTiers, JobRunner, MemoryBackend, NullMemory, Recollection, Work
 from ..rows import PageState
 from ..storage import Storage
 from ..text.summarize import Summary
@@ -139,6 +139,11 @@ class MemoryClient:
         )
         waiting, pages = feed.unsent + len(feed.aside), tuple(self._known_here(found.pages))
         return replace(found, pages=pages, user_facts=user, assistant_facts=assistant, pending=waiting)
+
+    def removals(self) -> object:
+        """Return what changes when the memory forgets pages; of a memory that does not say so, always None."""
+        memory = self.memory
+        return memory.removals() if isinstance(memory, Forgetful) else None
 
     def send_state_changes(self) -> bool:
         """Send the state changes of pages to the memory. Return whether that succeeded; if not, they are sent later."""

@@ -28,12 +28,17 @@ PAGES = 4
 
 
 class MemoryPage:
-    """Finds, stores and places the memory page of one window. *search* searches the memory."""
+    """Finds, stores and places the memory page of one window.
 
-    def __init__(self, window: Window, writer: Writer, search: Callable[..., Recollection]) -> None:
-        self._window, self._writer, self._search = window, writer, search
-        self._found: tuple[str, str] | None = None
-        """the latest query and what was found for it"""
+    *search* searches the memory; *removals* returns what changes once the memory has forgotten pages.
+    """
+
+    def __init__(
+        self, window: Window, writer: Writer, search: Callable[..., Recollection], removals: Callable[[], object]
+    ) -> None:
+        self._window, self._writer, self._search, self._removals = window, writer, search, removals
+        self._found: tuple[str, str, object] | None = None
+        """the latest query, what was found for it, and the removals before"""
         self.behind = 0
         """messages of the last rendering from the memory page on; 0: it was not shown"""
         self.tokens = 0
@@ -44,7 +49,7 @@ class MemoryPage:
         opened = next((each for each in reversed(draft.messages) if each.opens), None)
         if opened is None:
             return state
-        found = self._found if self._found is not None and self._found[0] == _query(opened.node.message) else None
+        found = self._found if self._knows(_query(opened.node.message)) else None
         return replace(state, recollection=(opened.place[0], found[1]) if found is not None else None)
 
     def place(self, view: list[Message], pending: list[Message], predicted: int) -> list[Message]:
@@ -82,9 +87,20 @@ class MemoryPage:
         """Return the text of what is found for *query*; "" if nothing fits, or the memory can't be read just now."""
         if not query.strip():
             return ""
-        if self._found is None or self._found[0] != query:
-            self._found = query, self._search_for(query)
+        if self._found is None or not self._knows(query):
+            text = self._search_for(query)
+            self._found = query, text, self._forgotten()
         return self._found[1]
+
+    def _knows(self, query: str) -> bool:
+        """Return whether *query* was the latest, and nothing was forgotten since."""
+        return self._found is not None and self._found[0] == query and self._found[2] == self._forgotten()
+
+    def _forgotten(self) -> object:
+        try:
+            return self._removals()
+        except StorageError:
+            return None
 
     def _search_for(self, query: str) -> str:
         window = self._window

@@ -14,6 +14,7 @@ from ..rows import ContextRecord
 from ..storage import Storage
 from ..storage.audit import audit
 from ..storage.names import beside, find
+from ..window.state import alone
 from .row_stream import rows_of, transition_of
 
 _LISTED = 256
@@ -57,7 +58,7 @@ def _copy(source: Storage, target: Storage, record: ContextRecord, early: set[st
     while True:
         there = target.load(name)
         if there is not None:
-            if there[0] == record._replace(id=name, parent=above):
+            if alone(there[0]) == alone(record)._replace(id=name, parent=above):
                 yield CopiedContext(record.id, record.head, new=False, stored=name)
                 return
             reason = "is in the target already, and differs: erase it there, or copy into another store"
@@ -72,7 +73,7 @@ def _copy(source: Storage, target: Storage, record: ContextRecord, early: set[st
     audit(source, "export", context=record.id)
     audit(target, "import", context=name, owner=record.owner, messages=record.head)
     try:
-        target.commit(transition._replace(record=record._replace(id=name, parent=above)))
+        target.commit(transition._replace(record=transition.record._replace(id=name, parent=above)))
     except WriteConflict:
         reason = "was created in the target meanwhile: nothing else may write there during a copy"
         raise InvalidSetting("context", f"{record.id!r:.60} {reason}") from None

@@ -5,55 +5,36 @@
     a context          all its rows are removed
     an owner           all contexts of the owner are removed
 
-Then the store scrubs its own files. A paraphrase by a model is a message of its own: erase it, too. Backups, exports
-and a provider's cache are out of reach.
+What other contexts of the owner show of it, found for their open turn, goes along. Then the store scrubs its own
+files. Each erasure is a job (`erasures`), which a kill can't lose, and whose receipt can be asked for again. A
+paraphrase by a model is a message of its own: erase it, too. Backups, exports and a provider's cache are out of reach.
 """
 
-from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, replace
-from typing import Literal
+from collections.abc import Callable, Collection, Iterable, Mapping
+from contextlib import suppress
+from dataclasses import replace
 
 from ..chapters.contents import Block, ContentsPage, ListedPage, ListedRange
-from ..errors import Erased, InvalidSetting, PageNotFound, brief
+from ..errors import Erased, InvalidSetting, MemciError, PageNotFound, StorageError, WriteConflict, brief
 from ..messages import Message
 from ..rows import ContextRecord, EntryRow, PageRow, PageState
 from ..storage import Storage
-from ..storage.audit import audit
 from ..storage.codec import ERASED, decode, digest
 from ..storage.names import owned
 from ..storage.protocol import Erasure, Transition
-from ..storage.validation import has_memory
+from ..storage.validation import has_memory, without_digests
 from ..window import snapshot as snapshots
 from ..window.compaction import entries_of, list_pages
 from ..window.draft import StoredPage
+from ..window.state import WindowState
+from ..window.state import alone as own_record
 from ..window.window import Window
+from .erasures import ErasureReceipt, begin_erasure, end_erasure, find_erasure, unfinished_erasures, was_erasure_killed
 from .loader import OpenRequest, load_context
 from .page_reader import as_nodes
 from .quotations import Shown, Spread, kin
 from .reader import Reader
 from .row_stream import readable_entries
-
-
-@dataclass(frozen=True, slots=True)
-class ErasureReceipt:
-    """How many rows an erasure removed, by kind, and whether it is complete."""
-
-    contexts: int
-    """contexts that were removed whole"""
-    pages: int
-    """pages without any message left, counted in each context that showed them; their numbers are not used again"""
-    entries: int
-    """messages, and answers that quoted them"""
-    compactions: int
-    """stored snapshots of windows; they held earlier Contents Pages"""
-    ops: int
-    """digests of appends with an `op_id`"""
-    physical: str
-    """"done": no byte is left in the store's own files. "pending": another reader still uses an older state of them, or
-    the disk is full, or the file has more than 512 MB and is not rewritten at once; call `finish_erasures` later"""
-    memory: Literal["done", "pending"] = "done"
-    """"done": the memory has forgotten it. "pending": the memory could not be reached, and is told with the next change
-    of the context; or its file is still to be scrubbed, as above"""
 
 
 def erase(store: Storage, *, context: str | None = None, owner: str | None = None) -> ErasureReceipt:
@@ -68,37 +49,56 @@ def erase(store: Storage, *, context: str | None = None, owner: str | None = Non
     """
     if context is None and owner is None:
         raise InvalidSetting("context", "name a context or an owner")
-    if context is not None:
-        if (found := owned(store, context, owner)) is None:
-            whose = "" if owner is None else f" of {owner!r:.60}"
-            raise InvalidSetting("context", f"there is no context {context!r:.60}{whose} in this store")
-        context = found[0].id
-    records = kin(store, store.contexts(owner=owner)) if context is None else _kin_of(store, context)
-    gone = [record.id for record in records if (record.id == context if context is not None else record.owner == owner)]
-    if not gone:
-        raise InvalidSetting("owner", f"there is no owner {owner!r:.60} in this store")
-    audit(store, "erase", context=context, owner=None if context else owner, contexts=len(gone))
+    if context is not None and (found := owned(store, context, owner)) is not None:
+        records = [found[0]]
+        context, owner = records[0].id, records[0].owner
+    elif context is not None:
+        records = []
+    else:
+        records = list(store.contexts(owner=owner))
+    if not records:
+        return _erased_before(store, context, owner)
+    gone = [record.id for record in records]
+    owners = _owners_of(store, records)
+    _forget_found(store, owners, but=gone)
+    records = kin(store, [*records, *(each for name in owners for each in store.contexts(owner=name))])
     left = [record for record in records if record.id not in gone]
     erasure, pages = Erasure(), dict[str, tuple[int, ...]]()
-    if {record.parent for record in left}.isdisjoint(gone):
-        owners = {record.owner for record in records if record.id in gone}
+    alone = {record.parent for record in left}.isdisjoint(gone)
+    if alone:
         # a message that can't be read must not keep the others from being erased
         rows = (row for each in records if each.id in gone for row in readable_entries(store, each))
         messages = [decode(row.codec, row.body) for row in rows if isinstance(row, EntryRow) and row.codec != ERASED]
         erasure, pages = _plan_erasure(store, Spread(store, left).of_quotations(messages, owners), {}, None)
+    erasure = erasure._replace(contexts=tuple(gone))
+    job = begin_erasure(store, _foresee(store, erasure), context=context, owner=owner)
+    if alone:
         forget_pages(store, dict.fromkeys(gone))  # first: if the store then fails, the memory is fed the pages again
-    receipt = _erase(store, erasure._replace(contexts=tuple(gone)))
-    forget_pages(store, pages)
-    return receipt if scrub_memories(store) else replace(receipt, memory="pending")
+    return _perform(store, job, erasure, pages, owners)
 
 
 def finish_erasures(store: Storage) -> ErasureReceipt:
-    """Finish pending erasures: remove the bytes of deleted rows from the files of *store*.
+    """Finish pending erasures: the memory forgets what was erased, and the files lose the bytes of deleted rows.
 
     This rewrites whole files: about 5 s for each GB. Meanwhile nobody else can write.
     """
+    jobs = list(unfinished_erasures(store))
+    if jobs:
+        records = store.contexts()
+        _forget_found(store, {record.owner for record in records})
+        forget_pages(store, {record.id: pages for record in records if (pages := _posted(record))})
     receipt = _erase(store, Erasure())
-    return receipt if scrub_memories(store, whole=True) else replace(receipt, memory="pending")
+    receipt = receipt if scrub_memories(store, whole=True) else replace(receipt, memory="pending")
+    for job, _ in jobs:
+        end_erasure(store, job, receipt)
+    return receipt
+
+
+def finish_killed_erasures(store: Storage) -> None:
+    """Finish the erasures that a kill left unfinished; if that fails, they stay so. O(log) once for each handle."""
+    with suppress(StorageError):
+        if was_erasure_killed(store):
+            finish_erasures(store)
 
 
 def erase_messages(
@@ -116,25 +116,138 @@ def erase_messages(
     it counts the windows of other contexts that change.
 
     Raises:
-        PageNotFound: If there is no such page or entry. `Erased` if it was erased before.
+        PageNotFound: If there is no such page or entry. `Erased` if another erasure removed it.
     """
     record = window.record
-    row = reader.page(index, record)
-    seqs = {seq for span in row.spans(record.head) for seq in range(*span)}
-    if entry is not None:
-        seq = reader.base(row) + entry - 1 if type(entry) is int else -1
-        if seq not in seqs:
-            raise PageNotFound(f"{index}, entry {brief(entry)}", (1, record.next_page - 1))
-        if storage.entries_at(record.id, [seq])[0].codec == ERASED:
-            raise Erased(f"page #{index}, entry {entry}")
-        seqs = {seq}
-    audit(storage, "erase", context=record.id, owner=record.owner, page=index, entry=entry)
+    try:
+        seqs = _seqs_of(storage, record, reader, index, entry)
+    except Erased as error:
+        found = find_erasure(storage, context=record.id, owner=record.owner, page=index, entry=entry)
+        return _receipt_again(storage, found, error)
+    owners = _owners_of(storage, [record])
+    _forget_found(storage, owners, but=[record.id])
     others = [each for each in _kin_of(storage, record.id) if each.id != record.id]
     shown = Spread(storage, [*others, record]).of_messages(record, seqs)
     erasure, pages = _plan_erasure(storage, shown, {record.id: window}, counter)
-    receipt = _erase(storage, erasure)
-    forget_pages(storage, pages)  # the outboxes name these pages: the memory is fed their remaining messages
+    subject: dict[str, str | int | None] = {"context": record.id, "owner": record.owner, "page": index, "entry": entry}
+    job = begin_erasure(storage, _foresee(storage, erasure), **subject)
+    # the outboxes name these pages: the memory is fed their remaining messages
+    return _perform(storage, job, erasure, pages, owners)
+
+
+def _seqs_of(storage: Storage, record: ContextRecord, reader: Reader, index: int, entry: int | None) -> set[int]:
+    """Return the seqs of page *index*, or of its one *entry*. It raises as `erase_messages`."""
+    row = reader.page(index, record)
+    seqs = {seq for span in row.spans(record.head) for seq in range(*span)}
+    if entry is None:
+        return seqs
+    seq = reader.base(row) + entry - 1 if type(entry) is int else -1
+    if seq not in seqs:
+        raise PageNotFound(f"{index}, entry {brief(entry)}", (1, record.next_page - 1))
+    if storage.entries_at(record.id, [seq])[0].codec == ERASED:
+        raise Erased(f"page #{index}, entry {entry}")
+    return {seq}
+
+
+def _erased_before(storage: Storage, context: str | None, owner: str | None) -> ErasureReceipt:
+    """Return the receipt of an earlier erasure; InvalidSetting if there was none."""
+    if context is None:
+        error = InvalidSetting("owner", f"there is no owner {owner!r:.60} in this store")
+        return _receipt_again(storage, find_erasure(storage, context=None, owner=owner), error)
+    whose = "" if owner is None else f" of {owner!r:.60}"
+    error = InvalidSetting("context", f"there is no context {context!r:.60}{whose} in this store")
+    subject = {"page": None} if owner is None else {"page": None, "owner": owner}
+    return _receipt_again(storage, find_erasure(storage, context=context, **subject), error)
+
+
+def _receipt_again(storage: Storage, found: tuple[str, ErasureReceipt] | None, error: MemciError) -> ErasureReceipt:
+    """Return the receipt of the job *found*, after finishing it; raise *error* if there is none."""
+    if found is None:
+        raise error
+    _, receipt = found
+    if not receipt.done:
+        now = finish_erasures(storage)
+        receipt = replace(receipt, physical=now.physical, memory=now.memory)
     return receipt
+
+
+def _perform(
+    storage: Storage, job: str, erasure: Erasure, pages: Mapping[str, Collection[int]], owners: Collection[str]
+) -> ErasureReceipt:
+    """Do the *job*: from its one transaction on nothing is taken back, and what fails is pending."""
+    receipt = _erase(storage, erasure)
+    try:
+        forget_pages(storage, pages)
+        if _forget_found(storage, owners):  # it was found in the moment before the memory forgot it
+            receipt = replace(receipt, physical=_erase(storage, Erasure()).physical)
+        scrubbed = scrub_memories(storage)
+    except StorageError:
+        scrubbed = False
+    receipt = receipt if scrubbed else replace(receipt, memory="pending")
+    end_erasure(storage, job, receipt)
+    return receipt
+
+
+def _forget_found(storage: Storage, owners: Collection[str], but: Collection[str] = ()) -> bool:
+    """Remove from the contexts of *owners* what each shows of others; return whether one did. It is found again.
+
+    O(contexts of the owners).
+    """
+    changed = False
+    for found in [each for owner in owners for each in storage.contexts(owner=owner) if each.id not in but]:
+        record: ContextRecord | None = found
+        while record is not None and (bare := own_record(record)) != record:
+            try:
+                storage.commit(Transition(record.head, bare._replace(revision=record.revision + 1)))
+                changed, record = True, None
+            except WriteConflict:
+                again = storage.load(found.id)
+                record = None if again is None else again[0]
+    return changed
+
+
+def _owners_of(storage: Storage, records: Collection[ContextRecord]) -> set[str]:
+    """Return the owners of *records*, and the owners before, whose memories still know these contexts."""
+    owners = {record.owner for record in records}
+    if has_memory(storage):
+        from ..memory.forgetting import owners_of
+
+        owners |= owners_of(storage, [record.id for record in records])
+    return owners
+
+
+def _posted(record: ContextRecord) -> list[int]:
+    """Return the pages of which the memory is yet to be told. O(these)."""
+    runs = () if record.encrypted else WindowState.loads(record.state).outbox
+    return [index for first, last in runs for index in range(first, last + 1)]
+
+
+def _foresee(storage: Storage, erasure: Erasure) -> ErasureReceipt:
+    """Return what *erasure* is going to remove, as far as it can be read. O(compactions + ops)."""
+    whole = [found[0] for name in erasure.contexts if (found := storage.load(name)) is not None]
+    changed = [transition.record.id for transition in erasure.transitions]
+    marked = sum(row.state is PageState.ERASED for each in erasure.transitions for row in each.pages)
+    ops = sum(_count(storage.ops(record.id)) for record in whole)
+    for context in changed:
+        seqs = {row.seq for name, row in erasure.entries if name == context}
+        with suppress(MemciError):
+            ops += len(without_digests(storage.ops(context), seqs)) if seqs else 0
+    return ErasureReceipt(
+        len(whole),
+        sum(record.next_page - 1 for record in whole) + marked,
+        sum(record.head - record.base for record in whole) + len(erasure.entries),
+        sum(_count(storage.compactions(name)) for name in [*erasure.contexts, *changed]),
+        ops,
+        "pending",
+    )
+
+
+def _count(rows: Iterable[object]) -> int:
+    number = 0
+    with suppress(MemciError):
+        for _ in rows:
+            number += 1
+    return number
 
 
 def _kin_of(storage: Storage, context: str) -> list[ContextRecord]:
@@ -229,7 +342,7 @@ def _remove(
     pages = (*gone, *changed)
     state = replace(window.state, waiting=(), erased=window.state.erased + len(gone), since=record.head)
     after = record._replace(
-        state=state.without(gone).posting(pages).dumps(),
+        state=state.without(gone).posting(pages).alone().dumps(),
         revision=record.revision + 1,
         open_page=None if record.open_page in gone else record.open_page,
     )

@@ -4,7 +4,7 @@
     alice-2  └─shared─┘ ○ ○                 entries after the fork, rows of all pages, and the window are its own
 
 Messages are copied only for another owner. Then each owner erases only their own messages, and the rows of each are
-encrypted with their own key.
+encrypted with their own key. What was found in the first owner's other contexts does not go along.
 """
 
 from dataclasses import replace
@@ -26,7 +26,7 @@ def store_fork(source: Storage, target: Storage, window: Window, id: str, owner:
     was, contents = window.record, window.contents
     owner = was.owner if owner is None else owner
     name, shared = new(target, id, owner), owner == was.owner
-    state = replace(window.state, since=was.head, outbox=())
+    state = replace(window.state if shared else window.state.alone(), since=was.head, outbox=())
     record = was._replace(
         id=name,
         owner=owner,

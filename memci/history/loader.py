@@ -32,7 +32,7 @@ from ..tokens import TokenCounter, counter_for
 from ..tools.recall_page import RECALL_PAGE
 from ..tools.search_memory import SEARCH_MEMORY
 from ..window import snapshot as snapshots
-from ..window.state import WindowState
+from ..window.state import WindowState, alone
 from ..window.window import Window
 from .page_reader import as_nodes
 from .page_runs import page_problems
@@ -162,7 +162,8 @@ def _load(storage: Storage, request: OpenRequest) -> LoadedContext:
         state = WindowState(request.nonce or secrets.token_hex(4))
         record = ContextRecord(name, request.owner or name, text, state.dumps())
     else:
-        record = found[0]._replace(settings=text, owner=_owner(storage, request, found[0]))
+        owner = _owner(storage, request, found[0])
+        record = (found[0] if owner == found[0].owner else alone(found[0]))._replace(settings=text, owner=owner)
         state = WindowState.loads(record.state)
     window = Window(
         record,

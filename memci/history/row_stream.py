@@ -35,6 +35,7 @@ from ..rows import (
 from ..storage import EphemeralStorage, Storage
 from ..storage.codec import ERASED, decode, digest
 from ..storage.protocol import Transition
+from ..window.state import alone
 
 Row: TypeAlias = ContextRecord | EntryRow | ViewRow | PageRow | CompactionRow | OpRow | CallRow
 TABLES: Final = (CONTEXT, ENTRY, VIEW, PAGE, COMPACTION, OP, CALL)
@@ -62,9 +63,9 @@ def rows_of(storage: Storage, record: ContextRecord) -> Iterator[Row]:
     """Yield the rows of the context of *record*, in bounded memory. O(rows).
 
     CorruptRecord if a row is missing or damaged. Compare revisions afterwards: another writer may have changed the
-    context meanwhile.
+    context meanwhile. Words of other contexts are left out.
     """
-    yield record
+    yield alone(record)
     appended = storage.entries(record.id, 0, record.head, as_appended=True)
     for entry, shown in zip(appended, storage.entries(record.id, 0, record.head), strict=True):
         if entry.seq >= record.base:
@@ -96,7 +97,7 @@ def readable_rows(storage: Storage, record: ContextRecord, *, exact: bool = True
     def pages(first: int, end: int) -> Iterator[PageRow]:
         return storage.pages(record.id, first=first, last=None if end == record.next_page else end - 1)
 
-    yield record
+    yield alone(record)
     read_once = ((entry, entry) for entry in readable_entries(storage, record))
     appended = readable_entries(storage, record, as_appended=True)
     read_twice = zip(appended, readable_entries(storage, record), strict=True)
@@ -158,7 +159,7 @@ def transition_of(rows: Iterable[Row]) -> Transition:
     [record] = found[ContextRecord]
     return Transition(
         0,
-        record,
+        alone(record),
         tuple(found[EntryRow]),
         tuple(found[PageRow]),
         tuple(found[ViewRow]),

@@ -253,6 +253,14 @@ class HasTiers(Protocol):
 
 
 @runtime_checkable
+class Forgetful(Protocol):
+    """Optional: a memory that says when pages were forgotten, by whatever handle or process."""
+
+    def removals(self) -> object:
+        """Return what differs from an earlier result once pages were forgotten. Called in each turn: make it cheap."""
+
+
+@runtime_checkable
 class MemoryBackend(Protocol):
     """A memory of one owner, which receives the pages that leave the window. Thread-safe.
 

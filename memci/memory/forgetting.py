@@ -66,6 +66,12 @@ def forget_everywhere(storage: Storage, gone: Mapping[str, Collection[int] | Non
                         forget(owner, Scope())
 
 
+def owners_of(storage: Storage, contexts: Collection[str]) -> set[str]:
+    """Return the owners whose memories know one of *contexts*. O(contexts)."""
+    with closing(tables_of(storage)) as store:
+        return {name for context in contexts for name in store.owner_names(context)}
+
+
 def scrub(storage: Storage, *, whole: bool) -> bool:
     """Remove the bytes of forgotten rows from the files; return whether none are left (`MemoryStore.scrub`)."""
     with closing(tables_of(storage)) as store:

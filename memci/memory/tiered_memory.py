@@ -128,6 +128,12 @@ class TieredMemory:
         with self.session.store.lock:
             return self.session.owner.pages.observed(context)
 
+    def removals(self) -> tuple[int, int]:
+        """Return numbers that change when pages are forgotten. One small query."""
+        with self.session.store.lock:
+            number, _, removals = self.session.owner.read_state()
+        return number, removals
+
     def end_session(self, context: str) -> None:
         """End the conversation in *context* and summarize it, as a silence does. O(its pages)."""
         with self._maintaining:

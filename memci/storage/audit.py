@@ -12,6 +12,7 @@ import errno
 import json
 import os
 from collections.abc import Iterator
+from contextlib import suppress
 from datetime import UTC, datetime
 from hashlib import blake2b
 from pathlib import Path
@@ -38,6 +39,8 @@ class AuditLog:
         self._path = path
         self._read_only = read_only
         self._lines: list[bytes] = []
+        self.looked = False
+        """whether this handle has looked for erasures that a kill left unfinished"""
 
     def add(self, action: str, **facts: str | int | None) -> None:
         """Add a line with the current time, and sync it. Facts that are None are left out.
@@ -85,6 +88,13 @@ class AuditLog:
                 yield dict(json.loads(line))
             except (ValueError, TypeError):
                 raise CorruptRecord("audit", number, "the line of the audit log is not whole") from None
+
+    def with_field(self, name: str) -> Iterator[dict[str, Any]]:
+        """Yield the lines that have the field *name*, oldest first, without those that are not whole. O(log)."""
+        for line in self._read():
+            if f'"{name}":'.encode() in line:
+                with suppress(ValueError, TypeError):
+                    yield dict(json.loads(line))
 
     def _read(self) -> list[bytes]:
         try:

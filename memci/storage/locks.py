@@ -146,7 +146,7 @@ def find_living(queue: Iterable[Ticket]) -> list[Ticket]:
     """Return the tickets of *queue* that have not ended, in order. The first of a context holds its lock."""
     now = time.time()
     # Otherwise, after a clock was set back, a ticket of another machine would stay valid for hours.
-    return [each for each in queue if now < each.expires < now + 2 * EXPIRY_SECONDS and not _has_ended(each.process)]
+    return [each for each in queue if now < each.expires < now + 2 * EXPIRY_SECONDS and not has_ended(each.process)]
 
 
 def check_seconds(seconds: float) -> None:
@@ -185,11 +185,15 @@ def _take_over(storage: Storage, context: str, ended: Sequence[Ticket]) -> None:
 
 
 def _ticket(context: str) -> Ticket:
-    now, pid = time.time(), os.getpid()
-    machine = _machine()
-    process = f"{machine} {pid} {_beginning(pid)}" if machine else ""
-    name = f"process {pid} on {platform.node()}"
-    return Ticket(context, secrets.token_hex(8), name, process, now, now + EXPIRY_SECONDS)
+    now = time.time()
+    name = f"process {os.getpid()} on {platform.node()}"
+    return Ticket(context, secrets.token_hex(8), name, this_process(), now, now + EXPIRY_SECONDS)
+
+
+def this_process() -> str:
+    """Return a name for this process that no other one ever has; "" where processes can't be told (not Linux)."""
+    machine, pid = _machine(), os.getpid()
+    return f"{machine} {pid} {_beginning(pid)}" if machine else ""
 
 
 def _is_given_up() -> bool:
@@ -216,7 +220,7 @@ def _beginning(pid: int) -> str:
     return "ended" if state in "ZX" else rest[18]  # it ended, and its parent has not collected it yet
 
 
-def _has_ended(process: str) -> bool:
+def has_ended(process: str) -> bool:
     """Return whether *process* ran on this machine and has ended; False if that is unknown."""
     words = process.split()
     if len(words) != 4 or words[:2] != _machine().split() or not words[2].isdecimal():

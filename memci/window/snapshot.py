@@ -19,6 +19,7 @@ import orjson
 from ..chapters.contents import ContentsPage
 from ..messages import Message
 from ..rows import CompactionRow, ContextRecord, PageRow, PageState
+from .state import alone
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,12 +45,13 @@ def dumps(
 
     *record*: the context's record after the compaction. *was*: the settings before it, if it changed them. *marks*: of
     the pages that left with it.
+    Words of other contexts stay in the record alone.
     """
     fields = {
         "contents": contents.to_json(),
         "was": was,
         "settings": record.settings,
-        "state": record.state,
+        "state": alone(record).state,
         "next_page": record.next_page,
         "open_page": record.open_page,
         "active": [[row.index, row.first, row.end, row.turn, row.cut, row.continues] for row in active],

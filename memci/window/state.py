@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, Final
 
+from ..rows import ContextRecord
 from ..segments.cache_policy import UNSEEN, CacheUse
 from .outbox import Runs, add_pages
 
@@ -21,6 +22,9 @@ matter."""
 WAITING = 256
 """How many ids of interrupted calls are remembered, so that a late result is recognised without a search. It is more
 than a model calls at once."""
+
+ELSEWHERE: Final = {"from": "other contexts"}
+"""marks a field with words of other contexts: only the context itself has it, in its record"""
 
 _ENCODER = json.JSONEncoder(separators=(",", ":"))
 
@@ -56,8 +60,14 @@ class WindowState:
     """the first seq of the page that was open when a compaction last changed the window before that page"""
     cache: CacheUse = UNSEEN
     """the counts of the cache policy"""
-    recollection: tuple[int, str] | None = None
+    recollection: tuple[int, str] | None = field(default=None, metadata=ELSEWHERE)
     """the memory page of an open page: the index of the open page, and the text that was found"""
+
+    def alone(self) -> WindowState:
+        """Return the state without words of other contexts."""
+        found = [each for each in fields(self) if each.metadata == ELSEWHERE and _has_words(getattr(self, each.name))]
+        bare: dict[str, Any] = {each.name: each.default for each in found}
+        return replace(self, **bare) if bare else self
 
     def posting(self, indexes: Collection[int]) -> WindowState:
         """Return the state with *indexes* in the outbox. O(outbox)."""
@@ -81,10 +91,23 @@ class WindowState:
     @classmethod
     def loads(cls, text: str) -> WindowState:
         """Return the state that `dumps` wrote."""
-        fields = json.loads(text)
+        stored = json.loads(text)
         values: dict[str, Any] = {
-            key: tuple(value) if isinstance(value, list) else value for key, value in fields.items()
+            key: tuple(value) if isinstance(value, list) else value for key, value in stored.items()
         }
-        values["cache"] = CacheUse(*fields.get("cache", ()))
-        values["outbox"] = tuple((first, last) for first, last in fields.get("outbox", ()))
+        values["cache"] = CacheUse(*stored.get("cache", ()))
+        values["outbox"] = tuple((first, last) for first, last in stored.get("outbox", ()))
         return cls(**values)
+
+
+def _has_words(value: object) -> bool:
+    return any(map(_has_words, value)) if isinstance(value, tuple) else isinstance(value, str) and value != ""
+
+
+def alone(record: ContextRecord) -> ContextRecord:
+    """Return *record* without words of other contexts in its state; an encrypted one as it is. O(state)."""
+    if record.encrypted:
+        return record
+    state = WindowState.loads(record.state)
+    bare = state.alone()
+    return record if bare == state else record._replace(state=bare.dumps())

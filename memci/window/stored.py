@@ -124,7 +124,8 @@ def checked_snapshot(row: CompactionRow, record: ContextRecord) -> Snapshot:
     if row.head > record.head:
         raise ValueError(f"it is of {row.head:,} messages, which are not there")
     snapshot = loads(row, record)
-    checked_state(snapshot.record)
+    if (state := checked_state(snapshot.record)) != state.alone():
+        raise ValueError("it holds words of other contexts")
     listed = snapshot.contents.listed
     if len(set(listed)) < len(listed):
         raise ValueError("a page is listed twice")

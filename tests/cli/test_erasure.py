@@ -60,8 +60,8 @@ def test_erase_when_a_page_is_named(run, store):
     assert "user: Remember marker-7, please." in result.stdout
     assert b"marker-7," not in store.read_bytes()
     again = run("erase", store, "--context", "alice", "--page", 8, "--yes")
-    assert again.exit_code == 2
-    assert "page #8 was erased" in again.stderr
+    assert again.exit_code == 0
+    assert again.stdout in result.stdout
     assert run("verify", store).exit_code == 0
 
 

@@ -8,7 +8,8 @@ import pytest
 
 from memci import SQLiteStorage
 from memci.errors import InvalidSetting, WriteConflict
-from memci.history.erase import ErasureReceipt, erase, finish_erasures
+from memci.history.erase import erase, finish_erasures
+from memci.history.erasures import ErasureReceipt
 from memci.storage.protocol import Erasure
 
 from .erasures import secret, shown, well

@@ -1,0 +1,172 @@
+"""Erasures as jobs: nothing of other contexts outlives them, and what a kill or an error left is finished."""
+
+import json
+import multiprocessing
+import os
+
+import pytest
+
+from memci import Context, EphemeralStorage, Policy, SQLiteStorage
+from memci.errors import Erased, StorageFull
+from memci.history.copying import copy_contexts
+from memci.history.erase import erase, finish_erasures
+from memci.history.erasures import unfinished_erasures
+
+from .erasures import shown
+from .kit import store, tells, turn
+
+WORD = "canaryqua"
+ASKED = "What is the launch code of the silo?"
+REMEMBER = Policy(remember=True)
+
+
+def diary(storage):
+    """Return a context of ann's that was told the word, and whose memory knows it."""
+    context = Context.open(storage, "diary", owner="ann", window=16_000)
+    context.append_turn(f"The launch code of the silo is {WORD}, keep it.", {"role": "assistant", "content": "Noted."})
+    for number in range(6):
+        context.append_turn(*turn(number))
+    context.archive(keep=0)
+    context.flush()
+    return context
+
+
+def asking(storage, name="work", *, stored=True):
+    """Return another context of ann's that shows the word for its open turn."""
+    context = Context.open(storage, name, owner="ann", window=16_000, policy=REMEMBER)
+    context.append_turn("hello", {"role": "assistant", "content": "hi"})
+    assert WORD in json.dumps(context.render(ASKED))
+    if stored:
+        context.append_turn(ASKED)
+        assert WORD in shown(context)
+    return context
+
+
+def test_another_owner_gets_no_words_of_other_contexts(storage):
+    """A fork, an export, a copy and a change of the owner carry what the messages hold, and nothing beside them."""
+    diary(storage)
+    work = asking(storage)
+    fork = work.fork("fork", owner="bob")
+    lines = list(work.export())
+    moved = asking(storage, "moved")
+    moved.archive(keep=0)
+    moved.close()
+    changed = Context.open(storage, "moved", owner="bob", change_owner=True)
+    target = EphemeralStorage()
+    copied = {each.id for each in copy_contexts(storage, target)}
+
+    assert WORD not in "".join(lines) + shown(fork) + "".join(fork.export()) + shown(changed)
+    assert WORD not in "".join(changed.export())
+    assert copied == {"diary", "work", "fork", "moved"}
+    assert not any(WORD in record.state for record in target.contexts())
+    assert [each for each in (work, fork, changed) if each.verify()] == []
+    assert shown(work).count(WORD), "the owner's own rendering stays"
+
+
+@pytest.mark.parametrize("scope", ["page", "entry", "context", "owner"])
+@pytest.mark.parametrize("kind", ["sqlite", "files"])
+def test_words_found_by_other_contexts_are_erased(scope, kind, tmp_path):
+    """Whatever is erased, no byte of it stays in what other contexts of the owner found, or in what a handle keeps."""
+    storage = store(kind, tmp_path)
+    first = diary(storage)
+    work, held = asking(storage), asking(storage, "held", stored=False)
+    work.archive(keep=1)
+    fork = work.fork("fork")
+    if scope in {"page", "entry"}:
+        receipt = first.erase(1, 1 if scope == "entry" else None)
+    else:
+        first.close()
+        receipt = erase(storage, **({"context": "diary"} if scope == "context" else {"owner": "ann"}))
+
+    assert (receipt.physical, receipt.memory) == ("done", "done")
+    assert tells(tmp_path, WORD) == []
+    if scope != "owner":
+        for context in (work, fork, held):
+            context.refresh() if context is not held else None
+            assert WORD not in json.dumps(context.render(ASKED) if context is held else context.render())
+            assert context.verify() == []
+        held.append_turn(ASKED)
+        assert WORD not in shown(held)
+        assert tells(tmp_path, WORD) == []
+
+
+def test_words_found_after_the_page_was_stored_elsewhere_are_not_kept(storage):
+    """A handle that has searched, and not appended yet, stores nothing that was erased meanwhile."""
+    first = diary(storage)
+    held = asking(storage, "held", stored=False)
+
+    first.erase(1)
+    held.append_turn(ASKED)
+
+    assert WORD not in shown(held) + storage.load("held")[0].state
+
+
+def test_repeated_erasure_returns_its_receipt(storage):
+    """Of a page, an entry, a context and an owner; what was never erased by name still says so."""
+    context = diary(storage)
+    receipts = context.erase(2, 1), context.erase(2), context.erase(1)
+
+    assert (context.erase(2, 1), context.erase(2), context.erase(1)) == receipts
+    with pytest.raises(Erased):
+        context.erase(1, 1)
+    context.close()
+    whole = erase(storage, context="diary")
+    assert erase(storage, context="diary") == erase(storage, context="diary", owner="ann") == whole
+    again = diary(storage)
+    again.close()
+    owned = erase(storage, owner="ann")
+    assert erase(storage, owner="ann") == owned
+
+
+def killed(path, step):
+    """Erase page 1 of the store at *path*, and be killed before *step*."""
+    import memci.history.erase as module
+
+    setattr(module, step, lambda *_args, **_named: os._exit(9))
+    Context.open(SQLiteStorage(path), "diary", policy=REMEMBER).erase(1)
+
+
+@pytest.mark.parametrize("step", ["forget_pages", "scrub_memories", "end_erasure"])
+def test_killed_erasure_is_finished_by_the_next_opening(step, tmp_path):
+    """After a kill behind its transaction the receipt is there, and no byte is left once the store is opened again."""
+    path = tmp_path / "agent.db"
+    storage = SQLiteStorage(path)
+    diary(storage).close()
+    asking(storage).close()
+    storage.close()
+    process = multiprocessing.get_context("spawn").Process(target=killed, args=(path, step))
+    process.start()
+    process.join()
+    assert process.exitcode == 9
+    storage = SQLiteStorage(path)
+    [(_, was_killed)] = unfinished_erasures(storage)
+    assert was_killed
+
+    context = Context.open(storage, "diary")
+
+    assert list(unfinished_erasures(storage)) == []
+    assert WORD not in json.dumps([each.text for each in context.search_memory(WORD).pages], default=str)
+    assert tells(tmp_path, WORD) == []
+    receipt = context.erase(1)
+    assert (receipt.pages, receipt.entries, receipt.physical, receipt.memory) == (1, 2, "done", "done")
+    assert context.verify() == []
+
+
+def test_erasure_that_fails_behind_its_transaction_is_pending(tmp_path, monkeypatch):
+    """It does not raise, since it is erased; finishing it says so, and the repeated call returns the same counts."""
+    storage = SQLiteStorage(tmp_path / "agent.db")
+    context = diary(storage)
+
+    def full(*_args):
+        raise StorageFull("no space is left")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("memci.history.erase.forget_pages", full)
+        receipt = context.erase(1)
+    assert (receipt.pages, receipt.memory) == (1, "pending")
+
+    done = finish_erasures(storage)
+
+    assert (done.physical, done.memory) == ("done", "done")
+    assert tells(tmp_path, WORD) == []
+    assert context.erase(1).memory == "done"

@@ -88,6 +88,7 @@ _Names = Literal["active", "archived", "unloaded", "undone", "erased"]
 _PAIR = Field(strict=False)
 _TYPES: Final[Mapping[str | type, Any]] = {
     int: Count,
+    float: float,
     str: str,
     bytes: Annotated[str, AfterValidator(_bytes)],
     **dict.fromkeys(("id", "owner", "op_id"), _Name),

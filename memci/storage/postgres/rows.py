@@ -112,7 +112,7 @@ def read_call(context: str, row: Row) -> CallRow:
     tools: Any = call.tools
     if tools is not None and (text is None or digest(ORJSON, text) != tools):
         raise CorruptRecord(context, call.seq, "the list of tools of a call is not what was written")
-    return CallRow._make([*call[:-1], None if tools is None else text.decode()])
+    return call if tools is None else call._replace(tools=text.decode())
 
 
 def read_ticket(row: Row) -> Ticket:

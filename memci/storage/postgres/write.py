@@ -198,10 +198,10 @@ def apply(run_rows: Run, transition: Transition, place: Place, token: int) -> bo
         values += _OPS.values(context, ops, [key_of(op.op_id) for op in ops])
     if calls := all_calls(transition):
         texts = {call.tools: call.tools.encode() for call in calls if call.tools is not None}
-        lists = {tools: digest(ORJSON, text) for tools, text in texts.items()}
+        lists: dict[str, Any] = {tools: digest(ORJSON, text) for tools, text in texts.items()}
         more += ["calls", *(["tools"] if lists else [])]
         values += _CALLS.values(
-            context, [(*call[:-1], None if call.tools is None else lists[call.tools]) for call in calls]
+            context, [call if call.tools is None else call._replace(tools=lists[call.tools]) for call in calls]
         )
         values += [[each for tools, text in texts.items() for each in (lists[tools], text)]] if lists else []
     if transition.views or transition.compaction is not None or transition.history:

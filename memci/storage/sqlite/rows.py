@@ -221,5 +221,5 @@ def read_calls(connection: apsw.Connection, context: str, number: int, after: in
             if digest(ORJSON, text) != tools:
                 raise CorruptRecord(context, 0, "the list of tools of a call is not what was written")
             texts[tools] = text.decode()
-        calls.append(CallRow._make((*call[:-1], texts[tools])))
+        calls.append(call._replace(tools=texts[tools]))
     return calls

@@ -188,8 +188,10 @@ def apply(connection: apsw.Connection, transition: Transition, chains: Chains) -
     if ops := all_ops(transition):
         connection.executemany(_INSERT_OP, [(number, *OPS.write(number, op)) for op in ops])
     if calls := all_calls(transition):
-        lists = {call.tools: digest(ORJSON, call.tools.encode()) for call in calls if call.tools is not None}
-        noted = [(*call[:-1], None if call.tools is None else lists[call.tools]) for call in calls]
+        lists: dict[str, Any] = {
+            each.tools: digest(ORJSON, each.tools.encode()) for each in calls if each.tools is not None
+        }
+        noted = [call if call.tools is None else call._replace(tools=lists[call.tools]) for call in calls]
         connection.executemany(_INSERT_CALL, _keyed(CALLS, number, noted))
         connection.executemany(_INSERT_TOOLS, [(number, named, text.encode()) for text, named in lists.items()])
     return int(number)

@@ -7,8 +7,10 @@
 
 A request to work on a text (translate, summarise, explain, check, "is this real?", "which song is this?") owns what
 stands behind its colon or below its line, until a paragraph speaks to the assistant again; where nothing is below, it
-owns what stands above. Marks that no speaker makes are quoted: quotation marks, ">", fences, lines of logs and code,
-headers of mails, headings, runs of speakers' labels, salutations of letters. So is what stands behind "X wrote:".
+owns what stands above. A line that ends with a colon owns what is below, unless it gives rules, wishes or facts ("Two
+things:"); so does a question about "this". Marks that no speaker makes are quoted: quotation marks, ">", fences, lines
+of logs and code, headers of mails, headings, runs of speakers' labels, salutations of letters. So is what stands behind
+"X wrote:".
 
 What is found here is derived from the text at each use, and never stored. What a format declares of its blocks comes
 first (`memci.formats.provenance`).
@@ -27,6 +29,8 @@ VERSION = 1
 """of the rules: what was derived by another version is derived again"""
 _LINE = 300
 """characters of the beginning or the end of a line that are read; requests are shorter"""
+_FIRST = 12
+"""characters at the beginning of a line that tells of its speaker, with a word for that ("My car …")"""
 _COLONS = 4
 """colons of a line behind which a quotation may begin; prose has fewer"""
 _LONGEST = 20_000
@@ -221,9 +225,16 @@ class _Walk:
             return True
         below = at + 1 < len(self.lines)
         tail = line.said.rstrip()[-_LINE:]
-        return below and (
-            _asks_for_work(tail) or (tail.endswith((":", "：")) and _says("says").search(tail[:-1]) is not None)
-        )
+        return below and (_asks_for_work(tail) or self._points_down(at, tail))
+
+    def _points_down(self, at: int, tail: str) -> bool:
+        """Return whether the end of line *at* points at what stands below: a colon, or a question about "this"."""
+        if tail.endswith((":", "：")):
+            return _says("says").search(tail[:-1]) is not None or _says("gives").search(tail) is None
+        asked = _last_sentence(tail)
+        if not _ASKED.search(asked) or not (_says("here").search(asked) or len(asked.split()) == 1 < len(asked)):
+            return False
+        return _says("voice").search(self.lines[at + 1].said[:_FIRST]) is None
 
     def _speaks(self, at: int, *, letter: bool) -> bool:
         """Return whether the paragraph that begins with line *at* speaks to the assistant."""
@@ -257,7 +268,8 @@ class _Walk:
         if not asking or asking[-1] is not last:
             return
         said = " ".join(line.said[:_LINE] for line in asking[:4])
-        if _says("above").search(said) or (_asks_for_work(said) and _says("this").search(said)):
+        asked = _ASKED.search(said) or _says("speaks").search(said)
+        if _says("above").search(said) or (asked and _asks_for_work(said) and _says("this").search(said)):
             above = [line for line in own if line.start < self.lines[head].start]
             if not any(
                 _asks_for_work(line.said[-_LINE:]) or _says("speaks").search(line.said[:_LINE]) for line in above

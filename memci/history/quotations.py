@@ -135,11 +135,14 @@ def recalls(storage: Storage, record: ContextRecord, seqs: set[int]) -> Iterator
     first = {origin: min(own) for origin, own in held.items() if own}
     gone = {origin: max(found) for origin, own in held.items() if (found := seqs.intersection(own))}
     """the last of *seqs* in each interaction"""
-    frame = re.compile(rb"<memci:recall " + WindowState.loads(record.state).nonce.encode() + rb">[\\n\s]*page #(\d+)")
+    nonce = WindowState.loads(record.state).nonce.encode()
+    frame = re.compile(rb"<memci:recall " + nonce + rb">[\\n\s]*page #(\d+)(?: of turn \d+, entr(?:y|ies) (\d+))?")
     for each in storage.entries(record.id):
         if each.quotes is None and b"<memci:recall " not in each.body:
             continue
-        quoted: list[tuple[int, int | None]] = [(int(index), None) for index in frame.findall(each.body)]
+        quoted: list[tuple[int, int | None]] = [
+            (int(page), int(entry or 1)) for page, entry in frame.findall(each.body)
+        ]
         quoted += [] if each.quotes is None else [each.quotes]
         for index, entry in quoted:
             origin = origins.get(index, 0)

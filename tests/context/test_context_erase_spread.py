@@ -321,3 +321,23 @@ def test_answers_of_searches_go_with_a_whole_conversation(storage):
         assert not canary(each)
         assert "[erased]" in json.dumps(list(each.messages()))
         well(each)
+
+
+@pytest.mark.parametrize("first", [1, 2, 3, 4, 5])
+@pytest.mark.parametrize("gone", [1, 3, 5])
+def test_answer_quotes_what_stands_from_its_entry_on(first, gone):
+    """An answer to a recall that began at an entry quotes that one and what follows it, and nothing before it."""
+    context = opened(window=20_000)
+    context.append_turn(*turn(1))
+    context.append_turn(*secret())
+    context.append_turn(*turn(3))
+    context.archive(keep=0)
+    reply = calling(call("r1", "recall_page", {"index": 2, "entry": first}))
+    context.append_turn("What was it?", reply)
+    context.append_turn(*context.answers(reply))
+
+    context.erase(2, gone)
+
+    kept = "[erased]" not in json.dumps(context.recall_page(4))
+    assert kept == (gone < first)
+    well(context)

@@ -1,5 +1,6 @@
 """What goes wrong around a context, one by one, and what it does then: docs/reliability.md has the whole table."""
 
+import json
 import logging
 import os
 import re
@@ -11,7 +12,15 @@ import pytest
 
 import memci
 from memci import Context, EphemeralStorage, SQLiteStorage
-from memci.errors import CorruptRecord, HandlePoisoned, MemciError, StorageBusy, StorageUnavailable
+from memci.errors import (
+    CorruptRecord,
+    HandlePoisoned,
+    MemciError,
+    StorageBusy,
+    StorageFull,
+    StorageReadOnly,
+    StorageUnavailable,
+)
 from memci.rows import PageState
 from memci.storage.protocol import Transition
 
@@ -29,6 +38,17 @@ class Failing(EphemeralStorage):
         if self.error is not None:
             raise self.error
         return super().entries(*args, **kw)
+
+
+class Unwritable(EphemeralStorage):
+    """A store that takes no commit when it is told to."""
+
+    error: Exception | None = None
+
+    def commit(self, transition):
+        if self.error is not None:
+            raise self.error
+        return super().commit(transition)
 
 
 @pytest.mark.parametrize(
@@ -305,3 +325,20 @@ def test_counter_may_ask_the_context():
 
     assert context.report().messages == 6
     context._parts.window._check()
+
+
+@pytest.mark.parametrize("error", [StorageFull("no space"), StorageReadOnly("no right"), StorageBusy("held")])
+def test_recall_that_can_not_be_counted_is_answered_all_the_same(error):
+    """A recall writes only its count: where the disk is full, the page is read, and the next recall counts again."""
+    storage = Unwritable()
+    context = talked(3, storage=storage)
+    context.archive(keep=0)
+    storage.error = error
+
+    assert "question 1" in json.dumps(context.recall_page(1))
+    assert "question 2" in context.answer(call("c", "recall_page", {"index": 2}))["content"]
+
+    assert [page.recall_count for page in context.pages()] == [0, 0, 0]
+    storage.error = None
+    context.recall_page(1)
+    assert [page.recall_count for page in context.pages()] == [1, 0, 0]

@@ -4,7 +4,7 @@ import pytest
 
 from memci.errors import InvalidSetting, OpConflict
 
-from .kit import opened, talked, turn
+from .kit import again, opened, talked, turn
 
 
 def test_op_id_applied_twice_is_applied_once():
@@ -45,3 +45,18 @@ def test_op_id_that_is_no_name_is_refused(op_id):
     """An op_id is text, and not empty."""
     with pytest.raises(InvalidSetting, match="op_id"):
         opened().append_turn("a", op_id=op_id)
+
+
+def test_op_that_is_known_drops_nothing_that_opening_changed(tmp_path):
+    """A repeated append stores nothing: what opening counted anew, by another counter, is stored with the next one."""
+    with opened(tmp_path / "a.db", window=4_000) as context:
+        context.append_turn("a few words", op_id="op")
+    with opened(tmp_path / "a.db", window=8_000, counter=len) as context:
+        assert context.append_turn("a few words", op_id="op").duplicate
+        context.append_turn("b")
+        tokens = context.report().tokens
+
+    with again(tmp_path / "a.db", counter=len) as context:
+        assert context.window == 8_000
+        assert context.report().tokens == tokens
+        assert context.verify() == []

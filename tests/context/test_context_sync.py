@@ -212,3 +212,24 @@ def test_a_list_that_begins_as_the_conversation_does_is_the_whole_of_it():
         assert context.sync(again, whole=False) == again
         assert context.sync([*again, {"role": "assistant", "content": "Once more."}], whole=False)
         assert len(list(context.messages())) == 6
+
+
+def test_a_position_counts_an_item_with_several_results_once():
+    """Results of parallel calls stand in one item of an Anthropic list, which counts once in a position behind it."""
+    calls = [{"type": "tool_use", "id": each, "name": "find", "input": {}} for each in ("c1", "c2", "c3")]
+    found = [{"type": "tool_result", "tool_use_id": each["id"], "content": "found"} for each in calls]
+    items = [
+        {"role": "user", "content": "Find three."},
+        {"role": "assistant", "content": calls},
+        {"role": "user", "content": found},
+        {"role": "assistant", "content": [{"type": "text", "text": "Three."}]},
+        {"role": "user", "content": "And a fourth?"},
+    ]
+    with opened(format="anthropic") as context:
+        assert len(context.sync(items)) == 7
+        assert context.render() == items
+        for at in range(1, 5):
+            other = {"role": items[at]["role"], "content": "another"}
+            with pytest.raises(Diverged) as caught:
+                context.sync([*items[:at], other])
+            assert caught.value.position == at

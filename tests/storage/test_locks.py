@@ -14,8 +14,9 @@ from typing import Any
 import pytest
 
 from memci.errors import InvalidSetting, StorageBusy, WriteConflict
+from memci.rows import Ticket
 from memci.storage import Storage
-from memci.storage.locks import hold
+from memci.storage.locks import EXPIRY_SECONDS, hold
 from memci.testing.storage.rows import append, appended, bodies_of, current
 from tests.context.kit import STORES, ended, store
 
@@ -180,3 +181,38 @@ def test_holder_that_renews_nothing_is_replaced(storage: Storage) -> None:
     append(storage, "a", b"2")
     assert bodies_of(storage, "a") == [b"1", b"2"]
     new.release()
+
+
+@pytest.mark.parametrize(("seconds", "valid"), [(EXPIRY_SECONDS - 1, True), (3 * 3_600, False)])
+def test_ticket_of_a_clock_that_is_hours_ahead_counts_as_ended(storage: Storage, seconds: float, valid: bool) -> None:
+    """A ticket ends ten seconds after its renewal: one that would last for hours is of a wrong clock, and holds nobody.
+
+    A ticket that ends in time does hold.
+    """
+    now = time.time()
+    storage.replace_ticket(None, Ticket("a", "theirs", "process 1 elsewhere", "", now, now + seconds))
+
+    if valid:
+        with pytest.raises(StorageBusy):
+            hold(storage, "a", 0)
+    else:
+        hold(storage, "a", 0).release()
+
+
+@pytest.mark.parametrize("reused", [False, True])
+def test_ticket_of_a_process_id_that_is_used_again_counts_as_ended(storage: Storage, reused: bool) -> None:
+    """A process is known by its id and by when it began: another one of that id does not keep the lock."""
+    lock = hold(storage, "a", 0)
+    [ticket] = storage.tickets("a")
+    lock.release()
+    if not ticket.process:
+        pytest.skip("this system does not tell when a process began")
+    began = ticket.process.rpartition(" ")[2]
+    process = ticket.process.removesuffix(began) + (str(int(began) - 1) if reused else began)
+    storage.replace_ticket(None, ticket._replace(token="theirs", process=process))
+
+    if reused:
+        hold(storage, "a", 0).release()
+    else:
+        with pytest.raises(StorageBusy):
+            hold(storage, "a", 0)

@@ -286,3 +286,38 @@ def test_log_that_others_write_is_no_loss(writers: Path, known: bool) -> None:
         storage.load("a")
         storage.load("b")
         storage.close()
+
+
+def test_damaged_slot_of_the_witness_counts_as_empty(killed: Path) -> None:
+    """Whatever bit of the witness is flipped, the store opens: the damage is in what was recorded, not in the store."""
+    witness = beside(killed, "-witness")
+    whole = witness.read_bytes()
+    used = [at for at in range(32, len(whole)) if whole[at]]
+    assert used
+
+    for at in range(min(used), max(used) + 1):
+        for bit in (0, 7):
+            witness.write_bytes(whole)
+            flip(witness, at, bit)
+            assert read(killed) == BODIES, f"byte {at}, bit {bit}"
+
+
+@pytest.mark.parametrize("kind", OPENERS)
+def test_witness_of_the_next_revision_is_a_loss(tmp_path: Path, kind: str) -> None:
+    """One commit that is missing is a loss, also under a handle that is open; as many as there are is none."""
+    storage = OPENERS[kind](tmp_path)
+    append(storage, "a", b"1")
+    append(storage, "a", b"2")
+    [path] = tmp_path.rglob("*witness")
+    witness = Witness(str(path))
+    slot = witness.slot("a")
+    assert slot is not None
+    assert slot.revision == storage.revision("a")
+    witness.check("a", slot, slot.revision)
+
+    with pytest.raises(CorruptRecord):
+        witness.check("a", slot, slot.revision - 1)
+    witness.note(slot._replace(revision=slot.revision + 1))
+    with pytest.raises(CorruptRecord, match="at revision 2, it was at revision 3"):
+        storage.load("a")
+    storage.close()

@@ -69,7 +69,7 @@ PASSING = {
     "insert_row": 0,
 }
 """functions of ours that execute a statement which they are given, and where it stands among their arguments"""
-DELIMITED = frozenset({"memci.text.language.salience._FILE"})
+DELIMITED = frozenset({"memci.serve.identity._FORM", "memci.text.language.salience._FILE"})
 """patterns whose inner repeat can't match what each round of the outer one begins with: there is one way to split"""
 _UNBOUNDED = 2**16
 
@@ -95,7 +95,7 @@ def banned(module: str) -> bool:
 
 SERVER = PACKAGE / "testing" / "llm" / "server.py"
 """a server for tests is one"""
-GATEWAY = {PACKAGE / "serve/gateway.py", PACKAGE / "serve/answer.py", PACKAGE / "cli/listening.py"}
+GATEWAY = {PACKAGE / "serve/gateway.py", PACKAGE / "serve/answer.py", PACKAGE / "cli/servers.py"}
 """talk to a client and its provider, or listen to a browser: that is what they are for"""
 FRONT_DOORS = {PACKAGE / each for each in ("__init__.py", "llm/__init__.py", "storage/__init__.py", "cli/commands.py")}
 """import modules of the package when a name or a command is first asked for; the names are constants"""

@@ -145,3 +145,26 @@ def test_clients_of_one_conversation_at_once_store_it_once(provider, store):
 
     (texts,) = stored(store).values()
     assert texts == ["one", "Hello!", "two"]
+
+
+def test_edits_of_one_place_are_found_at_once(provider, store):
+    """However often a message behind parallel results is written anew, each version has a branch, found again."""
+    calls = [{"type": "tool_use", "id": each, "name": "read", "input": {}} for each in ("c1", "c2", "c3")]
+    results = [{"type": "tool_result", "tool_use_id": each["id"], "content": "Read."} for each in calls]
+    past = [
+        {"role": "user", "content": "Read three."},
+        {"role": "assistant", "content": calls},
+        {"role": "user", "content": results},
+        {"role": "assistant", "content": [{"type": "text", "text": "Three."}]},
+    ]
+    served = app(store, upstream=provider.url, window=6_000, identity="credential")
+    with Served(served) as url, Talk("anthropic", url) as talk:
+        for _ in range(2):
+            for number in range(10):
+                talk.items = [*past]
+                talk.say(f"version {number}")
+
+    found = Context.list(store)
+    assert len(found) == 10
+    (first,) = (info.id for info in found if info.parent is None)
+    assert {info.parent for info in found} == {None, first}, "each is a fork of the first one, not of another version"

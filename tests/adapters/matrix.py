@@ -16,12 +16,17 @@ def main() -> None:
     runs = {path.parent.name: json.loads(path.read_text()) for path in (ROOT / ".venv-adapters").glob("*/results.json")}
     kinds = [(name, kind, checks) for name, run in sorted(runs.items()) for kind, checks in run["checks"].items()]
     checks = list(dict.fromkeys(check for _, _, found in kinds for check in found))
-    lines = ["Adapters: " + ", ".join(kind for _, kind, _ in kinds) + ".", "", "| check | passed by |", "| --- | --- |"]
+    lines = ["Adapters: " + ", ".join(kind for _, kind, _ in kinds) + ".", ""]
+    passed, partly = [], []
     notes: dict[str, int] = {}
     for check in checks:
         cells = [(kind, _cell(found.get(check, "–"), notes)) for _, kind, found in kinds]
         others = ", ".join(f"{kind} {cell}" for kind, cell in cells if cell != "✓")
-        lines.append(f"| {check.replace('_', ' ')} | {'all but ' + others if others else 'all'} |")
+        if others:
+            partly.append(f"- {check.replace('_', ' ')}: all but {others}")
+        else:
+            passed.append(check.replace("_", " "))
+    lines += ["All of them pass: " + ", ".join(passed) + ".", "", *partly]
     lines.append("")
     lines += [f"{number}. {reason}" for reason, number in notes.items()]
     lines += ["", "Versions:", ""]

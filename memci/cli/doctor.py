@@ -38,7 +38,7 @@ from .commands import COMMANDS
 from .configuration import HERE, config_file
 from .options import Str
 from .printer import Part, Result, many, visible
-from .stores import check_path, count_witnessed, database, open_store
+from .stores import check_path, database, open_store, read_witness
 
 _MIB: Final = 2**20
 _LITTLE_SPACE: Final = 256 * _MIB
@@ -123,7 +123,8 @@ def _store(path: str) -> Iterator[Finding]:
     yield _space(shutil.disk_usage(place if place.is_dir() else place.resolve().parent).free)
     found = list(_folder(place) if is_folder(path) else _file(path))
     yield from found
-    known = count_witnessed(path)
+    slots = read_witness(path)
+    known = None if slots is None else len(slots)
     none = "none: the loss of whole commits could not be seen; the next commit makes one"
     yield Finding("witness", "ok", none if known is None else f"knows of {many(known, 'context')}")
     if all(each.name != "schema" or each.state == "ok" for each in found):

@@ -20,9 +20,10 @@ from ..storage import Storage
 from ..storage.opening import is_url, name_of
 from ..storage.protocol import CheckedStorage, ContextRecord
 from ..storage.sqlite.loss import accept_loss
+from ..storage.sqlite.mending import mend, mend_index
 from .options import NewStore, Store
 from .printer import Part, Printer, Result, many, proof
-from .stores import check_path, count_witnessed, database, open_store
+from .stores import check_path, database, open_store, read_witness
 
 _LOST = 20
 """lines about losses of one context, at most: a screen; --json has all"""
@@ -70,7 +71,7 @@ def _show_checked(facts: Mapping[str, Any], *, damaged: bool) -> Iterator[Part]:
         yield f"what can be read goes to a new store: memci salvage {name} NEW"
     elif not facts["contexts"]:
         yield f"{name} holds no contexts"
-    elif count_witnessed(store) is None and not is_url(store):
+    elif read_witness(store) is None and not is_url(store):
         yield "no witness is beside it, so that the loss of whole commits can't be seen", "dim"
 
 
@@ -80,14 +81,13 @@ def run_salvage(store: Store, target: NewStore) -> Result:
 
     if not is_url(target) and Path(target).exists():
         raise InvalidSetting(target, "is there already, and is unchanged: name a new store")
-    with _open_damaged(store) as (source, place, refused), open_store(target, write=True, make=True) as into:
+    with _open_damaged(store) as (source, place, lost), open_store(target, write=True, make=True) as into:
         if is_url(target) and into.contexts(limit=1):
             raise InvalidSetting("target", "holds contexts already: name an empty database or schema")
         found = [
             each._replace(lost=tuple(reason.replace(place, store) for reason in each.lost))
-            for each in salvage_contexts(source, into)
+            for each in salvage_contexts(source, into, read_witness(store) or ())
         ]
-    lost = [refused] if refused else []
     well = not lost and not any(each.lost for each in found)
     view: list[Part] = [(f"! {reason}", "yellow") for reason in lost]
     for each in found:
@@ -103,16 +103,18 @@ def run_salvage(store: Store, target: NewStore) -> Result:
 
 
 @contextmanager
-def _open_damaged(path: str) -> Iterator[tuple[Storage, str, str]]:
-    """Yield a store with the data of *path*, its own path, and the reason if it is a copy, else "".
+def _open_damaged(path: str) -> Iterator[tuple[Storage, str, list[str]]]:
+    """Yield a store with the data of *path*, its own path, and what is wrong with the files if it is a copy.
 
-    A store that can't be opened is copied without its witness, and the copy is read.
+    A store that can't be opened, or whose indexes are damaged, is copied without its witness, and the copy is read.
     """
-    reason = _refusal(path)
-    if not reason:
+    damage = [reason] if (reason := _refusal(path)) else []
+    if not damage:
         with open_store(path) as storage:
-            yield storage, path, ""
-        return
+            damage = storage.damage() if not is_url(path) and isinstance(storage, CheckedStorage) else []
+            if not damage:
+                yield storage, path, []
+                return
     with TemporaryDirectory(prefix="memci-") as folder:
         place, copy = check_path(path, filled=True), Path(folder, "store")
         if place.is_dir():
@@ -121,21 +123,13 @@ def _open_damaged(path: str) -> Iterator[tuple[Storage, str, str]]:
             for each in (place, *place.parent.glob(f"{place.name}-*")):
                 shutil.copy2(each, f"{copy}{each.name.removeprefix(place.name)}")
         file = database(str(copy))
+        mend(file)
         accept_loss(file)
-        _extend(file)
+        mend_index(file)
         if _refusal(str(copy)):
-            raise InvalidSetting(path, f"nothing of it can be read, take a backup: {reason}")
+            raise InvalidSetting(path, f"nothing of it can be read, take a backup: {damage[0]}")
         with open_store(str(copy)) as storage:
-            yield storage, str(copy), reason
-
-
-def _extend(file: str) -> None:
-    """Pad a truncated SQLite file to the length in its header: SQLite refuses a shorter one."""
-    with Path(file).open("r+b") as opened:
-        head = opened.read(32)
-        length = int.from_bytes(head[16:18]) * int.from_bytes(head[28:32])
-        if length > Path(file).stat().st_size:
-            opened.truncate(length)
+            yield storage, str(copy), damage
 
 
 def _refusal(path: str) -> str:

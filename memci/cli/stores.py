@@ -9,7 +9,7 @@ If something is missing, or nothing is named and there are several, an `InvalidS
 
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,7 +20,7 @@ from ..storage.names import owned
 from ..storage.opening import is_folder, is_url, name_of
 from ..storage.protocol import ContextRecord
 from ..storage.sqlite.loss import witness_path
-from ..storage.witness import Witness
+from ..storage.witness import Slot, Witness
 
 if TYPE_CHECKING:
     from ..memory import TieredMemory
@@ -65,15 +65,12 @@ def database(path: str) -> str:
     return str(Path(path, DATABASE)) if is_folder(path) else path
 
 
-def count_witnessed(path: str) -> int | None:
-    """Return how many contexts the witness of the store at *path* knows, None if there is none, as on a server."""
+def read_witness(path: str) -> list[Slot] | None:
+    """Return the slots of the witness of the store at *path*, None if there is no witness, as on a server."""
     if is_url(path):
         return None
-    witness = Witness(witness_path(database(path)), read_only=True)
-    try:
-        return len(witness.slots()) if witness.is_there else None
-    finally:
-        witness.close()
+    with closing(Witness(witness_path(database(path)), read_only=True)) as witness:
+        return witness.slots() if witness.is_there else None
 
 
 def find_context(storage: Storage, context: str, owner: str | None) -> ContextRecord | None:

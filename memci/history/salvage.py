@@ -7,7 +7,7 @@ A context without a problem is copied exactly. In a damaged context, each readab
 same page and with the same number. In the place of a lost message, the copy has "[erased]".
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Final, NamedTuple
 
 from ..errors import CorruptRecord, MemciError
@@ -26,6 +26,7 @@ from ..rows import (
 )
 from ..storage import Storage
 from ..storage.codec import ERASED, decode
+from ..storage.witness import Slot, key_of
 from ..tokens import counter_for, message_tokens
 from .loader import OpenRequest, load_context, settings_of
 from .page_runs import gaps
@@ -62,8 +63,24 @@ class SalvagedContext(NamedTuple):
     """whether the target has the context"""
 
 
-def salvage_contexts(source: Storage, target: Storage) -> Iterator[SalvagedContext]:
-    """Copy the readable rows of each context of *source* to the empty *target*, and yield the results. O(rows)."""
+def salvage_contexts(source: Storage, target: Storage, witnessed: Collection[Slot] = ()) -> Iterator[SalvagedContext]:
+    """Copy the readable rows of each context of *source* to the empty *target*, and yield the results. O(rows).
+
+    *witnessed*: the slots of its witness. Commits that a context lacks by them are named, too, and so are contexts that
+    are not there.
+    """
+    slots = {slot.key: slot for slot in witnessed}
+    for each in _salvage_all(source, target):
+        slot, revision = slots.pop(key_of(each.id), None), target.revision(each.id) if each.saved else 0
+        if slot is not None and each.saved and revision < slot.revision:
+            yield each._replace(lost=(*each.lost, f"its newest commits: {slot.sentence(each.id, revision)}"))
+        else:
+            yield each
+    for slot in slots.values():
+        yield SalvagedContext("", 0, (slot.sentence("", 0),), saved=False)
+
+
+def _salvage_all(source: Storage, target: Storage) -> Iterator[SalvagedContext]:
     after: str | None = None
     while True:
         try:

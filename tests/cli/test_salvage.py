@@ -2,6 +2,7 @@
 
 import json
 import random
+import shutil
 import sqlite3
 from collections import Counter
 from contextlib import closing
@@ -157,3 +158,85 @@ def test_salvage_when_the_target_is_there(run, store):
 
     assert result.exit_code == 2
     assert "name a new store" in result.stderr
+
+
+@pytest.fixture
+def killed(tmp_path):
+    """A store whose program was killed: its last 20 messages are in the log only."""
+    path, live = tmp_path / "killed.db", tmp_path / "live.db"
+    with Context.open(live, id="a", window=4_000) as context:
+        for number in range(20):
+            context.append_turn(f"question {number}", f"answer {number}")
+    with Context.open(live, id="a") as context:
+        for number in range(20, 30):
+            context.append_turn(f"question {number}", f"answer {number}")
+        for end in ("", "-wal", "-witness"):
+            shutil.copy(f"{live}{end}", f"{path}{end}")
+    return path
+
+
+@pytest.mark.parametrize("place", [3, 20, 30, 33, 60, 5_000, 9_000, 40_000, -1, -2_000])
+def test_salvage_reads_behind_a_flipped_bit_of_the_log(run, killed, place):
+    """A flipped bit in the log loses at most the rows that it hit; the commits behind it are there."""
+    log = killed.with_name("killed.db-wal")
+    content = bytearray(log.read_bytes())
+    content[place] ^= 1
+    log.write_bytes(content)
+
+    result = run("salvage", killed, killed.with_name("new.db"))
+
+    assert result.exit_code == 1
+    saved = messages(killed.with_name("new.db"), "a")
+    assert len(saved) == 60
+    assert sum("[erased]" in line for line in saved) <= 2
+    assert log.read_bytes() == content, "the damaged store is only read"
+
+
+def test_salvage_names_commits_that_are_gone(run, killed):
+    """A store without its log is not "all of it": the witness says how far it had come."""
+    killed.with_name("killed.db-wal").unlink()
+
+    result = run("salvage", killed, killed.with_name("new.db"))
+
+    assert "✓" not in result.stdout
+    assert "lost: its newest commits: context 'a' is at revision" in result.stdout
+
+
+def test_salvage_reads_contexts_that_an_index_hides(run, store, tmp_path):
+    """A context that the index of ids does not have is copied, and the damage is named."""
+    with closing(sqlite3.connect(store)) as connection:
+        connection.execute("PRAGMA writable_schema = ON")
+        [[root]] = connection.execute("SELECT rootpage FROM sqlite_schema WHERE name = 'sqlite_autoindex_context_1'")
+        [[size]] = connection.execute("PRAGMA page_size")
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    content = bytearray(store.read_bytes())
+    content[(root - 1) * size + 3 : (root - 1) * size + 5] = (1).to_bytes(2, "big")  # the number of its cells
+    store.write_bytes(bytes(content))
+
+    result = run("salvage", store, tmp_path / "new.db")
+
+    assert result.exit_code == 1
+    assert "! SQLite: " in result.stdout
+    assert "✓ alice: 120 messages, all of it" in result.stdout
+    assert "✓ bob: 2 messages, all of it" in result.stdout
+
+
+def test_salvage_names_a_context_whose_record_is_damaged_and_reads_the_next(run, tmp_path):
+    """A damaged page of the table of contexts does not end the run."""
+    store = tmp_path / "many.db"
+    with closing(SQLiteStorage(store)) as storage:
+        for number in range(40):
+            with Context.open(storage, f"context-{number:02}", system="Be brief. " * 60, window=4_000) as context:
+                context.append_turn("Hello.", "Hi.")
+    content = bytearray(store.read_bytes())
+    pages = [content[at : at + 4096] for at in range(0, len(content), 4096)]
+    leaf = 4096 * next(at for at, page in enumerate(pages) if b"context-20" in page and b"Be brief. Be" in page)
+    content[leaf : leaf + 8] = b"\xff" * 8
+    store.write_bytes(bytes(content))
+
+    said = json.loads(run("salvage", store, tmp_path / "new.db", "--json").stdout)["contexts"]
+
+    ids = {each["id"]: each["saved"] for each in said}
+    assert sorted(ids) == [f"context-{number:02}" for number in range(40)]
+    assert 1 <= sum(not saved for saved in ids.values()) < 20
+    assert not ids["context-20"]

@@ -207,7 +207,7 @@ def test_erased_context_is_not_lost(tmp_path: Path) -> None:
 
 
 def test_witness_is_private_made_by_a_commit_and_may_be_missing(tmp_path: Path) -> None:
-    """Opening makes none, the next commit does, and a file that was deleted takes what was known of it along."""
+    """Opening makes none, and the next commit does."""
     path = tmp_path / "agent.db"
     witness = beside(path, "-witness")
     storage = SQLiteStorage(path)
@@ -222,10 +222,38 @@ def test_witness_is_private_made_by_a_commit_and_may_be_missing(tmp_path: Path) 
     storage.close()
     assert [slot.revision for slot in Witness(str(witness)).slots()] == [2]
 
-    path.unlink()
-    storage = SQLiteStorage(path)
-    assert storage.load("a") is None
-    storage.close()
+
+@pytest.mark.parametrize("left", [("-wal", "-witness"), ("-wal",), ("-witness",)])
+@pytest.mark.parametrize("read_only", [True, False])
+def test_file_that_is_gone_while_its_log_or_witness_is_there_is_no_new_store(
+    killed: Path, left: tuple[str, ...], read_only: bool
+) -> None:
+    """Opening changes nothing and says what to do: put it back, and all is there; or move the rest away."""
+    whole = killed.read_bytes()
+    killed.unlink()
+    for end in {"-wal", "-witness"}.difference(left):
+        beside(killed, end).unlink()
+    before = {each: each.read_bytes() for each in killed.parent.iterdir()}
+
+    with pytest.raises(CorruptRecord, match="is gone, but not .*put it back .*move"):
+        read(killed, read_only=read_only)
+
+    assert {each: each.read_bytes() for each in killed.parent.iterdir()} == before
+    if "-wal" in left:
+        killed.write_bytes(whole)
+        assert read(killed) == BODIES
+        killed.unlink()
+    for each in before:
+        each.unlink()
+    SQLiteStorage(killed).close()
+
+
+def test_file_that_was_copied_without_its_log_says_so(killed: Path) -> None:
+    """The witness beside it shows that commits are missing, and the error names the log."""
+    beside(killed, "-wal").unlink()
+
+    with pytest.raises(CorruptRecord, match="its log .*agent.db-wal' is not there"):
+        read(killed)
 
 
 def test_file_that_was_emptied_is_no_new_store(tmp_path: Path) -> None:

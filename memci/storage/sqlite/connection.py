@@ -6,6 +6,7 @@
     a file of another program        StorageUnavailable  unchanged
     on a network file system         StorageUnavailable  unchanged, unless journal="truncate" is given
     it has lost commits (`loss`)     CorruptRecord       unchanged
+    no file, but its log or witness  CorruptRecord       unchanged
 
     journal "wal"        a commit is a synced append to FILE-wal; readers and a writer never wait for each other
             "truncate"   a rollback journal: slower, needs no shared memory
@@ -37,7 +38,7 @@ from ...errors import (
 )
 from ..validation import FULL, Durability, check_opening
 from ..witness import WAY_OUT, Witness
-from .loss import behind, check_log, witness_path
+from .loss import behind, check_left, check_log, log_path, witness_path
 from .schema import SCHEMA_VERSION, prepare, version
 from .write import begin, sync_journal
 
@@ -70,6 +71,7 @@ def open_file(
         connection = apsw.Connection(RAM)
         prepare(connection, path, writable=True)
         return connection, Witness("")  # a witness without a file
+    check_left(path)
     _check_place(path, read_only=read_only)
     if journal != "truncate" and (network := network_file_system(path)) is not None:
         raise StorageUnavailable(
@@ -78,8 +80,6 @@ def open_file(
         )
     try:
         witness = Witness(witness_path(path), read_only=read_only)
-        if not read_only and not os.path.exists(path):  # noqa: PTH110 -- it was removed on purpose
-            witness.reset()
         connection = _connect(path, read_only=read_only)
     except (apsw.Error, UnicodeEncodeError, ValueError) as error:
         raise _explain_failed_opening(error, path) from error
@@ -254,7 +254,10 @@ def _prepare_connection(
     lost = list(behind(connection, witness))
     if lost and not damage(connection):  # with damage, opening the context raises the better error
         more = f" (and {len(lost) - 1:,} more)" if lost[1:] else ""
-        raise CorruptRecord("", 0, f"{path!r} is older than what was committed: {lost[0]}{more}: {WAY_OUT}")
+        log = log_path(path)
+        copied = any(slot.frames for slot in witness.slots()) and not os.path.exists(log)  # noqa: PTH110
+        without = f", and its log {log!r} is not there (a file is copied with its log)" if copied else ""
+        raise CorruptRecord("", 0, f"{path!r} is older than what was committed{without}: {lost[0]}{more}: {WAY_OUT}")
     connection.pragma("trusted_schema", False)
     connection.pragma("foreign_keys", True)
     connection.pragma("cell_size_check", True)

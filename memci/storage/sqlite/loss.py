@@ -17,7 +17,7 @@ import os
 import shutil
 import sys
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from struct import Struct, unpack
 from time import sleep
@@ -31,9 +31,9 @@ from ..witness import WAY_OUT, WITNESS, Witness, forget_all, key_of
 from .rows import SELECT_BY_NUMBER, read_context
 from .write import inode
 
-_HEADER: Final = Struct(">8I")
-_FRAME: Final = Struct(">6I")
-_MAGIC: Final = 0x377F0682
+HEADER: Final = Struct(">8I")
+FRAME: Final = Struct(">6I")
+MAGIC: Final = 0x377F0682
 """of a log whose check sums are over little-endian words; one more: big-endian"""
 SALT_AT: Final = 20
 """where the header has 4 bytes that change whenever the log restarts"""
@@ -62,6 +62,25 @@ def log_path(path: str) -> str:
 
 def _salt(log: int) -> int:
     return int.from_bytes(os.pread(log, 4, SALT_AT), "big")
+
+
+def check_left(path: str) -> None:
+    """Raise CorruptRecord if *path* is not there, but what it left: a log, or a witness that knows of commits."""
+    if os.path.exists(path):  # noqa: PTH110
+        return
+    logs = [name for end in ("-wal", "-journal") if _is_filled(name := f"{os.path.realpath(path)}{end}")]
+    with closing(Witness(witness_path(path), read_only=True)) as witness:
+        left = [*logs, *([witness_path(path)] if witness.slots() else [])]
+    if left and not os.path.exists(path):  # noqa: PTH110 -- another process makes the file before these
+        names, them = " and ".join(repr(each) for each in left), "it" if len(left) == 1 else "them"
+        way_out = f"put it back beside {them}, from a backup; or, to begin a new store, move {them} away"
+        raise CorruptRecord("", 0, f"{path!r} is gone, but not {names}: {way_out}")
+
+
+def _is_filled(path: str) -> bool:
+    with suppress(OSError):
+        return os.path.getsize(path) > 0  # noqa: PTH202
+    return False
 
 
 def check_log(connection: apsw.Connection, path: str, witness: Witness) -> None:
@@ -158,12 +177,13 @@ def _restarts(log: int, path: str) -> bool:
     header twice, with the salts of the log after 32 bytes; the first salt is then one more than that in the log
     (https://sqlite.org/walformat.html). With a damaged header of the log the answer is False.
     """
-    header, index = os.pread(log, _HEADER.size, 0), _index(f"{os.path.realpath(path)}-shm")
-    if len(header) < _HEADER.size or index[:_INDEX_SIZE] != index[_INDEX_SIZE:]:
+    header, index = os.pread(log, HEADER.size, 0), _index(f"{os.path.realpath(path)}-shm")
+    if len(header) < HEADER.size or index[:_INDEX_SIZE] != index[_INDEX_SIZE:]:
         return False
-    *_, salt, _, one, two = _HEADER.unpack(header)
-    sums = _sums(_order(header), header[:24], 0, 0)
-    return sums == (one, two) and index[32:36] == ((salt + 1) % 2**32).to_bytes(4, "big")
+    *_, salt, _, one, two = HEADER.unpack(header)
+    return sums(_order(header), header[:24], 0, 0) == (one, two) and index[32:36] == ((salt + 1) % 2**32).to_bytes(
+        4, "big"
+    )
 
 
 def _index(path: str) -> bytes:
@@ -181,7 +201,7 @@ def _index(path: str) -> bytes:
 def _order(header: bytes) -> str:
     """Return the byte order of the words in the check sums of a log, by its *header*."""
     magic = int.from_bytes(header[:4], "big")
-    return {_MAGIC: "<", _MAGIC + 1: ">"}.get(magic, "<" if sys.byteorder == "little" else ">")
+    return {MAGIC: "<", MAGIC + 1: ">"}.get(magic, "<" if sys.byteorder == "little" else ">")
 
 
 def _is_continued(log: bytes, taken: int, page_size: int) -> bool:
@@ -190,23 +210,23 @@ def _is_continued(log: bytes, taken: int, page_size: int) -> bool:
     A frame continues the one before it if its check sum does. Frames with other salts don't count. If the header is
     damaged, the salts are those of the first frame.
     """
-    if len(log) < _HEADER.size + _FRAME.size:
+    if len(log) < HEADER.size + FRAME.size:
         return False
-    *_, first, second, one, two = _HEADER.unpack_from(log)
+    *_, first, second, one, two = HEADER.unpack_from(log)
     order = _order(log)
-    if _sums(order, log[:24], 0, 0) != (one, two):
-        _, _, first, second, _, _ = _FRAME.unpack_from(log, _HEADER.size)
-    size, ended = _FRAME.size + page_size, None
-    for at in range(_HEADER.size + taken * size, len(log) - size + 1, size):
-        _, commit, *salts, one, two = _FRAME.unpack_from(log, at)
+    if sums(order, log[:24], 0, 0) != (one, two):
+        _, _, first, second, _, _ = FRAME.unpack_from(log, HEADER.size)
+    size, ended = FRAME.size + page_size, None
+    for at in range(HEADER.size + taken * size, len(log) - size + 1, size):
+        _, commit, *salts, one, two = FRAME.unpack_from(log, at)
         ours = salts == [first, second]
-        if ours and ended and _sums(order, log[at : at + 8] + log[at + _FRAME.size : at + size], *ended) == (one, two):
+        if ours and ended and sums(order, log[at : at + 8] + log[at + FRAME.size : at + size], *ended) == (one, two):
             return True
         ended = (one, two) if ours and commit else None
     return False
 
 
-def _sums(order: str, content: bytes, one: int, two: int) -> tuple[int, int]:
+def sums(order: str, content: bytes, one: int, two: int) -> tuple[int, int]:
     """Return the check sums of SQLite's log over *content*, starting from *one* and *two*. O(bytes)."""
     words: Any = unpack(f"{order}{len(content) // 4}I", content)
     for first, second in zip(words[::2], words[1::2], strict=True):

@@ -41,6 +41,8 @@ SELECT_CONTEXT: Final = f"SELECT number, {_CONTEXT} FROM context WHERE id = ?"
 SELECT_BY_NUMBER: Final = f"SELECT {_CONTEXT} FROM context WHERE number = ?"
 _SELECT_CONTEXTS = f"SELECT {_CONTEXT} FROM context WHERE id >= ? AND (? IS NULL OR owner = ?) ORDER BY id LIMIT ?"
 _SELECT_CONTEXTS_AFTER = _SELECT_CONTEXTS.replace("id >= ?", "id > ?")
+_SELECT_ID = "SELECT id FROM context WHERE id > ? ORDER BY id LIMIT 1 OFFSET ?"
+"""reads the index of ids alone, which may be whole where a row is damaged"""
 _SELECT_FORKS = f"SELECT {_CONTEXT} FROM context WHERE parent = ? ORDER BY id"
 
 _ENTRIES = f"""
@@ -84,8 +86,16 @@ def read_contexts(
     for name, text in (("owner", owner), ("after", after)):
         check_text(name, text or "")
     values = (after or "", owner, owner, -1 if limit is None else limit)
-    statement = _SELECT_CONTEXTS if after is None else _SELECT_CONTEXTS_AFTER
-    return [read_context(row) for row in connection.execute(statement, values)]
+    statement, records = _SELECT_CONTEXTS if after is None else _SELECT_CONTEXTS_AFTER, []
+    try:
+        for row in connection.execute(statement, values):
+            records += [read_context(row)]
+    except (apsw.CorruptError, UnicodeDecodeError) as error:
+        found = None if owner else connection.execute(_SELECT_ID, (after or "", len(records))).fetchone()
+        if not found:
+            raise
+        raise CorruptRecord(found[0], 0, f"its record can't be read: {error}") from error
+    return records
 
 
 def read_forks(connection: apsw.Connection, context: str) -> list[ContextRecord]:

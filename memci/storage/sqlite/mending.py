@@ -1,0 +1,110 @@
+"""Mends a copy of a damaged SQLite store, so that SQLite reads what is behind the damage.
+
+    its log      a flipped bit is turned back, which the check sums tell; all frames get new sums
+    its index    made again if it hides contexts
+    its end      padded to the length that the header says
+
+What is still damaged then is damaged in its rows, whose own sums show it. Never mend the only copy.
+"""
+
+from contextlib import closing, suppress
+from pathlib import Path
+from struct import Struct
+from typing import Any, Final
+
+import apsw
+
+from ..witness import Witness
+from .loss import FRAME, HEADER, MAGIC, log_path, sums, witness_path
+
+_SUMS: Final = Struct(">2I")
+_VERSION: Final = 3_007_000
+"""of the format of a log"""
+
+
+def mend(path: str) -> None:
+    """Mend the copy of a store at *path*. O(bytes)."""
+    with closing(Witness(witness_path(path), read_only=True)) as witness:
+        _mend_log(path, witness)
+    _pad(path)
+
+
+def mend_index(path: str) -> None:
+    """Make the index of ids of *path* again if it hides contexts. O(contexts)."""
+    counts: list[Any] = []
+    with closing(apsw.Connection(path)) as connection:
+        for way in ("NOT INDEXED", "INDEXED BY sqlite_autoindex_context_1"):
+            try:
+                counts.append(connection.execute(f"SELECT count(id) FROM context {way}").get)
+            except apsw.Error:
+                counts.append(-1)
+        if counts[0] > counts[1]:  # else the table itself is damaged, and the index may know more
+            with suppress(apsw.Error):
+                connection.execute("REINDEX sqlite_autoindex_context_1")
+
+
+def _mend_log(path: str, witness: Witness) -> None:
+    """Write the log of *path* again, up to the last frame that was surely committed."""
+    log = Path(log_path(path))
+    old = log.read_bytes() if log.exists() else b""
+    if len(old) < HEADER.size + FRAME.size:
+        return
+    _, _, _, number, *salts, one, two = HEADER.unpack_from(old)
+    if (one, two) not in (sums(order, old[:24], 0, 0) for order in "<>"):
+        salts = list(FRAME.unpack_from(old, HEADER.size)[2:4])
+    page_size = (int.from_bytes(Path(path).read_bytes()[16:18]) - 1) % 2**16 + 1  # 1 stands for 65,536
+    size = FRAME.size + page_size
+    starts = range(HEADER.size, len(old) - size + 1, size)
+    fronts = [FRAME.unpack_from(old, at) for at in starts]
+    bodies = [old[at : at + 8] + old[at + FRAME.size : at + size] for at in starts]
+    wanted = [(front[4], front[5]) for front in fronts]
+    found = []
+    for order in "<>":  # the header, which says it, may be damaged
+        whole = [
+            sums(order, body, *seed) == end
+            for body, seed, end in zip(bodies, [(one, two), *wanted], wanted, strict=False)
+        ]
+        ends = [at + 1 for at, front in enumerate(fronts) if whole[at] and list(front[2:4]) == salts]
+        found.append((max(ends, default=0), order, whole))
+    last, order, whole = max(found)
+    last = max([last, *(slot.frames for slot in witness.slots() if slot.salt == salts[1])])
+    header = HEADER.pack(MAGIC + (order == ">"), _VERSION, page_size, number, *salts, 0, 0)[:24]
+    chain = sums(order, header, 0, 0)
+    mended = bytearray(header + _SUMS.pack(*chain))
+    for at, was in enumerate(bodies[:last]):
+        body = was if whole[at] else _turn_back(order, was, wanted[at - 1] if at else (one, two), wanted[at])
+        if 0 < int.from_bytes(body[:4]) <= max(front[1] for front in fronts[:last]):
+            chain = sums(order, body, *chain)
+            mended += body[:8] + _SUMS.pack(*salts) + _SUMS.pack(*chain) + body[8:]
+    log.write_bytes(mended)
+
+
+def _turn_back(order: str, body: bytes, seed: tuple[int, int], wanted: tuple[int, int]) -> bytes:
+    """Return *body* with the one bit turned back that was flipped, by its sums from *seed*; else as it is. O(bytes).
+
+    The sums are linear: a change of a word by d changes them by d times two factors, which depend on its place alone.
+    The high bits of several words have equal effects: then no bit is turned.
+    """
+    found = []
+    off = [(there - ours) % 2**32 for there, ours in zip(wanted, sums(order, body, *seed), strict=True)]
+    first, second = (1, 1), (0, 1)  # the factors of the two words of a pair, from the last pair back
+    for pair in range(len(body) - 8, -1, -8):
+        for at, (one, two) in ((pair, first), (pair + 4, second)):
+            for bit in range(32):
+                change = off[0] == (one << bit) % 2**32 and off[1] == (two << bit) % 2**32
+                if change or (off[0] == -(one << bit) % 2**32 and off[1] == -(two << bit) % 2**32):
+                    byte = at + (bit // 8 if order == "<" else 3 - bit // 8)
+                    tried = body[:byte] + bytes([body[byte] ^ 1 << bit % 8]) + body[byte + 1 :]
+                    if sums(order, tried, *seed) == wanted:
+                        found.append(tried)
+        first, second = [((one + two) % 2**32, (one + 2 * two) % 2**32) for one, two in (first, second)]
+    return found[0] if len(found) == 1 else body
+
+
+def _pad(path: str) -> None:
+    """Pad a truncated file to the length in its header: SQLite refuses a shorter one."""
+    with Path(path).open("r+b") as opened:
+        head = opened.read(32)
+        length = int.from_bytes(head[16:18]) * int.from_bytes(head[28:32])
+        if length > Path(path).stat().st_size:
+            opened.truncate(length)

@@ -114,11 +114,7 @@ class Witness:
                 self._open(os.O_RDWR | os.O_CREAT)
             if not self.is_there:  # another handle may have made it just now
                 self.reset()
-                folder = os.open(os.path.dirname(self._path), os.O_RDONLY)  # noqa: PTH120
-                try:
-                    os.fsync(folder)
-                finally:
-                    os.close(folder)
+                sync_folder(self._path)
 
     def reset(self) -> None:
         """Clear all slots and sync, or raise StorageUnavailable. O(bytes of the file)."""
@@ -213,6 +209,15 @@ class Witness:
                         os.fsync(self._file)
             except OSError as error:
                 raise StorageUnavailable(f"{self._path!r} can't be written ({error.strerror}): try again") from error
+
+
+def sync_folder(path: str) -> None:
+    """Sync the folder of the file *path*, so that a power cut keeps its name."""
+    folder = os.open(os.path.dirname(path), os.O_RDONLY)  # noqa: PTH120
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
 
 
 def forget_all(path: str) -> None:

@@ -235,7 +235,7 @@ def test_file_that_is_gone_while_its_log_or_witness_is_there_is_no_new_store(
         beside(killed, end).unlink()
     before = {each: each.read_bytes() for each in killed.parent.iterdir()}
 
-    with pytest.raises(CorruptRecord, match="is gone, but not .*put it back .*move"):
+    with pytest.raises(CorruptRecord, match=r"is gone, but not .*put it back .*move"):
         read(killed, read_only=read_only)
 
     assert {each: each.read_bytes() for each in killed.parent.iterdir()} == before
@@ -252,7 +252,7 @@ def test_file_that_was_copied_without_its_log_says_so(killed: Path) -> None:
     """The witness beside it shows that commits are missing, and the error names the log."""
     beside(killed, "-wal").unlink()
 
-    with pytest.raises(CorruptRecord, match="its log .*agent.db-wal' is not there"):
+    with pytest.raises(CorruptRecord, match=r"its log .*agent.db-wal' is not there"):
         read(killed)
 
 

@@ -37,8 +37,8 @@ from ...errors import (
     brief,
 )
 from ..validation import FULL, Durability, check_opening
-from ..witness import WAY_OUT, Witness
-from .loss import behind, check_left, check_log, log_path, witness_path
+from ..witness import WAY_OUT, Witness, sync_folder
+from .loss import behind, check_left, check_log, is_filled, log_path, witness_path
 from .schema import SCHEMA_VERSION, prepare, version
 from .write import begin, sync_journal
 
@@ -71,7 +71,8 @@ def open_file(
         connection = apsw.Connection(RAM)
         prepare(connection, path, writable=True)
         return connection, Witness("")  # a witness without a file
-    check_left(path)
+    with suppress(ValueError):  # not a valid name: opening it raises that
+        check_left(path)
     _check_place(path, read_only=read_only)
     if journal != "truncate" and (network := network_file_system(path)) is not None:
         raise StorageUnavailable(
@@ -191,10 +192,11 @@ def _full(path: str) -> bool:
 def make_private(path: str) -> None:
     """Make the file *path* if it is missing, readable by its owner only: SQLite gives its log the same rights.
 
-    Errors are ignored, since opening the file raises them.
+    Its name is synced, since a log whose file is not there is a loss. Errors are ignored: opening the file raises them.
     """
     with suppress(OSError, ValueError):
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+        sync_folder(path)
 
 
 def _check_place(path: str, *, read_only: bool) -> None:
@@ -255,7 +257,7 @@ def _prepare_connection(
     if lost and not damage(connection):  # with damage, opening the context raises the better error
         more = f" (and {len(lost) - 1:,} more)" if lost[1:] else ""
         log = log_path(path)
-        copied = any(slot.frames for slot in witness.slots()) and not os.path.exists(log)  # noqa: PTH110
+        copied = any(slot.frames for slot in witness.slots()) and not is_filled(log)
         without = f", and its log {log!r} is not there (a file is copied with its log)" if copied else ""
         raise CorruptRecord("", 0, f"{path!r} is older than what was committed{without}: {lost[0]}{more}: {WAY_OUT}")
     connection.pragma("trusted_schema", False)

@@ -68,7 +68,7 @@ def check_left(path: str) -> None:
     """Raise CorruptRecord if *path* is not there, but what it left: a log, or a witness that knows of commits."""
     if os.path.exists(path):  # noqa: PTH110
         return
-    logs = [name for end in ("-wal", "-journal") if _is_filled(name := f"{os.path.realpath(path)}{end}")]
+    logs = [name for end in ("-wal", "-journal") if is_filled(name := f"{os.path.realpath(path)}{end}")]
     with closing(Witness(witness_path(path), read_only=True)) as witness:
         left = [*logs, *([witness_path(path)] if witness.slots() else [])]
     if left and not os.path.exists(path):  # noqa: PTH110 -- another process makes the file before these
@@ -77,7 +77,8 @@ def check_left(path: str) -> None:
         raise CorruptRecord("", 0, f"{path!r} is gone, but not {names}: {way_out}")
 
 
-def _is_filled(path: str) -> bool:
+def is_filled(path: str) -> bool:
+    """Return whether there is a file *path* that is not empty."""
     with suppress(OSError):
         return os.path.getsize(path) > 0  # noqa: PTH202
     return False

@@ -33,7 +33,10 @@ _PRIOR = 100
 _ARTICLES = alternatives("words", "articles")
 _BEGINS = "".join(sorted({each[0] for each in _ARTICLES.split("|")}))
 _ARTICLE = re.compile(rf"\b(?=[{_BEGINS}])(?:{_ARTICLES})\s+", re.IGNORECASE)
-_CHATTER = re.compile(rf"(?<![^.!?。！？\n])[\s,、，]*{SMALL_TALK.pattern}", re.IGNORECASE)
+_CHATTER = re.compile(
+    rf"(?<![^.!?。！？\n])(?:(?P<chatter>[\s,、，]*+{SMALL_TALK.pattern})|[\s,、，]{{2,}}+)", re.IGNORECASE
+)
+"""small talk at the beginning of a sentence; or blanks before something else, so that each is read once"""
 _BLANKS = re.compile(r"\s\s")
 _BULLET = re.compile(r"(?:^|(?<=\n))[ \t]*(?:\d{1,2}[.)]|[-*#>]+)[ \t]")
 
@@ -65,11 +68,15 @@ def read_text(text: str, *, printed: bool = False) -> Reading:
 
     In output that a machine *printed*, ids and numbers count like other words: there are too many.
     """
-    bare = _ARTICLE.sub("", _CHATTER.sub(" ", _BULLET.sub("", text))) if text else ""
+    bare = _ARTICLE.sub("", _CHATTER.sub(_without_chatter, _BULLET.sub("", text))) if text else ""
     words = telling_words(bare)
     if printed:
         words = [(*word[:3], max(word[3], WORD_SHARE), *word[4:]) for word in words]
     return Reading(bare, words, is_narrow(bare) and not _BLANKS.search(bare))
+
+
+def _without_chatter(found: re.Match[str]) -> str:
+    return found[0] if found["chatter"] is None else " "
 
 
 def gists(

@@ -9,8 +9,6 @@ from pathlib import Path
 import memci
 
 TABLES = Path(memci.__file__).parent / "text" / "language" / "tables"
-PLAIN = "ab "
-"""what is repeated to plain words"""
 PAIRED = "\n \t.,:-'\"(|0"
 SINGLE = (
     PAIRED + "\r\v\xa0\u3000\u2028\u200b!?;…。、，！？～–—_=+*#/\\~`@&%$^<>)[]{}«»“”「」（）·•9½٣aéñßжя中あアー가漢😀🇳"

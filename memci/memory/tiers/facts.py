@@ -217,7 +217,7 @@ def sources(text: str, claimed: Collection[int], sent: Mapping[int, frozenset[st
     return sorted(found)
 
 
-_QUOTED = re.compile(r"\"[^\"]*\"|“[^”]*”|「[^」]*」|『[^』]*』|`[^`]*`")
+_QUOTED = re.compile(r"\"[^\"]*\"|“[^“”]*”|「[^「」]*」|『[^『』]*』|`[^`]*`")
 _ASKS = re.compile(f"(?:{alternatives('facts', 'question')})[。.!！~\\s]*$")
 _OPENER = pattern("facts", "opener")
 _UNREAL = pattern("facts", "unreal", "latin")

@@ -341,3 +341,24 @@ def test_answer_quotes_what_stands_from_its_entry_on(first, gone):
     kept = "[erased]" not in json.dumps(context.recall_page(4))
     assert kept == (gone < first)
     well(context)
+
+
+def test_answers_of_the_owner_before_go_with_an_owner(storage):
+    """An owner is erased with the answers that quote the messages where the owner before found them."""
+    context = opened(storage, id="first", owner="ann", window=20_000)
+    context.append_turn("My password is canary1, and I live in Oslo.", {"role": "assistant", "content": "Noted."})
+    context.append_turn(*turn(2))
+    context.flush()
+    context.close()
+    second = opened(storage, id="second", owner="ann", window=20_000)
+    number = searched(second, "password", "s1")
+    assert "another conversation" in json.dumps(second.recall_page(number))
+    second.close()
+    opened(storage, id="first", owner="bob", change_owner=True).close()
+
+    receipt = erase(storage, owner="bob")
+
+    assert receipt.contexts == 1
+    left = opened(storage, id="second", owner="ann")
+    assert not canary(left)
+    well(left)

@@ -518,8 +518,8 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "a conversation does not wait for another",
         _ADAPTERS,
-        "self._locks.setdefault(name, RLock())",
-        'self._locks.setdefault("", RLock())',
+        "self._locks.setdefault(name, guard_lock(RLock()))",
+        'self._locks.setdefault("", guard_lock(RLock()))',
         f"{_ADAPTER_TESTS} -k wait",
     ),
     Mutant(
@@ -539,7 +539,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "a list that parts shares what came before",
         _GATEWAY,
-        "self.context.fork(name, at=parted.turn).close()",
+        "self.context.fork(name, at=parted.turn, owner=None if scope.owner else name).close()",
         "pass",
         "tests/serve/gateway/test_conversations.py -k last_shared",
     ),

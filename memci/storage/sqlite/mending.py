@@ -18,6 +18,10 @@ from ..witness import Witness
 from .loss import FRAME, HEADER, MAGIC, log_path, sums, witness_path
 
 _SUMS: Final = Struct(">2I")
+_COUNTS: Final = {
+    "table": "SELECT count(id) FROM context NOT INDEXED",
+    "index": "SELECT count(id) FROM context INDEXED BY sqlite_autoindex_context_1",
+}
 _VERSION: Final = 3_007_000
 """of the format of a log"""
 
@@ -33,9 +37,9 @@ def mend_index(path: str) -> None:
     """Make the index of ids of *path* again if it hides contexts. O(contexts)."""
     counts: list[Any] = []
     with closing(apsw.Connection(path)) as connection:
-        for way in ("NOT INDEXED", "INDEXED BY sqlite_autoindex_context_1"):
+        for way in _COUNTS:
             try:
-                counts.append(connection.execute(f"SELECT count(id) FROM context {way}").get)
+                counts.append(connection.execute(_COUNTS[way]).get)
             except apsw.Error:
                 counts.append(-1)
         if counts[0] > counts[1]:  # else the table itself is damaged, and the index may know more

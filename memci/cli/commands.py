@@ -31,6 +31,7 @@ GROUPS = {
         "export": ("transfer", "Write contexts as lines of JSON."),
         "import": ("transfer", "Read an export back, or the chat of another program."),
         "copy": ("transfer", "Copy all contexts of a store to another one, exactly."),
+        "backup": ("transfer", "Copy a store that is in use, whole and verified."),
         "rotate": ("erase", "Change the key of an encrypted store."),
         "erase": ("erase", "Erase a page, a context or all of an owner, for good."),
     },

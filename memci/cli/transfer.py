@@ -20,10 +20,11 @@ from ..errors import InvalidSetting
 from ..storage import Storage
 from ..storage.audit import audit
 from ..storage.names import new
+from ..storage.opening import is_url
 from .files import Source, new_file, read_key
 from .options import CONTEXT, WINDOW, Int, NewStore, Store, Str, tokens
 from .printer import Printer, Result, many
-from .stores import NAMED, choose_context, choose_contexts, open_store
+from .stores import NAMED, check_path, choose_context, choose_contexts, open_store
 
 if TYPE_CHECKING:
     from ..history.plain_chat import PlainChat
@@ -135,6 +136,19 @@ def run_copy(
     ]
     figures = {"copied": made, "there": there, "messages": messages, "renamed": renamed}
     return Result({"source": source, "target": target, **figures}, view)
+
+
+def run_backup(
+    store: Store, target: Annotated[str, Argument(metavar="NEW", help="The place of the copy: it must be free.")]
+) -> Result:
+    """Copy a store that is in use, whole and verified. It is a file or a folder; its memory is copied, too."""
+    from ..history.backup import backup
+
+    if not is_url(store):
+        check_path(store, filled=True)
+    made = backup(store, target)
+    line = f"{target}: {many(made.contexts, 'context')} with {many(made.messages, 'message')}, copied and verified"
+    return Result({"store": store, "target": target, **made._asdict()}, [line])
 
 
 def _write(stream: BinaryIO, storage: Storage, ids: Iterable[str], *, chat: bool, key: bytes | None) -> int:

@@ -1,0 +1,48 @@
+"""Copies the file of a SQLite store that is in use, by SQLite's own backup: one state of it, with all commits.
+
+The copy has no locks, and a witness of its own.
+"""
+
+from contextlib import closing
+
+import apsw
+
+from ...errors import CorruptRecord
+from ..witness import Slot, Witness, key_of
+from .connection import make_private, storage_error
+from .loss import revisions, witness_path
+
+_SECONDS = 5
+"""how long to wait for another process, as a store does"""
+
+
+def copy_file(source: str, target: str, *, store: bool = True) -> None:
+    """Copy the SQLite file *source* to the new file *target*, and sync it. O(bytes); others may write meanwhile.
+
+    It is a *store*, or the file of a memory, which has no witness. It raises a StorageError, as opening it does.
+    """
+    make_private(target)
+    try:
+        with (
+            closing(apsw.Connection(source, flags=apsw.SQLITE_OPEN_READONLY)) as old,
+            closing(apsw.Connection(target)) as new,
+        ):
+            old.set_busy_timeout(1_000 * _SECONDS)
+            new.pragma("synchronous", "FULL")
+            with new.backup("main", old, "main") as copying:
+                copying.step(-1)
+            if store:
+                new.execute("DELETE FROM ticket")  # its locks are those of handles of the source
+                _make_witness(new, target)
+    except apsw.Error as error:
+        raise storage_error(error, source) from error
+
+
+def _make_witness(connection: apsw.Connection, path: str) -> None:
+    numbers = [number for (number,) in connection.execute("SELECT number FROM context")]
+    with closing(Witness(witness_path(path))) as witness:
+        witness.make()
+        for number, (context, revision) in revisions(connection, numbers).items():
+            if not context:
+                raise CorruptRecord("", 0, f"{path!r} has a context without an id")
+            witness.note(Slot(key_of(context), revision, number))

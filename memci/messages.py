@@ -11,7 +11,7 @@ A message in the form of another provider is `Enveloped`: it has this form, and 
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 
 from .errors import InvalidMessage, LimitExceeded, brief
@@ -59,8 +59,13 @@ Format = Literal["openai_chat", "openai_responses", "anthropic", "gemini"]
 _ROLES = frozenset({"user", "assistant", "tool", "system", "developer"})
 MAX_CALLS = 4_096
 """most tool calls of one message: far more than models make, and a bound on its cost"""
-_NAMES = ("name", "tool_call_id")
-"""keys whose value must be a text for every role, since lines and the memory use them"""
+_NAMES = ("name", "tool_call_id", "refusal")
+"""keys whose value must be a text for every role, since lines, the memory and the other formats use them"""
+PARTS = frozenset({"text", "image_url", "input_audio", "file", "refusal", "audio_url", "video_url", "document_url"})
+"""types of parts of the user and of tools; the last three are those of servers that extend the form"""
+_TEXTS = ("text", "output_text")
+_ABOUT = frozenset({"type", "thought", "cache_control"})
+"""keys of a part that say nothing by themselves"""
 _FUNCTION = "the role 'function' is out of use: send the call as tool_calls and its result with role 'tool'"
 
 
@@ -79,7 +84,10 @@ def plain(value: object, path: str = "message") -> Message:
     if callable(dump) and not isinstance(value, type):
         # the objects of google-genai hold bytes, and fields that the caller set to None
         how = {"mode": "json", "exclude_none": True} if type(value).__module__.startswith("google.") else {}
-        fields = dump(exclude_unset=True, by_alias=True, **how)
+        try:
+            fields = dump(exclude_unset=True, by_alias=True, **how)
+        except Exception as error:
+            raise InvalidMessage(path, f"its model_dump() raises a {type(error).__name__}") from error
         if isinstance(fields, dict):
             return fields
     raise InvalidMessage(path, f"expected a dict, a str or an SDK's message object, got {type(value).__name__}")
@@ -127,10 +135,31 @@ def is_plain_chat(message: Message) -> bool:
 
 
 def is_sent_as_it_is(message: Message) -> bool:
-    """Return whether Chat Completions accepts *message* unchanged: it has that form, and is no result with media."""
-    return not isinstance(message, Enveloped) and not (
-        message.get("role") == "tool" and type(message.get("content")) is list
-    )
+    """Return whether Chat Completions gets *message* unchanged: no envelope, no result with media, no empty answer."""
+    if isinstance(message, Enveloped):
+        return False
+    content = message.get("content")
+    if type(content) is list:
+        return message["role"] != "tool" and not is_empty_answer(message)
+    return bool(content) or not is_empty_answer(message)
+
+
+def is_empty_answer(message: Message) -> bool:
+    """Return whether *message*, in the form of Chat Completions, is an answer in which the model said nothing."""
+    silent = message["role"] == "assistant" and not any(map(says_something, parts_of(message.get("content"))))
+    return silent and not any(value for key, value in message.items() if key not in {"role", "name", "content", "id"})
+
+
+def says_something(part: Message) -> bool:
+    """Return whether *part*, in any format, is more than an empty text."""
+    return part.get("type", "text") not in _TEXTS or any(value for key, value in part.items() if key not in _ABOUT)
+
+
+def parts_of(content: object) -> list[Message]:
+    """Return the parts of the *content* of a message: one for a str, none for an empty one."""
+    if isinstance(content, str):
+        return [{"type": "text", "text": content}] if content else []
+    return list(content) if isinstance(content, Iterable) else []
 
 
 def tool_calls(message: Message) -> list[Message]:
@@ -202,8 +231,6 @@ def _check_assistant(message: Message, path: str) -> None:
         _check_content(message, content, path)
     calls = message.get("tool_calls")
     if not calls and (calls is None or isinstance(calls, list)):
-        if content is None and len(message) - ("content" in message) - ("tool_calls" in message) < 2:
-            raise InvalidMessage(path, "an assistant's message has content, tool_calls or a refusal; this has nothing")
         return
     if not isinstance(calls, list):
         raise InvalidMessage(f"{path}.tool_calls", f"expected a list, got {type(calls).__name__}")
@@ -241,3 +268,5 @@ def _check_content(message: Message, content: object, path: str) -> None:
             raise InvalidMessage(f"{where}.type", "every part of a content has a type (a str)")
         if part["type"] == "text" and not isinstance(part.get("text"), str):
             raise InvalidMessage(f"{where}.text", "a text part has its text (a str)")
+        if message["role"] != "assistant" and part["type"] not in PARTS:
+            raise InvalidMessage(f"{where}.type", f"no format declares a part of this type for the {message['role']}")

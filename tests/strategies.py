@@ -1,6 +1,6 @@
 r"""Hypothesis strategies for chat messages, as agents, providers and attackers really write them.
 
-    texts()          "ok" · a paragraph · 12,000 characters · 你好 · "\ud83d" · "</memci:contents 00000000>"
+    texts()          "ok" · a paragraph · 12,000 characters · 你好 · "\ufffd" · "</memci:contents 00000000>"
     users()          a user's message: text, parts, an image, an empty one
     replies()        an assistant's message: text, a refusal, parallel tool calls, unknown keys
     results(reply)   the tool messages that answer it, in any order; some missing, some doubled

@@ -50,7 +50,7 @@ from ..storage.codec import seconds
 from ..storage.locks import HeldLock, check_seconds, hold
 from ..storage.opening import open_store
 from ..storage.protocol import CheckedStorage
-from ..storage.validation import check_memory
+from ..storage.validation import check_memory, check_text
 from ..text.notebook import table
 from ..tools import search_memory as search_tool
 from ..tools.recall_page import functions as recall_functions
@@ -447,9 +447,10 @@ class Context:
             view, pending_view = self._view(pending, tools, strict=strict)
             window = self._parts.window
             if form != "openai_chat":
-                return formats.write(form, window.with_valid_thoughts(view)[len(window.system.view) :])
-            as_it_is = not window.active.rewritten and all(map(is_sent_as_it_is, pending_view))
-            return view if as_it_is else formats.write(form, view)
+                view = window.with_valid_thoughts(view)[len(window.system.view) :]
+            elif not window.active.rewritten and all(map(is_sent_as_it_is, pending_view)):
+                return view
+            return formats.write(form, formats.spoken(form, view))
 
     def request(
         self,
@@ -1062,10 +1063,11 @@ def _storage(store: Any, *, read_only: bool) -> Storage:
 
 
 def _check_int(name: str, value: object, least: int = 1) -> None:
-    if type(value) is not int or value < least:
+    if type(value) is not int or not least <= value < 2**63:  # what stores and counters hold
         raise InvalidSetting(name, f"expected an int from {least}, got {brief(value)}")
 
 
 def _check_text(name: str, value: object) -> None:
     if not isinstance(value, str) or not value:
         raise InvalidSetting(name, f"expected a str that is not empty, got {brief(value)}")
+    check_text(name, value)

@@ -149,20 +149,24 @@ class Renderer:
             try:
                 key = repr(tools)
                 if key not in self._tools:
-                    _json(tools)
+                    self._tools[key] = self._weighed(tools)
             except (TypeError, ValueError, RecursionError) as error:
                 raise InvalidMessage("tools", f"they are no JSON ({type(error).__name__})") from error
-        if key not in self._tools:
-            offered = window.tools if window.settings.notice else frozenset()
-            more = [tool for tool in tools if call_name(plain(tool, "tools")) not in offered]
-            names = {call_name(tool) for tool in tools}
-            sent = [*tools, *(tool for tool in self._own_tools if call_name(tool) not in names)]
-            tokens = tools_tokens(more, window.count, window.settings.model)
-            self._tools[key] = tokens, _json(sent) if sent else None
+        elif key not in self._tools:
+            self._tools[key] = self._weighed(tools)
         tokens, self._sent = self._tools[key]
         window.schemas = key or window.schemas
         if tokens != window.state.tools:
             window.note(tools=tokens)
+
+    def _weighed(self, tools: Sequence[Message]) -> tuple[int, str | None]:
+        """Return the tokens of *tools*, and all that are sent with them as JSON."""
+        window = self._window
+        offered = window.tools if window.settings.notice else frozenset()
+        more = [tool for tool in tools if call_name(plain(tool, "tools")) not in offered]
+        names = {call_name(tool) for tool in tools}
+        sent = [*tools, *(tool for tool in self._own_tools if call_name(tool) not in names)]
+        return tools_tokens(more, window.count, window.settings.model), _json(sent) if sent else None
 
 
 def _json(tools: Sequence[Message]) -> str:

@@ -17,12 +17,12 @@ from itertools import groupby
 from typing import Any
 
 from ..errors import InvalidMessage, InvalidSetting, brief
-from ..messages import Enveloped, Item, Message, call_name, calls_of, plain, tool_calls
+from ..messages import Enveloped, Item, Message, call_name, calls_of, plain
 from ..model_catalog import reads_breakpoints
 from . import anthropic, gemini, openai_chat, openai_responses
 from .anthropic import without_thoughts as without_thoughts
-from .detection import unwrapped
-from .envelope import call_of
+from .detection import undeclared, unwrapped
+from .envelope import call_of, says_nothing
 
 _FORMATS: Mapping[str, Any] = {each.NAME: each for each in (openai_chat, openai_responses, anthropic, gemini)}
 FORMATS = tuple(_FORMATS)
@@ -35,6 +35,7 @@ def read(
     *,
     waiting: Iterable[Message] = (),
     first: int = 0,
+    opaque: bool = False,
 ) -> list[Message]:
     """Return the messages in *values*: native items, whole answers, SDK objects, texts of the user. O(items).
 
@@ -45,6 +46,8 @@ def read(
         default: The format of items that look alike in several.
         waiting: Calls without a result: a result of Gemini's may name only the tool, not the call.
         first: A number from which no earlier call got its id: Gemini's calls may have none.
+        opaque: Whether blocks of the user and of tools whose type no format declares are kept, for their provider only;
+            else they are refused, as the provider does.
 
     Raises:
         InvalidSetting: If there is no format *default*.
@@ -57,7 +60,13 @@ def read(
         form, items = (openai_chat.NAME, [value]) if isinstance(value, Enveloped) else unwrapped(plain(value, path))
         whole = len(items) == 1
         form = form or _shared_form(items[0], default)
-        found += [(form, path if whole else f"{path}[{at}]", item) for at, item in enumerate(items)]
+        for at, item in enumerate(items):
+            where = path if whole else f"{path}[{at}]"
+            strange = None if isinstance(item, Enveloped) else undeclared(form, item)
+            if strange is not None and not opaque and form != openai_chat.NAME:  # `messages.check` refuses those
+                raise InvalidMessage(f"{where}.{strange}", "no format declares a block of this type")
+            kept = strange is not None and opaque and form == openai_chat.NAME
+            found.append((form, where, openai_chat.enveloped(item) if kept else item))
     open_calls = [(call["id"], call_name(call)) for call in waiting]
     messages: list[Message] = []
     for form, run in groupby(found, key=lambda each: each[0]):
@@ -67,7 +76,7 @@ def read(
             messages += _FORMATS[form].read(items_, *numbers)
         except InvalidMessage:
             raise
-        except (AttributeError, IndexError, KeyError, TypeError, ValueError):
+        except (AttributeError, IndexError, KeyError, TypeError, ValueError, RecursionError):
             raise InvalidMessage(items_[0][0], f"a field of it has another type than in {form}") from None
         calls = [call for message in messages for call in _sound_calls(message)]
         open_calls = [(str(call.get("id")), call_of(call)[0]) for call in calls] or open_calls
@@ -85,13 +94,21 @@ def write(format: str, messages: Sequence[Message]) -> list[Item]:  # noqa: A002
     return items
 
 
+def spoken(format: str, messages: Iterable[Message]) -> list[Message]:  # noqa: A002
+    """Return *messages* without empty answers: a request of *format* does not repeat them. O(messages)."""
+    return [message for message in messages if not says_nothing(message, format)]
+
+
 def write_answers(format: str, calls: Sequence[Message], answers: Sequence[Message]) -> list[Item]:  # noqa: A002
     """Return *answers* to *calls*, both in the form of Chat Completions, as items of *format*.
 
-    In Chat Completions they stay whole, with their media, until `write` sends them.
+    In Chat Completions they stay whole, with their media, until `write` sends them. InvalidMessage if a call has no id.
     """
     if format == openai_chat.NAME:
         return list(answers)
+    for position, call in enumerate(calls):
+        if not isinstance(call.get("id"), str):
+            raise InvalidMessage(f"reply.tool_calls[{position}].id", "every tool call has an id (a str)")
     asks: Message = {"role": "assistant", "content": None, "tool_calls": list(calls)}
     before: list[Message] = [{"role": "user", "content": "?"}, asks]
     return write(format, [*before, *answers])[len(write(format, before)) :] if answers else []
@@ -129,10 +146,14 @@ def request(
     once = [schema for at, schema in enumerate(given) if names[at] is None or names[at] not in names[:at]]
     made = tools(format, once)
     module = _FORMATS[format]
-    items = module.write(messages)
+    items = module.write(spoken(format, messages))
     if format == gemini.NAME or (format != anthropic.NAME and not reads_breakpoints(model)):
         stable = ()
-    ends = [len(module.write(messages[:count])) - 1 for count in (0, *stable) if count <= len(messages) and stable]
+    ends = [
+        len(module.write(spoken(format, messages[:count]))) - 1
+        for count in (0, *stable)
+        if count <= len(messages) and stable
+    ]
     return {**module.request(items, system, made, ends), **({"tools": made} if made and format != gemini.NAME else {})}
 
 
@@ -147,7 +168,7 @@ def calls(value: object, default: str = openai_chat.NAME) -> tuple[str, list[Mes
     if isinstance(value, Sequence) and not isinstance(value, str):
         items = [plain(each, f"reply[{at}]") for at, each in enumerate(value)]
         form = next((found for each in items if (found := unwrapped(each)[0]) is not None), default)
-        return form, [call for each in read(items, form) for call in tool_calls(each)]
+        return form, [call for each in read(items, form) for call in calls_of(each)]
     item = plain(value, "reply")
     for each in _FORMATS.values():
         if (call := each.call(item)) is not None:
@@ -156,7 +177,7 @@ def calls(value: object, default: str = openai_chat.NAME) -> tuple[str, list[Mes
     form = found or default
     if found is None or form == openai_chat.NAME:
         return form, calls_of(items[0])
-    return form, [call for each in read([item], form) for call in tool_calls(each)]
+    return form, [call for each in read([item], form) for call in calls_of(each)]
 
 
 def check(format: object) -> None:  # noqa: A002

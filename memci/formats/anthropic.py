@@ -16,7 +16,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ..errors import InvalidMessage
-from ..messages import Enveloped, Item, Message, Native, tool_calls
+from ..messages import Enveloped, Item, Message, Native, parts_of, tool_calls
 from .breakpoints import ANTHROPIC, MOST
 from .envelope import (
     NO_TEXT,
@@ -32,7 +32,6 @@ from .envelope import (
     joined,
     native_of,
     part_named,
-    parts_of,
     safe_id,
     split_results,
     text_in,
@@ -55,7 +54,7 @@ def read(items: Iterable[tuple[str, Item]]) -> list[Message]:
         if isinstance(content, str):
             messages.append(Enveloped({"role": role, "content": content}, _native(role, content)))
             continue
-        if not isinstance(content, list) or not content:
+        if not isinstance(content, list) or not (content or role == "assistant"):
             raise InvalidMessage(f"{path}.content", "expected a str or a list of blocks that is not empty")
         for number, block in enumerate(content):
             if not isinstance(block, dict) or not isinstance(block.get("type"), str):
@@ -255,10 +254,10 @@ def _made(message: Message) -> Item:
     return {"role": "assistant", "content": content or NO_TEXT}
 
 
-def _blocks(content: str | list[Item]) -> list[Item]:
+def _blocks(content: str | list[Item] | None) -> list[Item]:
     if isinstance(content, str):
         return [{"type": "text", "text": content}] if content.strip() else []
-    return content
+    return content or []
 
 
 def _made_blocks(content: object) -> str | list[Item]:

@@ -14,7 +14,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
-from ..messages import Item
+from ..messages import PARTS, Item, parts_of
 from . import anthropic, gemini, openai_chat, openai_responses
 
 _ITEM = re.compile(
@@ -30,6 +30,13 @@ _BLOCK = re.compile(
 """types of blocks that only Anthropic has"""
 _PART = re.compile(r"(input_text|output_text|input_image|input_file|summary_text|reasoning_text|computer_screenshot)")
 """types of parts of Responses"""
+_BESIDE = re.compile(r"text|refusal|input_audio")
+"""further types of blocks in Responses and Anthropic's Messages"""
+_GEMINI = re.compile(
+    r"text|thought|(inline|file)data|(function|tool)(call|response)|executablecode|codeexecutionresult"
+    r"|thoughtsignature|videometadata|mediaresolution|partmetadata|audiotranscription"
+)
+"""keys of Gemini's parts, in camelCase or snake_case, as they are without these; each part has one"""
 _NOT_SENT: Final = frozenset({"parsed", "parsed_arguments", "parsed_output"})
 """fields that the SDKs' helpers add to an answer"""
 
@@ -37,7 +44,7 @@ _NOT_SENT: Final = frozenset({"parsed", "parsed_arguments", "parsed_output"})
 def format_of(item: Mapping[str, Any]) -> str | None:
     """Return the format of *item*, None if it may as well be a message of Chat Completions. O(parts)."""
     kind, content = item.get("type"), item.get("content")
-    if isinstance(item.get("parts"), list):
+    if isinstance(item.get("parts"), list) or item.get("role") == "model":
         return gemini.NAME
     if kind == "message":
         return openai_responses.NAME
@@ -50,15 +57,50 @@ def format_of(item: Mapping[str, Any]) -> str | None:
     return anthropic.NAME if any(map(_BLOCK.fullmatch, types)) else None
 
 
+def undeclared(form: str, item: Mapping[str, Any]) -> str | None:
+    """Return the path in *item*, of the user or of a tool, to the first block whose type *form* does not declare.
+
+    None if there is none, and for the model's items: it may know blocks that memci does not. O(blocks).
+    """
+    if item.get("role") in {"assistant", "model"}:
+        return None
+    if form == gemini.NAME:
+        keys = [[*part] for part in parts_of(item.get("parts")) if isinstance(part, Mapping)]
+        strange = (at for at, each in enumerate(keys) if not any(map(_is_gemini, each)))
+        return next((f"parts[{at}]" for at in strange), None)
+    key = "output" if item.get("type") in {"function_call_output", "custom_tool_call_output"} else "content"
+    blocks = item.get(key)
+    for at, block in enumerate(blocks if isinstance(blocks, list) else ()):
+        if not isinstance(block, Mapping):
+            continue  # its reader refuses it
+        kind = block.get("type")
+        if not (_declares(form, kind) if isinstance(kind, str) else form == openai_chat.NAME):
+            return f"{key}[{at}].type"
+        if kind == "tool_result" and (inner := undeclared(form, block)) is not None:
+            return f"{key}[{at}].{inner}"
+    return None
+
+
+def _is_gemini(key: object) -> bool:
+    return _GEMINI.fullmatch(str(key).replace("_", "").lower()) is not None
+
+
+def _declares(form: str, kind: str) -> bool:
+    if form == openai_chat.NAME:
+        return kind in PARTS
+    return any(each.fullmatch(kind) for each in (_BESIDE, _PART if form == openai_responses.NAME else _BLOCK))
+
+
 def unwrapped(value: Item) -> tuple[str | None, list[Item]]:
     """Return the format of *value* and its items: the items of a whole answer, else *value* itself. O(parts)."""
     output, content, choices = value.get("output"), value.get("content"), value.get("choices")
     if value.get("object") == "response" and isinstance(output, list):
-        return openai_responses.NAME, [_sent(each) for each in output if isinstance(each, dict)]
+        silent = {"type": "message", "role": "assistant", "content": []}
+        return openai_responses.NAME, [_sent(each) for each in output if isinstance(each, dict)] or [silent]
     if value.get("type") == "message" and isinstance(content, list) and "stop_reason" in value:
         return anthropic.NAME, [{"role": value.get("role"), "content": [_sent(block) for block in content]}]
     if isinstance(candidates := value.get("candidates"), list) and candidates and isinstance(candidates[0], dict):
-        return gemini.NAME, [candidates[0].get("content") or {}]
+        return gemini.NAME, [candidates[0].get("content") or {"role": "model"}]
     if value.get("object") == "chat.completion" and isinstance(choices, list) and choices:
         return openai_chat.NAME, [_sent(choices[0].get("message") or {})]
     return format_of(value), [value]

@@ -16,10 +16,12 @@ from hashlib import blake2b
 from itertools import groupby
 from typing import Any
 
-from ..messages import Enveloped, Item, Message, Native, text_of
+from ..messages import Enveloped, Item, Message, Native, is_empty_answer, parts_of, says_something, text_of
 
 NO_TEXT = "(no text)"
 """the text in place of an empty one, for a provider that refuses empty texts"""
+_SAID = frozenset({"role", "content", "refusal", "audio", "function_call"})
+"""keys of an answer that other providers' formats can hold"""
 _PLAIN = re.compile(r"[a-zA-Z0-9_-]+")
 
 
@@ -27,6 +29,19 @@ def native_of(message: Message, format: str) -> Native | None:  # noqa: A002 -- 
     """Return the native items of *message*, None if it did not come in this *format*."""
     native = message.native if isinstance(message, Enveloped) else None
     return native if native is not None and native.format == format else None
+
+
+def says_nothing(message: Message, format: str) -> bool:  # noqa: A002
+    """Return whether *message* is an empty answer in a request of this *format*: it is stored, and not sent."""
+    if message["role"] != "assistant" or message.get("tool_calls"):
+        return False
+    native = native_of(message, format)
+    if native is not None:
+        whole = [item.get("type", "message") == "message" for item in native.items]
+        parts = [part for item in native.items for part in parts_of(item.get("content") or item.get("parts"))]
+        return all(whole) and not any(map(says_something, parts))
+    own = format == "openai_chat" and not isinstance(message, Enveloped)
+    return is_empty_answer(message if own else {key: message[key] for key in _SAID if key in message})
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,13 +108,6 @@ def part_named(kind: object) -> Message:
     return {"type": "text", "text": f"[{kind}]"}
 
 
-def parts_of(content: object) -> list[Message]:
-    """Return the parts of the *content* of a message: one for a str, none for an empty one."""
-    if isinstance(content, str):
-        return [{"type": "text", "text": content}] if content else []
-    return list(content) if isinstance(content, Iterable) else []
-
-
 def joined(
     messages: Iterable[Message],
     format: str,  # noqa: A002
@@ -122,7 +130,7 @@ def joined(
         joins = (native is not None and native.joins) or (answers and message["role"] == "tool")
         joins = joins or own[0].get("role") == apart
         if joins and items and items[-1].get("role") == own[0].get("role"):
-            items[-1] = {**items[-1], within: [*listed(items[-1][within]), *listed(own[0][within])]}
+            items[-1] = {**items[-1], within: [*listed(items[-1].get(within)), *listed(own[0].get(within))]}
             own = own[1:]
         items += own
         answers = message["role"] == "tool"

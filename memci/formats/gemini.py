@@ -16,7 +16,7 @@ from itertools import takewhile
 from typing import Any
 
 from ..errors import InvalidMessage
-from ..messages import Enveloped, Item, Message, Native, text_of, tool_calls
+from ..messages import Enveloped, Item, Message, Native, parts_of, text_of, tool_calls
 from .envelope import (
     NO_TEXT,
     Spoken,
@@ -30,7 +30,6 @@ from .envelope import (
     function_call,
     joined,
     part_named,
-    parts_of,
     split_results,
     text_in,
 )
@@ -64,15 +63,21 @@ def read(items: Iterable[tuple[str, Item]], waiting: Iterable[tuple[str, str]] =
     calls = list(waiting)
     made = first + len(calls)
     for path, item in items:
-        parts = item.get("parts")
-        if item.get("role", "user") not in {"user", "model", "function"}:
+        role, parts = item.get("role", "user"), item.get("parts")
+        if role not in ("user", "model", "function"):
             raise InvalidMessage(f"{path}.role", "expected 'user' or 'model'")
-        if not isinstance(parts, list) or not parts or not all(isinstance(part, dict) for part in parts):
+        if role == "model" and parts is None:
+            parts = []  # the model said nothing
+        if (
+            not isinstance(parts, list)
+            or not (parts or role == "model")
+            or not all(isinstance(part, dict) for part in parts)
+        ):
             raise InvalidMessage(f"{path}.parts", "expected a list of parts that is not empty")
         for number, part in enumerate(parts):
             _check_names(part, f"{path}.parts[{number}]")
-        if item.get("role") == "model":
-            message = _assistant(item, made)
+        if role == "model":
+            message = _assistant(item, parts, made)
             made += len(tool_calls(message))
             calls = [(call["id"], call_of(call)[0]) for call in tool_calls(message)]
             messages.append(message)
@@ -97,9 +102,9 @@ def write(messages: Sequence[Message]) -> list[Item]:
             names.update((call["id"], call_of(call)[0]) for call in tool_calls(message))
             yield message
 
-    items = joined(named(), NAME, made, "parts", list, apart="model")
+    items = joined(named(), NAME, made, "parts", parts_of, apart="model")
     for at, item in enumerate(items):
-        if any(map(_is_empty, item["parts"])):
+        if any(map(_is_empty, parts_of(item.get("parts")))):
             said = [part for part in item["parts"] if not _is_empty(part)]
             items[at] = {**item, "parts": said or [{"text": NO_TEXT}]}
     if items and items[0].get("role") == "model":
@@ -151,9 +156,9 @@ def _value(part: Item, key: str) -> Any:
     return part.get(key, part.get(_SNAKE.get(key, key)))
 
 
-def _assistant(item: Item, made: int) -> Message:
+def _assistant(item: Item, parts: Sequence[Item], made: int) -> Message:
     said = Spoken()
-    for part in item["parts"]:
+    for part in parts:
         call, signature = _value(part, "functionCall"), _value(part, "thoughtSignature")
         said.hidden.append(signature)
         if call is not None:

@@ -2,15 +2,17 @@
 
     {"role": "assistant", "content": null, "tool_calls": [{"id": "c1", "type": "function", "function": {…}}]}
 
-Messages of this form are stored as they are, without an envelope. Messages of other forms lose in it what only their
-provider can read: reasoning and opaque items.
+Messages of this form are stored as they are, without an envelope, unless the gateway got a part of an unknown type.
+Messages of other forms lose in it what only their provider can read: reasoning and opaque items.
 """
 
+import json
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from ..messages import Enveloped, Item, Message, is_sent_as_it_is
+from ..messages import PARTS, Enveloped, Item, Message, Native, is_sent_as_it_is
 from .breakpoints import CHAT
+from .envelope import native_of, part_named
 
 NAME = "openai_chat"
 
@@ -18,6 +20,13 @@ NAME = "openai_chat"
 def read(items: Iterable[tuple[str, Item]]) -> list[Message]:
     """Return *items*, which are messages already."""
     return [item for _, item in items]
+
+
+def enveloped(item: Item) -> Enveloped:
+    """Return *item*, a message with parts of unknown types: its text names them, and only this format gets them."""
+    parts = [part if part["type"] in PARTS else part_named(part["type"]) for part in item["content"]]
+    hidden = [part for part in item["content"] if part["type"] not in PARTS]
+    return Enveloped({**item, "content": parts}, Native(NAME, [item], hidden=json.dumps(hidden, ensure_ascii=False)))
 
 
 def write(messages: Sequence[Message]) -> list[Item]:
@@ -31,8 +40,9 @@ def write(messages: Sequence[Message]) -> list[Item]:
         if media and message["role"] != "tool":
             items.append({"role": "user", "content": [*media]})
             media.clear()
-        if is_sent_as_it_is(message):
-            items.append(message)
+        native = native_of(message, NAME)
+        if native is not None or is_sent_as_it_is(message):
+            items += native.items if native is not None else [message]
             continue
         own = isinstance(message, Enveloped)
         item = {key: value for key, value in message.items() if not own or key != "reasoning"}

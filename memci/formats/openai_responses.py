@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ..errors import InvalidMessage
-from ..messages import Enveloped, Item, Message, Native, text_of, tool_calls
+from ..messages import Enveloped, Item, Message, Native, parts_of, text_of, tool_calls
 from .breakpoints import RESPONSES
 from .envelope import (
     Spoken,
@@ -25,7 +25,6 @@ from .envelope import (
     function_call,
     native_of,
     part_named,
-    parts_of,
     safe_id,
     text_in,
 )
@@ -55,7 +54,8 @@ def read(items: Iterable[tuple[str, Item]]) -> list[Message]:
             raise InvalidMessage(f"{path}.type", f"expected a str, got {type(kind).__name__}")
         if kind == "message" and item.get("role") not in _ROLES:
             raise InvalidMessage(f"{path}.role", f"expected one of {', '.join(sorted(_ROLES))}")
-        if kind == "message" and not isinstance(item.get("content"), str | list):
+        said = item.get("content")
+        if kind == "message" and not isinstance(said, str | list) and (said or item["role"] != "assistant"):
             raise InvalidMessage(f"{path}.content", "expected a str or a list of parts")
         if not isinstance(item.get("call_id"), str | None) or (kind in _FUNCTIONS and not item.get("call_id")):
             raise InvalidMessage(f"{path}.call_id", "expected the id of the call (a str)")
@@ -118,7 +118,7 @@ def _assistant(items: list[Item]) -> Message:
     for item in items:
         match item.get("type", "message"):
             case "message":
-                said.parts.extend(parts_of(_content(item["content"])))
+                said.parts.extend(parts_of(_content(item.get("content") or "")))
             case "function_call":
                 call_id, name = str(item.get("call_id")), str(item.get("name"))
                 said.calls.append(function_call(call_id, name, item.get("arguments", "")))

@@ -9,7 +9,7 @@
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
-from ..errors import InvalidSetting
+from ..errors import InvalidSetting, brief
 
 _INPUT: Final = ("prompt_tokens", "input_tokens", "promptTokenCount", "prompt_token_count")
 _OUTPUT: Final = ("completion_tokens", "output_tokens", "candidatesTokenCount", "candidates_token_count")
@@ -69,5 +69,5 @@ def _tokens(fields: Mapping[str, Any], keys: tuple[str, ...]) -> int:
     """Return the number of *fields* under the first of *keys* that it has, 0 if it has none."""
     key, tokens = next(((key, fields[key]) for key in keys if fields.get(key) is not None), ("", 0))
     if type(tokens) is not int or not 0 <= tokens <= _MOST:
-        raise InvalidSetting("usage", f"expected {key} to be an int from 0, got {tokens!r:.60}")
+        raise InvalidSetting("usage", f"expected {key} to be an int from 0, got {brief(tokens)}")
     return tokens

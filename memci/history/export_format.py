@@ -205,13 +205,8 @@ def _entry(*, message: dict[str, Any] | None, codec: int | None, body: bytes | N
 
 
 def line_of(fields: Mapping[str, Any]) -> str:
-    """Return *fields* as a line, without its newline. Half of a surrogate pair is written as an escape."""
-    line = json.dumps(fields, separators=_COMPACT, ensure_ascii=False)
-    try:
-        line.encode()
-    except UnicodeEncodeError:
-        return json.dumps(fields, separators=_COMPACT)
-    return line
+    """Return *fields* as a line, without its newline."""
+    return json.dumps(fields, separators=_COMPACT, ensure_ascii=False)
 
 
 def strip_line(number: int, line: object) -> str:

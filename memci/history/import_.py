@@ -126,10 +126,7 @@ def _rows(numbered: Iterator[tuple[int, str]], checksum: Checksum) -> list[Row]:
 
 def _parse(text: str, rows: Sequence[Row]) -> tuple[str, dict[str, Any]]:
     """Return the kind and the fields of the line *text*; a ValueError if it can't follow *rows*."""
-    try:
-        check_text("file", text)
-    except InvalidSetting as error:
-        raise ValueError(f"{error.reason}: write such a half as an escape") from None
+    check_text("file", text)
     try:
         fields = fields_of(text)
     except ValueError as error:

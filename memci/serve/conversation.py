@@ -81,7 +81,7 @@ class Conversation:
         self._storage, self._scope = storage, scope
         self._opening = self._arguments(options)
         self._counted_by = options.model
-        self._messages = formats.read(request.items, request.format)
+        self._messages = formats.read(request.items, request.format, opaque=True)
         self.own: frozenset[str] = frozenset()
         """the names of memci's tools that the model may call: none until something is archived, and none if the client
         has tools of these names itself"""

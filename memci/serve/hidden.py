@@ -71,7 +71,7 @@ def _without(format: str, message: Message, shown: Sequence[Item]) -> list[Messa
     if not pieces:
         return []
     values = pieces if format == "openai_responses" else [message_of(format, pieces, message)]
-    return formats.read(values, format)
+    return formats.read(values, format, opaque=True)
 
 
 def _key(pieces: Sequence[Item]) -> list[str]:

@@ -75,7 +75,7 @@ def merged(format: str, replies: Sequence[Mapping[str, Any]], own: Collection[st
 def pieces_of(said: Mapping[str, Any]) -> list[Item]:
     """Return the pieces of a whole reply, or of an assistant's message as it is stored or sent."""
     if (native := getattr(said, "native", None)) is not None:
-        said = native.items[0] if native.format == "anthropic" else {"output": native.items}
+        said = {"output": native.items} if native.format == "openai_responses" else native.items[0]
     if "choices" in said:
         said = (said["choices"] or [{}])[0].get("message") or {}
     if "output" in said:

@@ -1,8 +1,9 @@
 r"""Encodes a message as bytes, exactly, or refuses it.
 
     {"role": "user", "content": "Hi"}        codec 1   orjson     {"role":"user","content":"Hi"}
-    {"role": "user", "content": "\ud83d"}    codec 2   json       half an emoji: orjson can't write it
+    {"role": "user", "x": 2**80}             codec 2   json       a big integer: orjson can't write it
     {"role": "user", "content": ("a",)}      refused   content: a tuple would come back as a list: pass a list
+    {"role": "user", "content": "\ud83d"}    refused   content: half an emoji: no client can send it
     a message of another provider's form     codec 3, 4   the same two, of an envelope with the provider's own items:
                                              {"format": "anthropic", "items": […], "joins": …, "hidden": …, "chat": {…}}
 
@@ -56,7 +57,11 @@ def encode(message: Mapping[str, Any]) -> tuple[int, bytes, dict[str, Any]]:
     if not isinstance(message, dict):
         raise InvalidMessage(_ROOT, f"a {type(message).__name__} is no message: pass a dict")
     if isinstance(message, Enveloped):
-        codec, body, decoded = encode({**message.native._asdict(), "chat": dict(message)})
+        try:
+            codec, body, decoded = encode({**message.native._asdict(), "chat": dict(message)})
+        except InvalidMessage as error:
+            only = len(message.native.items) == 1
+            raise InvalidMessage(error.path.removeprefix("items[0].") if only else error.path, error.reason) from None
         return codec + _ENVELOPED, body, _open_envelope(decoded)
     content = message.get("content")
     if isinstance(content, str) and len(content) > MAX_BYTES:
@@ -127,7 +132,7 @@ def _encode_with_stdlib(message: dict[str, Any]) -> tuple[bytes, dict[str, Any]]
     try:
         _check(message, "", (), 0)
         text = json.dumps(message, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-        body = text.encode("utf-8", "surrogatepass")
+        body = text.encode()
         decoded = _read_with_stdlib(body)
         same = decoded == message
     except RecursionError:
@@ -144,7 +149,9 @@ def _encode_with_stdlib(message: dict[str, Any]) -> tuple[bytes, dict[str, Any]]
 
 
 def _read_with_stdlib(body: bytes) -> Any:
-    return json.loads(body.decode("utf-8", "surrogatepass"))
+    value = json.loads(body.decode())
+    json.dumps(value, ensure_ascii=False).encode()  # an escape can hold half of a surrogate pair
+    return value
 
 
 _READERS: Mapping[int, Callable[[bytes], Any]] = {
@@ -174,6 +181,7 @@ _TOO_DEEP = f"more than {MAX_DEPTH} dicts and lists inside one another"
 def _check(value: object, path: str, above: tuple[int, ...], size: int) -> int:
     """Raise the reason why *value* is not exact JSON; return *size* plus a lower bound of its bytes. O(value)."""
     if isinstance(value, str):
+        _check_text(value, path)
         size += len(value)
     elif isinstance(value, int):
         if not -_MAX_INTEGER < value < _MAX_INTEGER:
@@ -192,6 +200,7 @@ def _check(value: object, path: str, above: tuple[int, ...], size: int) -> int:
                 if not isinstance(key, str):
                     named = f"the key {brief(key)}" if isinstance(key, int | float | None) else "a key"
                     raise InvalidMessage(path or _ROOT, f"{named} is a {type(key).__name__}: JSON keys are strings")
+                _check_text(key, _key_path(path, key))
                 size = _check(each, _key_path(path, key), above, size + len(key))
         else:
             for i, each in enumerate(value):
@@ -202,6 +211,14 @@ def _check(value: object, path: str, above: tuple[int, ...], size: int) -> int:
     if size >= MAX_BYTES:
         raise LimitExceeded("message bytes", size + 1, MAX_BYTES)
     return size + 1
+
+
+def _check_text(text: str, path: str) -> None:
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        half = f"character {error.start} is half of a surrogate pair: no client can send it"
+        raise InvalidMessage(path, half) from None
 
 
 def seconds(at: str) -> float:

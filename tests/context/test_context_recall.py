@@ -12,7 +12,7 @@ from .kit import call, calling, opened, result, talked, where, words
 
 def test_recalled_page_is_what_was_appended():
     """Recall gives the messages back whole and exact, wherever the page is."""
-    odd = {"x-unknown": {"b": 1, "a": [2**70, 1e-7, None]}, "content": "\ud83d", "role": "user"}
+    odd = {"x-unknown": {"b": 1, "a": [2**70, 1e-7, None]}, "content": "\ufffd", "role": "user"}
     context = opened()
     context.append_turn(odd, calling(call("a")), result("a", "word " * 3_000))
     context.append_turn("next")

@@ -35,7 +35,7 @@ def store(tmp_path):
 
 def lived(storage, turns=40, **given):
     """A context to which everything has happened: compactions, splits, clips, pins, recalls, undo, late results."""
-    context = opened(storage, window=1_500, system="Be kind. \ud83d", **given)
+    context = opened(storage, window=1_500, system="Be kind. \ufffd", **given)
     for number in range(turns):
         context.append_turn(*turn(number, 20), op_id=f"op {number}", at=f"2026-01-{1 + number % 28:02d}")
         if number % 9 == 2:
@@ -43,7 +43,7 @@ def lived(storage, turns=40, **given):
             context.append_turn(result(f"c{number}", "word " * number * 60))
         if number % 9 == 4:
             context.append_turn(
-                {"role": "user", "content": "half \ud83d", "id": 2**80, "x": [1.0, 1, True, None, -0.0]}
+                {"role": "user", "content": "half \ufffd", "id": 2**80, "x": [1.0, 1, True, None, -0.0]}
             )
             context.pin(number // 2 + 1)
         if number % 9 == 6:
@@ -347,6 +347,6 @@ def test_export_as_chat(store):
     lines = list(export_lines(storage, "alice", chat=True))
 
     messages = [json.loads(line) for line in lines]
-    assert messages == [{"role": "system", "content": "Be kind. \ud83d"}, *context.messages()]
+    assert messages == [{"role": "system", "content": "Be kind. \ufffd"}, *context.messages()]
     assert all(line.encode() for line in lines)
     assert len(messages) < storage.load("alice")[0].head

@@ -20,12 +20,12 @@ from .kit import opened, turn, words
 
 
 def export():
-    """An export with every kind of line: half an emoji, archived pages, compactions, ops."""
+    """An export with every kind of line: a big integer, archived pages, compactions, ops."""
     storage = EphemeralStorage()
     context = opened(storage, window=1_200)
     for number in range(30):
         context.append_turn(*turn(number, 20), op_id=f"op {number}")
-    context.append_turn("half \ud83d")
+    context.append_turn({"role": "user", "content": "big", "x": 2**80})
     context.undo()
     return list(export_lines(storage, "alice"))
 
@@ -370,7 +370,7 @@ def test_half_of_a_surrogate_pair_outside_an_escape_is_refused():
 
 @pytest.mark.parametrize(("kind", "field"), [("compaction", "text"), ("op", "op_id"), ("context", "owner")])
 def test_half_of_a_surrogate_pair_in_a_name_is_refused(kind, field):
-    """A message may hold one; a name or a compaction is kept as UTF-8, in which it has no form."""
+    """All texts are kept as UTF-8, in which it has no form."""
     value = json.loads(LINES[at(kind)])[field]
     odd = json.loads(json.dumps(value).replace('"', '"\\ud83d', 1)) if isinstance(value, str) else "\ud83d"
 

@@ -174,7 +174,7 @@ def _turn(at: int) -> list[dict[str, Any]]:
         {
             "role": "tool",
             "tool_call_id": f"c{at}",
-            "content": f"HAT{at} at {at}:30, half: \ud83d. " + "Seats left. " * 12,
+            "content": f"HAT{at} at {at}:30, half: \ufffd. " + "Seats left. " * 12,
         },
         {"role": "assistant", "content": f"HAT{at}."},
     ]

@@ -142,7 +142,7 @@ def _exported() -> tuple[str, ...]:
         context.append_turn(
             f"What is there on day {at}? " + "Please. " * at,
             {"role": "assistant", "content": None, "tool_calls": [call]},
-            {"role": "tool", "tool_call_id": f"c{at}", "content": f"HAT{at}, half: \ud83d. " + "Seats left. " * 9},
+            {"role": "tool", "tool_call_id": f"c{at}", "content": f"HAT{at}, half: \ufffd. " + "Seats left. " * 9},
             {"role": "assistant", "content": f"HAT{at}."},
             op_id=f"op {at}" if at % 2 else None,
         )

@@ -1,7 +1,7 @@
 """What is fuzzed without a context: a function for each, from chance to the promise that was broken, or None.
 
     codec(Random(7))                     None
-    codec(Random(7), encode=lossy)       "content: '\\ud83d' came back as '?'"
+    codec(Random(7), encode=lossy)       "content: '\\u200b' came back as '?'"
 
 What is tried can be passed in, so that a test can show that a broken one is noticed. This module knows nothing of
 files, processes or how often anything is tried.
@@ -52,14 +52,14 @@ class Text(str):
 
 
 _PLAIN = (0, 1, True, False, 1.0, 0.0, -0.0, None, 2**53 + 1, 2**63, -(2**63) - 1, 2**64, 1e308, 5e-324, 0.1)
-
+_HALVES = re.compile("[\ud800-\udfff]")
 
 # -- codec
 
 
 def codec(rng: Random, encode: Any = stored.encode, decode: Any = stored.decode) -> str | None:
     """A message comes back as it is, with types and the order of keys, or is refused for a reason."""
-    message: Any = {"role": rng.choice(("user", Role.USER)), "content": text(rng)}
+    message: Any = {"role": rng.choice(("user", Role.USER)), "content": text(rng, halves=0.02)}
     message |= {_key(rng): _value(rng, 0) for _ in range(rng.randrange(4))}
     if rng.random() < 0.006:
         for _ in range(rng.randrange(240, 300)):
@@ -122,7 +122,7 @@ def _same(given: Any, back: Any) -> bool:
 def _inexact(value: Any, depth: int = 0) -> bool:
     """Tell whether there is a reason to refuse *value*: it has no exact form in JSON."""
     if isinstance(value, dict):
-        keys = any(not isinstance(key, str) for key in value)
+        keys = any(not isinstance(key, str) or _inexact(key) for key in value)
         return depth >= stored.MAX_DEPTH or keys or any(_inexact(each, depth + 1) for each in value.values())
     if isinstance(value, list):
         return depth >= stored.MAX_DEPTH or any(_inexact(each, depth + 1) for each in value)
@@ -130,7 +130,7 @@ def _inexact(value: Any, depth: int = 0) -> bool:
         return not -(10**stored.MAX_DIGITS) < value < 10**stored.MAX_DIGITS
     if isinstance(value, float):
         return not isfinite(value)
-    return not isinstance(value, str | None)
+    return bool(_HALVES.search(value)) if isinstance(value, str) else value is not None
 
 
 # -- lines of the Contents Page
@@ -139,7 +139,7 @@ def _inexact(value: Any, depth: int = 0) -> bool:
 def lines(rng: Random, summarize: Any = extract, line: Any = one_line) -> str | None:
     """Each line and title is one line, harmless, of its width, not empty, and the same when made again."""
     columns = rng.choice((1, 2, 7, 20, TITLE_COLUMNS, LINE_COLUMNS))
-    raw = text(rng, 30)
+    raw = text(rng, 30, 0.1)
     found = _unfit(line(raw, columns), columns, line)
     if found is not None:
         return f"one_line({raw!r:.400}, {columns}): {found}"
@@ -198,7 +198,7 @@ def _said(rng: Random) -> dict[str, Any]:
 
 def frames(rng: Random, line: Any = one_line, quote: Any = quote) -> str | None:
     """A block of contents holds the lines that were put in, between one opening and one closing marker."""
-    raw = text(rng, 20)
+    raw = text(rng, 20, 0.1)
     told = quote(raw)
     if UNQUOTED.search(told) or len(told.splitlines()) != 1 or units(raw) != units(json.loads(told)):
         return f"quote({raw!r:.400}) is {told!r:.400}"

@@ -71,7 +71,7 @@ class Chain:
 
 
 def encoded(value) -> bytes:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass")
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
 
 
 def digest(values) -> str:
@@ -139,7 +139,7 @@ class Replay:
             self.asks("recall_page", {"index": index, "entry": number % 3 or None, "offset": None})
         if number % 7 == 6:
             words = next((m["content"] for m in turn if isinstance(m.get("content"), str) and m["content"]), "Oslo")
-            self.asks("search_memory", {"query": words[:60].replace("\ud83d", ""), "since": None, "until": None})
+            self.asks("search_memory", {"query": words[:60], "since": None, "until": None})
         for due, does in (
             (number % 11 == 7, lambda: context.pin(number // 2)),
             (number % 11 == 10, lambda: context.unpin(number // 2 - 1)),

@@ -4,7 +4,7 @@ import apsw
 import pytest
 
 from memci import EphemeralStorage
-from memci.errors import LimitExceeded, SchemaTooNew, StorageUnavailable
+from memci.errors import InvalidMessage, LimitExceeded, SchemaTooNew, StorageUnavailable
 from memci.storage.sqlite.schema import SCHEMA_VERSION
 from tests.context.kit import again, opened, talked, turn
 
@@ -40,16 +40,14 @@ def test_other_version_is_not_deleted(tmp_path, version):
     assert path.read_bytes() == before
 
 
-def test_half_a_surrogate_pair_is_stored(storage):
-    """llm#546, cognee#275: half an emoji made every request fail. It is kept exactly, and sent as what can be sent."""
+def test_half_a_surrogate_pair_is_refused(storage):
+    """llm#546, cognee#275: half an emoji made every later request fail. It is refused, and nothing is stored."""
     message = {"role": "user", "content": "half \ud83d of it \udc4d"}
     context = opened(storage)
-    context.append_turn(message)
+    with pytest.raises(InvalidMessage, match=r"messages\[1\]\.content"):
+        context.append_turn("Hi", message)
 
-    assert list(again(storage).messages()) == [message]
-    context.archive(keep=0)
-    assert context.recall_page(1) == [message]
-    "".join(str(each) for each in context.render()).encode("utf-8")
+    assert list(again(storage).messages()) == []
 
 
 def test_image_that_is_too_large_wedges_nothing(storage):

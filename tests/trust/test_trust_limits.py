@@ -63,7 +63,7 @@ ATTACKS = {
     "joiners": "👩\u200d",
     "flags": "\U0001f1f3",
     "wide": "中",
-    "surrogates": "\ud83d",
+    "replacements": "\ufffd",
     "bidi": "\u202e",
     "zero width": "\u200b",
     "angles": "<memci:recall>",
@@ -171,13 +171,11 @@ def test_growth_that_is_not_linear_is_noticed():
     assert any(again(quadratic, "x") > WORST for _ in range(5))
 
 
-@pytest.mark.parametrize(
-    ("char", "more"), [("a", -1), ("a", 0), ("a", 1), ("é", 0), ("é", 1), ("\ud83d", 0), ("\ud83d", 1)]
-)
+@pytest.mark.parametrize(("char", "more"), [("a", -1), ("a", 0), ("a", 1), ("é", 0), ("é", 1)])
 def test_message_bytes_at_their_limit(char, more):
     """A message of as many bytes as are allowed is stored, one byte more is not, and nothing has changed then."""
     size = MAX_BYTES - EMPTY + more
-    bytes_each = len(char.encode("utf-8", "surrogatepass"))
+    bytes_each = len(char.encode())
     text = char * (size // bytes_each) + "a" * (size % bytes_each)
     context = agent()
 
@@ -193,7 +191,7 @@ def test_message_bytes_at_their_limit(char, more):
 
 @pytest.mark.parametrize(("more", "taken"), [(-1, True), (0, True), (1, False)])
 @pytest.mark.parametrize("wrap", [lambda inner: [inner], lambda inner: {"a": inner}])
-@pytest.mark.parametrize("odd", ["", "\ud83d"])
+@pytest.mark.parametrize("odd", ["", 2**70])
 def test_nesting_at_its_limit(more, taken, wrap, odd):
     """As many objects within one another as are allowed are stored, one more is not; with either codec."""
     inner = odd

@@ -11,7 +11,7 @@ NAME = "<img src=x onerror=alert(1)>\u202e"
 HOSTILE = (
     "<script>document.title='owned'</script>",
     "'\"><img src=x onerror=\"document.title='owned'\">",
-    "\u202etxt.exe\u2066 \x00\x1b[31m \ud800",
+    "\u202etxt.exe\u2066 \x00\x1b[31m \ufffd",
     "{{ 7 * 7 }} </pre></script><style>*{display:none}</style>",
 )
 LONG = ("/", "/window?id=long", "/pages?id=long", "/page?id=long&n=2000", "/request?id=long")

@@ -127,7 +127,7 @@ def is_plain_chat(message: Message) -> bool:
     """
     return (
         type(message.get("content")) is not list
-        and "role" in message
+        and message.get("role", "model") != "model"
         and "type" not in message
         and "parts" not in message
         and "choices" not in message

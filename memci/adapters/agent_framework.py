@@ -17,8 +17,8 @@ from typing import Any
 
 from agent_framework import ChatContext, ChatMiddleware, Content, ContextProvider, FunctionTool, Message
 
-from ..formats.envelope import content_of, function_call, parts_of, split_data_url
-from ..messages import text_of
+from ..formats.envelope import content_of, function_call, split_data_url
+from ..messages import parts_of, text_of
 from .conversations import TOOLS, Conversations
 from .items import Item, check_name, media, usage_of
 

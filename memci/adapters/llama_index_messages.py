@@ -11,7 +11,8 @@ from typing import Any
 from llama_index.core.base.llms import types
 from llama_index.core.base.llms.types import ChatMessage
 
-from ..formats.envelope import body_of, content_of, function_call, parts_of, split_data_url
+from ..formats.envelope import body_of, content_of, function_call, split_data_url
+from ..messages import parts_of
 from .items import Item, arguments_as_given, data_url
 
 

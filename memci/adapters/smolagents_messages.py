@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from smolagents.models import ChatMessage, MessageRole, get_clean_message_list
 
-from ..formats.envelope import function_call, parts_of
-from ..messages import text_of
+from ..formats.envelope import function_call
+from ..messages import parts_of, text_of
 from .items import Item, arguments_as_given, text_within
 
 _CALLS, _RESULTS, _ERROR = "Calling tools:\n", "Observation:\n", "Error:\n"

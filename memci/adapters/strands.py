@@ -23,7 +23,8 @@ from strands.plugins import Plugin
 from strands.tools.tools import PythonAgentTool
 from strands.types.events import ModelStopReason
 
-from ..formats.envelope import arguments_as_object, call_of, content_of, function_call, parts_of, split_data_url
+from ..formats.envelope import arguments_as_object, call_of, content_of, function_call, split_data_url
+from ..messages import parts_of
 from .conversations import TOOLS, Conversations
 from .items import Item, assistant_item, check_name, data_url, media, tool_schema, usage_of
 

@@ -34,7 +34,8 @@ _BESIDE = re.compile(r"text|refusal|input_audio")
 """further types of blocks in Responses and Anthropic's Messages"""
 _GEMINI = re.compile(
     r"text|thought|(inline|file)data|(function|tool)(call|response)|executablecode|codeexecutionresult"
-    r"|thoughtsignature|videometadata|mediaresolution|partmetadata|audiotranscription"
+    r"|thoughtsignature|media(resolution|processing)|audiotranscription"
+    r"|(video|audio|speech|document|spreadsheet|part)metadata"
 )
 """keys of Gemini's parts, in camelCase or snake_case, as they are without these; each part has one"""
 _NOT_SENT: Final = frozenset({"parsed", "parsed_arguments", "parsed_output"})
@@ -62,13 +63,13 @@ def undeclared(form: str, item: Mapping[str, Any]) -> str | None:
 
     None if there is none, and for the model's items: it may know blocks that memci does not. O(blocks).
     """
-    if item.get("role") in {"assistant", "model"}:
+    if item.get("role") in ("assistant", "model"):
         return None
     if form == gemini.NAME:
         keys = [[*part] for part in parts_of(item.get("parts")) if isinstance(part, Mapping)]
         strange = (at for at, each in enumerate(keys) if not any(map(_is_gemini, each)))
         return next((f"parts[{at}]" for at in strange), None)
-    key = "output" if item.get("type") in {"function_call_output", "custom_tool_call_output"} else "content"
+    key = "output" if item.get("type") in ("function_call_output", "custom_tool_call_output") else "content"
     blocks = item.get(key)
     for at, block in enumerate(blocks if isinstance(blocks, list) else ()):
         if not isinstance(block, Mapping):

@@ -50,7 +50,7 @@ def resealed(lines):
 def forged(position, **fields):
     """The export with other fields in one of its lines, and an end that agrees with it."""
     lines = list(LINES)
-    lines[position] = line_of({**json.loads(lines[position]), **fields})
+    lines[position] = json.dumps({**json.loads(lines[position]), **fields}, separators=(",", ":"))
     return resealed(lines)
 
 

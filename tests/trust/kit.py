@@ -98,9 +98,8 @@ def hostile_turn(text: str, name: str, call_id: str) -> list[dict]:
 def contents(context: Context) -> list[Listed]:
     """Return what the Contents Page of *context* lists, read from its rendering; it fails at the first odd line."""
     shown = context.render()
-    active = sum(page.entries for page in context.pages() if page.where in ("open", "active"))
     front = 1 if shown[0]["role"] == "system" else 0
-    return read(shown[front : len(shown) - active])
+    return read(shown[front : len(context._parts.window.front)])
 
 
 def read(blocks: Sequence[dict]) -> list[Listed]:

@@ -1,0 +1,102 @@
+"""What comes through the door can be sent to every provider: empty answers, unknown blocks, odd fields."""
+
+import pytest
+
+from memci import Context, EphemeralStorage
+from memci.errors import InvalidMessage
+from memci.formats import FORMATS, read
+from memci.testing.formats import problems
+
+SILENT = (
+    {"role": "assistant", "content": ""},
+    {"role": "assistant", "content": None},
+    {"role": "assistant"},
+    {"role": "assistant", "content": []},
+    {"role": "assistant", "content": [{"type": "text", "text": ""}]},
+    {"role": "model", "parts": []},
+    {"role": "model"},
+    {"role": "model", "parts": [{"text": ""}]},
+    {"type": "message", "role": "assistant", "content": []},
+    {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "", "annotations": []}]},
+    {"object": "response", "output": []},
+    {"candidates": [{"content": {}, "finishReason": "SAFETY"}]},
+    {"type": "message", "role": "assistant", "content": [], "stop_reason": "end_turn"},
+)
+BANANA = {"type": "banana", "x": 1}
+
+
+def opened(form="openai_chat"):
+    return Context.open(EphemeralStorage(), "alice", window=8_000, format=form)
+
+
+@pytest.mark.parametrize("form", FORMATS)
+@pytest.mark.parametrize("silent", SILENT, ids=str)
+def test_an_empty_answer_is_stored_and_not_sent(form, silent):
+    """It is a message of the conversation; in no request is it repeated, and each request is one for its provider."""
+    with opened(form) as context:
+        context.append_turn("Hi", silent)
+        assert [message["role"] for message in context.messages()] == ["user", "assistant"]
+        context.append_turn("Are you there?", {"role": "assistant", "content": "Yes."})
+
+        for target in FORMATS:
+            request = context.request("Good.", format=target)
+            assert problems(target, request) == []
+            said = request.get("messages") or request.get("input") or request["contents"]
+            roles = [item["role"] for item in said if item["role"] != "system"]
+            assert roles == ["user", "user", "model" if target == "gemini" else "assistant", "user"]
+
+
+def test_an_answer_with_calls_or_a_refusal_is_sent():
+    """What is no empty answer stays."""
+    refusal = {"role": "assistant", "content": None, "refusal": "No."}
+    with opened() as context:
+        context.append_turn("Hi", refusal)
+
+        assert all("No." in str(context.render(format=form)) for form in FORMATS)
+
+
+@pytest.mark.parametrize(
+    ("form", "item", "path"),
+    [
+        ("openai_chat", {"role": "user", "content": [BANANA]}, "messages[0].content[0].type"),
+        ("anthropic", {"role": "user", "content": [BANANA]}, "messages[0].content[0].type"),
+        (
+            "anthropic",
+            {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "a", "content": [BANANA]}]},
+            "messages[0].content[0].content[0].type",
+        ),
+        ("openai_responses", {"role": "user", "content": [BANANA]}, "messages[0].content[0].type"),
+        (
+            "openai_responses",
+            {"type": "function_call_output", "call_id": "a", "output": [BANANA]},
+            "messages[0].output[0].type",
+        ),
+        ("gemini", {"role": "user", "parts": [{"banana": 1}]}, "messages[0].parts[0]"),
+    ],
+)
+def test_a_block_of_no_format_is_refused_by_the_library_and_kept_by_the_gateway(form, item, path):
+    """The user's and the tools' blocks have a type that a format declares; the gateway sends others on as they came."""
+    with opened(form) as context:
+        with pytest.raises(InvalidMessage) as caught:
+            context.append_turn(item)
+        assert caught.value.path == path
+        assert [*context.messages()] == []
+
+    [kept] = read([item], form, opaque=True)
+    if kept["role"] == "user":
+        with opened(form) as context:
+            context.append_turn(kept)
+            assert item in context.render(format=form)
+            for target in FORMATS:
+                shown = str(context.render(format=target))
+                assert ("'banana'" in shown) == (target == form) and (target == form or "[banana]" in shown)
+
+
+def test_an_unknown_block_of_the_assistant_is_kept():
+    """Models know blocks before memci does: they go back to their provider alone."""
+    for form in ("openai_chat", "anthropic"):
+        with opened(form) as context:
+            context.append_turn("Hi", {"role": "assistant", "content": [BANANA]})
+
+            assert BANANA in context.render(format=form)[-1]["content"]
+            assert "[banana]" in str(context.render(format="gemini"))

@@ -210,9 +210,10 @@ class Conversation:
 
     def _withdraw(self) -> None:
         """Let a shared memory know this branch of the conversation, and no other one. O(branches, and their pages)."""
-        owner, memory = self._scope.owner, self.context.memory
+        owner = self._scope.owner
         if owner is None:
             return
+        memory = self.context.memory
         for name in withdrawn(self._storage, self.context.id, memory):  # the client has returned to its pages
             with Context.open(self._storage, name, owner=owner) as branch:
                 branch.flush()

@@ -34,9 +34,26 @@ def serving(store, upstream, *more):
         process.stderr.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("options", "told"),
     [
+        ([], "none is declared"),
+        (["--identity", "header:X-User-Id"], "header x-user-id, together with the credential"),
+        (["--identity", "field:user", "--token", "secret"], "field user, alone, behind the token"),
+        (["--identity", "credential", "--credential", "x-tenant"], "the credential; conversations of one"),
+    ],
+)
+def test_the_start_says_which_identity_is_in_force(store, options, told):
+    """In one line, behind the address."""
+    with serving(store, "http://localhost", *options) as (process, _):
+        assert told in process.stderr.readline()
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (["--upstream", "http://localhost", "--identity", "user"], "header:NAME"),
         (["--upstream", "http://localhost", "--host", "0.0.0.0"], "set a token"),
         (["--upstream", "localhost"], "base URL of a provider"),
         (["--upstream", "http://localhost", "--format", "gemini"], "openai_chat"),

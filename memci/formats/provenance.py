@@ -11,7 +11,8 @@ from collections.abc import Iterator
 from itertools import groupby
 
 from ..messages import Message, text_of
-from ..text.provenance import Origin, Span, joined, mask, spans
+from ..text.language.instructions import instructions
+from ..text.provenance import Origin, Span, joined, mask, mask_quotations, spans
 from ..text.summarize.observations import observes
 from . import anthropic
 
@@ -22,6 +23,17 @@ _OPEN, _CLOSE = (re.compile(rf"<{slash}memci:(\w{{1,40}} \w{{1,40}})>") for slas
 def own_words(message: Message) -> str:
     """Return the text of *message* with what is not the user's own masked, in its place. O(characters)."""
     return mask(text_of(message), spans_of(message))
+
+
+def instructions_of(message: Message) -> list[str]:
+    """Return the lasting instructions in a user's *message*, only from the user's own words. O(characters).
+
+    Most messages have nothing like one, so that whose words they are is asked only where it matters.
+    """
+    text = text_of(message)
+    if message["role"] != "user" or not instructions(text, mask_quotations(text)):
+        return []
+    return instructions(text, own_words(message))
 
 
 def spans_of(message: Message) -> list[Span]:

@@ -95,6 +95,11 @@ def mask(text: str, found: Iterable[Span]) -> str:
     return "".join(parts)
 
 
+def mask_quotations(text: str) -> str:
+    """Return *text* with "_" within its quotation marks: a mask that is quick, and leaves blocks. O(characters)."""
+    return _QUOTATION.sub(lambda each: f"{each[0][0]}{'_' * (len(each[0]) - 2)}{each[0][-1]}", text)
+
+
 _QUOTATION = re.compile(
     r"\"[^\"\n]*\"|“[^“”\n]*”|„[^„“”\n]*[“”]|«[^«»\n]*»|「[^「」\n]*」|『[^『』\n]*』|《[^《》\n]*》"
     r"|(?<!\w)'[^'\n]{3,}'(?!\w)|`[^`\n]*`"

@@ -12,9 +12,8 @@ from functools import cached_property
 from zlib import crc32
 
 from ..chapters.messagelist import MessageNode
-from ..formats.provenance import own_words
+from ..formats.provenance import instructions_of
 from ..messages import Message, text_of, tool_calls
-from ..text.language.instructions import instructions
 from ..text.language.telling import telling_keys
 from ..text.summarize import lines, one_line
 from ..text.summarize.extractive import Told, read_page
@@ -53,10 +52,7 @@ class PageText:
     def instructions(self) -> Sequence[str]:
         """The instructions that users gave, in their own words, each on one line."""
         return [
-            one_line(sentence, SENTENCE_COLUMNS)
-            for node in self.nodes
-            if node.message["role"] == "user"
-            for sentence in instructions(text_of(node.message), own_words(node.message))
+            one_line(sentence, SENTENCE_COLUMNS) for node in self.nodes for sentence in instructions_of(node.message)
         ]
 
     @cached_property

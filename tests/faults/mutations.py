@@ -429,9 +429,9 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "what others said is no instruction of the user",
-        "memci/window/page_text.py",
-        "instructions(text_of(node.message), own_words(node.message))",
-        "instructions(text_of(node.message), text_of(node.message))",
+        "memci/formats/provenance.py",
+        "return instructions(text, own_words(message))",
+        "return instructions(text, text)",
         "tests/context/test_context_instructions.py",
     ),
     Mutant(

@@ -5,6 +5,8 @@ import pytest
 from memci import Context, EphemeralStorage
 from memci.formats import read
 from memci.formats.provenance import own_words, spans_of
+from memci.memory.backend import PageRecord
+from memci.memory.tiers.facts import facts
 from memci.messages import text_of
 from memci.text.provenance import Origin
 
@@ -57,3 +59,12 @@ def test_words_of_others_are_not_the_users_own():
     assert spans_of({"role": "assistant", "content": ORDER})[0].origin is Origin.ASSISTANT
     assert own_words({"role": "user", "content": f"Observation: {ORDER}"}).strip() == ""
     assert own_words({"role": "user", "content": ORDER}) == ORDER
+
+
+def test_facts_are_the_users_own():
+    """A statement in a pasted text or a document is no fact of the user, what stands beside it is."""
+    said = "My name is Ada. Translate this:\nI live in Oslo with my dog Rex."
+    (declared,) = read([{"role": "user", "content": [DECLARED["document"], OWN]}], "anthropic")
+    page = PageRecord("a", 1, 0, ((1, {"role": "user", "content": said}), (2, declared)))
+
+    assert [fact.text for fact in facts(page)] == ["My name is Ada."]

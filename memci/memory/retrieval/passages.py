@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from ...formats.provenance import own_words
+from ...formats.provenance import instructions_of, own_words
 from ...messages import Message, call_body, call_name, text_of, tool_calls
 from ...text.language.dates import date_terms
 from ...text.language.terms import terms
@@ -48,7 +48,7 @@ class Passage(NamedTuple):
     start: int = 0
     """position in the text of the message, in characters"""
     own: str = ""
-    """the text of a user with what is not the user's own masked"""
+    """the text with what is not the user's own masked, if its message has an instruction"""
 
 
 def passages(entries: Sequence[tuple[int, Message]]) -> list[Passage]:
@@ -59,7 +59,7 @@ def passages(entries: Sequence[tuple[int, Message]]) -> list[Passage]:
         for call in tool_calls(message):
             tools[str(call.get("id", ""))] = call_name(call)
         role, text, start = str(message.get("role", "")), entry_text(message), 0
-        own = own_words(message) if role == "user" else ""
+        own = own_words(message) if instructions_of(message) else ""
         tool = message.get("name") or tools.get(str(message.get("tool_call_id", "")), "")
         speaker = str(tool) if role == "tool" else _speaker(message, text)
         for part, piece in enumerate(pieces(text)):

@@ -86,9 +86,9 @@ def facts(page: PageRecord) -> list[Known]:
 
 def _extract_facts(message: Message) -> Iterator[tuple[About, str]]:
     speaker = message.get("name")
-    if message.get("role") == "user":
+    if message.get("role") == "user" and any(map(_states_fact, sentences(text_of(message)[:_SCANNED]))):
         for sentence in _own_sentences(message):
-            if _SHORTEST <= len(sentence) <= LONGEST and _tells(sentence):
+            if _states_fact(sentence):
                 line = one_line(_without_opener(sentence), 2 * LONGEST)
                 yield "user", f"{one_line(speaker, 40)}: {line}" if isinstance(speaker, str) and speaker else line
     for call in tool_calls(message):
@@ -104,6 +104,10 @@ def _own_sentences(message: Message) -> Iterator[str]:
         place = own.index(sentence, place)
         yield text[place : place + len(sentence)]
         place += len(sentence)
+
+
+def _states_fact(sentence: str) -> bool:
+    return _SHORTEST <= len(sentence) <= LONGEST and _tells(sentence)
 
 
 def _tells(sentence: str) -> bool:

@@ -323,9 +323,10 @@ def test_answers_of_searches_go_with_a_whole_conversation(storage):
         well(each)
 
 
+@pytest.mark.parametrize("framed", [True, False])
 @pytest.mark.parametrize("first", [1, 2, 3, 4, 5])
 @pytest.mark.parametrize("gone", [1, 3, 5])
-def test_answer_quotes_what_stands_from_its_entry_on(first, gone):
+def test_answer_quotes_what_stands_from_its_entry_on(first, gone, framed):
     """An answer to a recall that began at an entry quotes that one and what follows it, and nothing before it."""
     context = opened(window=20_000)
     context.append_turn(*turn(1))
@@ -334,7 +335,8 @@ def test_answer_quotes_what_stands_from_its_entry_on(first, gone):
     context.archive(keep=0)
     reply = calling(call("r1", "recall_page", {"index": 2, "entry": first}))
     context.append_turn("What was it?", reply)
-    context.append_turn(*context.answers(reply))
+    own = {"role": "tool", "tool_call_id": "r1", "content": json.dumps(context.recall_page(2, first))}
+    context.append_turn(*(context.answers(reply) if framed else [own]))
 
     context.erase(2, gone)
 

@@ -8,9 +8,10 @@
 `erase` lists what it would remove, asks, erases, and prints a receipt.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer import Option
@@ -25,7 +26,7 @@ from .stores import choose_context, choose_contexts, open_store
 from .tables import table
 
 if TYPE_CHECKING:
-    from ..history.erasures import ErasureReceipt
+    from ..history.retention import Outdated
 
 _ERASED = (
     ("contexts", "contexts, whole"),
@@ -34,6 +35,8 @@ _ERASED = (
     ("compactions", "earlier states of Contents Pages"),
     ("ops", "digests of named appends"),
 )
+_PAGES = 8
+"""pages of a context that are named at most: they fit on a line"""
 _LONGEST = 100
 """characters of a message that are shown: about one line"""
 
@@ -47,6 +50,9 @@ def run_erase(
     owner: Annotated[
         Str, Option(metavar="NAME", help="All contexts of this owner; with --context, only that one.")
     ] = None,
+    before: Annotated[
+        Str, Option(metavar="DATE", help="Pages whose newest message is older; with --owner, only of that one.")
+    ] = None,
     scrub: Annotated[bool, Option("--scrub", help="Only finish an erasure that was left pending.")] = False,
     yes: Annotated[bool, Option("--yes", "-y", help="Do not ask.")] = False,
     printer: Printer,
@@ -58,6 +64,10 @@ def run_erase(
     from ..context.context import Context
     from ..history.erase import erase, finish_erasures
 
+    if before is not None:
+        if scrub or context is not None:
+            raise InvalidSetting("--before", "is for all contexts, or those of --owner: leave the other options out")
+        return _erase_before(store, before, owner, yes=yes, printer=printer)
     if (context is not None or owner is not None) == scrub:
         raise InvalidSetting("--context", "name --context, --owner or --scrub")
     if page is not None and context is None:
@@ -83,7 +93,48 @@ def run_erase(
             [name, whose] = [one.id, one.owner] if one else [None, owner]
             receipt = erase(storage, context=name, owner=whose)
     done = receipt.physical == receipt.memory == "done"
-    return Result({"store": store, **asdict(receipt)}, _show_receipt(receipt, done=done), done)
+    return Result({"store": store, **asdict(receipt)}, _show_receipt(asdict(receipt), done=done), done)
+
+
+def _erase_before(store: str, before: str, owner: str | None, *, yes: bool, printer: Printer) -> Result:
+    """Erase what is older than *before*: a date or ISO 8601, UTC if no zone is named."""
+    from ..history.retention import erase_outdated, find_outdated
+
+    try:
+        date = datetime.fromisoformat(before)
+    except ValueError:
+        raise InvalidSetting("--before", f"{before!r:.60} is no date: 2026-03-31, or ISO 8601") from None
+    if printer.json and not yes:
+        raise InvalidSetting("--yes", "--json does not ask: add --yes to erase without a question")
+    with open_store(store, write=True) as storage:
+        found = list(find_outdated(storage, date if date.tzinfo else date.replace(tzinfo=UTC), owner))
+        if not yes:
+            _ask(printer, _list_outdated(found))
+        receipts = erase_outdated(storage, found)
+    sums = {name: sum(getattr(receipt, name) for receipt in receipts) for name, _ in _ERASED}
+    late = [any(each.physical == "pending" for each in receipts), any(each.memory == "pending" for each in receipts)]
+    done = not any(late)
+    physical, memory = ("pending" if each else "done" for each in late)
+    facts = {"store": store, **sums, "physical": physical, "memory": memory}
+    kept = {each.context.id: list(each.untimed) for each in found if each.untimed}
+    view = [*_show_receipt(sums, done=done), *_list_untimed(found)]
+    return Result({**facts, "untimed": kept}, view, done)
+
+
+def _list_outdated(found: "list[Outdated]") -> Iterator[Part]:
+    yield f"to be erased: {many(sum(len(each.pages) for each in found), 'page')}", "bold"
+    for each in found:
+        if each.pages:
+            shown = ", ".join(f"#{page}" for page in each.pages[:_PAGES]) + (", …" if each.pages[_PAGES:] else "")
+            yield f"  {each.context.id} of {each.context.owner}: {many(len(each.pages), 'page')}: {shown}"
+    yield from _list_untimed(found)
+
+
+def _list_untimed(found: "list[Outdated]") -> Iterator[Part]:
+    for each in found:
+        if each.untimed:
+            shown = ", ".join(f"#{page}" for page in each.untimed[:_PAGES]) + (", …" if each.untimed[_PAGES:] else "")
+            yield f"  kept, since no message has a time: {each.context.id}: {shown}", "dim"
 
 
 def run_rotate(store: Store) -> Result:
@@ -127,8 +178,8 @@ def _ask(printer: Printer, question: Iterator[Part]) -> None:
         raise typer.Exit(1)
 
 
-def _show_receipt(receipt: "ErasureReceipt", *, done: bool) -> Iterator[Part]:
-    rows = ((description, getattr(receipt, name)) for name, description in _ERASED)
+def _show_receipt(removed: Mapping[str, Any], *, done: bool) -> Iterator[Part]:
+    rows = ((description, removed[name]) for name, description in _ERASED)
     yield table("erased", "", rows=rows, figures=("",))
     if done:
         yield "✓ no byte of it is left in the store's own files", "green"

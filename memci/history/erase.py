@@ -124,12 +124,35 @@ def erase_messages(
     except Erased as error:
         found = find_erasure(storage, context=record.id, owner=record.owner, page=index, entry=entry)
         return _receipt_again(storage, found, error)
+    subject: dict[str, str | int | None] = {"context": record.id, "owner": record.owner, "page": index, "entry": entry}
+    return _erase_seqs(storage, window, seqs, subject, counter)
+
+
+def erase_pages(storage: Storage, context: str, indexes: Collection[int]) -> ErasureReceipt:
+    """Erase the pages with *indexes* of *context* in one job, without those that are erased already."""
+    window = load_context(storage, OpenRequest(context, read_only=True)).window
+    rows = [row for row in storage.pages_at(context, indexes) if row.state is not PageState.ERASED]
+    if not rows:
+        return ErasureReceipt(0, 0, 0, 0, 0, "done")
+    seqs = {seq for row in rows for span in row.spans(window.record.head) for seq in range(*span)}
+    subject: dict[str, str | int | None] = {"context": context, "owner": window.record.owner, "page": min(indexes)}
+    receipt = _erase_seqs(storage, window, seqs, {**subject, "last": max(indexes)}, None)
+    return receipt if scrub_memories(storage) else replace(receipt, memory="pending")
+
+
+def _erase_seqs(
+    storage: Storage,
+    window: Window,
+    seqs: set[int],
+    subject: Mapping[str, str | int | None],
+    counter: Callable[[str], int] | None,
+) -> ErasureReceipt:
+    record = window.record
     owners = _owners_of(storage, [record])
     _forget_found(storage, owners, but=[record.id])
     others = [each for each in _kin_of(storage, record.id) if each.id != record.id]
     shown = Spread(storage, [*others, record]).of_messages(record, seqs)
     erasure, pages = _plan_erasure(storage, shown, {record.id: window}, counter)
-    subject: dict[str, str | int | None] = {"context": record.id, "owner": record.owner, "page": index, "entry": entry}
     job = begin_erasure(storage, _foresee(storage, erasure), **subject)
     # the outboxes name these pages: the memory is fed their remaining messages
     return _perform(storage, job, erasure, pages, owners)

@@ -1,0 +1,52 @@
+"""A retention: the pages that nothing was added to since a date are erased, in every context or in those of an owner.
+
+A page is as old as its newest message, by the time that was given with it. A page without times is named, and kept.
+"""
+
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+from ..rows import ContextRecord, PageState
+from ..storage import Storage
+from ..storage.codec import ERASED
+from .erase import erase_pages
+from .erasures import ErasureReceipt
+
+
+class Outdated(NamedTuple):
+    """What a retention finds in one context."""
+
+    context: ContextRecord
+    pages: tuple[int, ...]
+    """pages whose newest message is older than the date"""
+    untimed: tuple[int, ...]
+    """pages without any time: they are kept"""
+
+
+def find_outdated(store: Storage, before: datetime, owner: str | None = None) -> Iterator[Outdated]:
+    """Yield the contexts of *owner*, or all, that have outdated pages or pages without times. O(entries)."""
+    for record in store.contexts(owner=owner):
+        times = {row.seq: row.at for row in store.entries(record.id, 0, record.head) if row.codec != ERASED}
+        old, untimed = [], []
+        for page in store.pages(record.id, last=record.next_page - 1):
+            seqs = [seq for first, end in page.spans(record.head) for seq in range(first, end) if seq in times]
+            known = [_read_time(at) for seq in seqs if (at := times[seq]) is not None]
+            if page.state is PageState.ERASED or not seqs:
+                continue
+            if not known:
+                untimed.append(page.index)
+            elif max(known) < before:
+                old.append(page.index)
+        if old or untimed:
+            yield Outdated(record, tuple(old), tuple(untimed))
+
+
+def _read_time(at: str) -> datetime:
+    when = datetime.fromisoformat(at)
+    return when if when.tzinfo else when.replace(tzinfo=UTC)
+
+
+def erase_outdated(store: Storage, found: Sequence[Outdated]) -> list[ErasureReceipt]:
+    """Erase the pages that were *found*, one erasure for each context, and return its receipts. It raises as erase."""
+    return [erase_pages(store, each.context.id, each.pages) for each in found if each.pages]

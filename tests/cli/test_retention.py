@@ -59,3 +59,16 @@ def test_it_asks_and_names_what_it_would_erase(run, dated):
     assert "kept, since no message has a time: untimed: #1" in result.output
     assert len(words(dated)) == 21
     assert run("erase", dated, "--before", "soon", "--yes").exit_code == 2
+
+
+def test_pages_that_a_fork_shares_are_erased_once(run, dated):
+    """They go with the first context that shows them, and the fork is no error."""
+    with Context.open(dated, "ada") as context, context.fork("ada-2") as fork:
+        fork.append_turn("canary-fork", at=START + timedelta(days=20))
+
+    result = run("erase", dated, "--before", "2026-03-05", "--yes", "--json")
+
+    assert result.exit_code == 0, result.output
+    assert not [word for word in words(dated) if word.endswith(("-0", "-1", "-2", "-3"))]
+    assert json.loads(result.stdout)["pages"] == 12
+    assert run("verify", dated).exit_code == 0

@@ -450,7 +450,7 @@ class Context:
                 view = window.with_valid_thoughts(view)[len(window.system.view) :]
             elif not window.active.rewritten and all(map(is_sent_as_it_is, pending_view)):
                 return view
-            return formats.write(form, formats.spoken(form, view))
+            return formats.write(form, formats.spoken(form, view) or view)
 
     def request(
         self,

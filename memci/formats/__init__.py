@@ -146,7 +146,7 @@ def request(
     once = [schema for at, schema in enumerate(given) if names[at] is None or names[at] not in names[:at]]
     made = tools(format, once)
     module = _FORMATS[format]
-    items = module.write(spoken(format, messages))
+    items = module.write(spoken(format, messages) or messages)  # no provider takes an empty list
     if format == gemini.NAME or (format != anthropic.NAME and not reads_breakpoints(model)):
         stable = ()
     ends = [

@@ -45,7 +45,8 @@ class Mark(NamedTuple):
     def count(self, item: Item) -> int:
         """Return how many marks *item* has."""
         content = item.get("content")
-        return sum(self.key in part for part in content) if isinstance(content, list) else 0
+        parts = content if isinstance(content, list) else ()  # those of an opaque item may be anything
+        return sum(isinstance(part, dict) and self.key in part for part in parts)
 
     def mark(self, items: Sequence[Item], ends: Collection[int], *, used: int = 0) -> list[Item]:
         """Return *items* with a mark at each of the positions *ends*, the last ones first. O(items).

@@ -38,7 +38,8 @@ def says_nothing(message: Message, format: str) -> bool:  # noqa: A002
     native = native_of(message, format)
     if native is not None:
         whole = [item.get("type", "message") == "message" for item in native.items]
-        parts = [part for item in native.items for part in parts_of(item.get("content") or item.get("parts"))]
+        within = "parts" if format == "gemini" else "content"
+        parts = [part for item in native.items for part in parts_of(item.get(within))]
         return all(whole) and not any(map(says_something, parts))
     own = format == "openai_chat" and not isinstance(message, Enveloped)
     return is_empty_answer(message if own else {key: message[key] for key in _SAID if key in message})
@@ -159,9 +160,13 @@ def function_call(call_id: str, name: str, arguments: object) -> Message:
 
 
 def arguments_as_object(text: str) -> dict[str, Any]:
-    """Return the arguments of a call as an object; any other value gets the key `input`."""
+    """Return the arguments of a call as an object; other values, and what no client can send, get the key `input`.
+
+    The text "1e999" is infinite as a number, and an escape in it may be half of a surrogate pair.
+    """
     try:
         value = json.loads(text)
+        json.dumps(value, ensure_ascii=False, allow_nan=False).encode()
     except (ValueError, RecursionError):
         value = text
     return value if isinstance(value, dict) else {"input": value}

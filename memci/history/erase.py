@@ -58,7 +58,8 @@ def erase(store: Storage, *, context: str | None = None, owner: str | None = Non
         records = list(store.contexts(owner=owner))
     if not records:
         return _erased_before(store, context, owner)
-    gone = [record.id for record in records]
+    whole = records
+    gone = [record.id for record in whole]
     owners = _owners_of(store, records)
     _forget_found(store, owners, but=gone)
     records = kin(store, [*records, *(each for name in owners for each in store.contexts(owner=name))])
@@ -71,7 +72,7 @@ def erase(store: Storage, *, context: str | None = None, owner: str | None = Non
         messages = [decode(row.codec, row.body) for row in rows if isinstance(row, EntryRow) and row.codec != ERASED]
         erasure, pages = _plan_erasure(store, Spread(store, left).of_quotations(messages, owners), {}, None)
     erasure = erasure._replace(contexts=tuple(gone))
-    job = begin_erasure(store, _foresee(store, erasure), context=context, owner=owner)
+    job = begin_erasure(store, _foresee(store, erasure, whole), context=context, owner=owner)
     if alone:
         forget_pages(store, dict.fromkeys(gone))  # first: if the store then fails, the memory is fed the pages again
     return _perform(store, job, erasure, pages, owners)
@@ -245,9 +246,8 @@ def _posted(record: ContextRecord) -> list[int]:
     return [index for first, last in runs for index in range(first, last + 1)]
 
 
-def _foresee(storage: Storage, erasure: Erasure) -> ErasureReceipt:
-    """Return what *erasure* is going to remove, as far as it can be read. O(compactions + ops)."""
-    whole = [found[0] for name in erasure.contexts if (found := storage.load(name)) is not None]
+def _foresee(storage: Storage, erasure: Erasure, whole: Collection[ContextRecord] = ()) -> ErasureReceipt:
+    """Return what *erasure* removes, as far as it can be read; *whole* contexts first. O(compactions + ops)."""
     changed = [transition.record.id for transition in erasure.transitions]
     marked = sum(row.state is PageState.ERASED for each in erasure.transitions for row in each.pages)
     ops = sum(_count(storage.ops(record.id)) for record in whole)

@@ -49,7 +49,7 @@ def known(text):
 
 READERS = {
     "sentences": lambda text: list(sentences(text)),
-    "instructions": instructions,
+    "instructions": lambda text: instructions(text, text),
     "name_key": name_key,
     "seeds": lambda text: seeds(Graph(), text),
     "facts of a user": lambda text: facts(page(text)),
@@ -83,7 +83,7 @@ def test_hostile_sentences_are_read_in_linear_time():
     """A text of sentences, each as long as one may be, takes no longer than any other."""
     said = [(f"{lead}{unit * 390}"[:390] + ". ") * 100 for lead in ("please ", "i want you ") for unit in UNITS]
 
-    assert max(_seconds(instructions, text) for text in said) < 5
+    assert max(_seconds(lambda each: instructions(each, each), text) for text in said) < 5
 
 
 def _seconds(reader, text):

@@ -1,6 +1,7 @@
 """S15: no text makes a whole call dear: CPU per character stays within four times of plain words.
 
-A few families are tried here. `MEMCI_FAMILIES=all` tries each of them, for some minutes.
+`MEMCI_FAMILIES=all` tries each family, for some minutes; `MEMCI_FAMILIES=few` some of them. CPU is no test on a busy
+machine, so here only what was quadratic is tried, with room.
 """
 
 import os
@@ -31,7 +32,10 @@ PLAIN = {
 }
 """plain words: of a writing with wide characters, where fewer say more; each a line, as lines have their cost, too"""
 ALL = families()
-CHOSEN = dict(list(ALL.items())[:: 1 if os.environ.get("MEMCI_FAMILIES") == "all" else 61])
+TRIED = os.environ.get("MEMCI_FAMILIES")
+CHOSEN = dict(list(ALL.items())[:: 1 if TRIED == "all" else 61])
+ROOM = 5.0
+"""times more than that: what is quadratic took 70 times as much as plain words, and a busy machine takes twice as much"""
 
 
 def calls(text: str) -> dict[str, float]:
@@ -61,12 +65,12 @@ def kind(text: str) -> tuple[bool, bool]:
     return any("\u3000" < each < "\ud7b0" for each in text), re.search(r"[\n\r\v\u2028.!?;:。！？…]", text) is not None
 
 
-def dear(text: str, plain: dict[str, float]) -> dict[str, float]:
-    """Return how many times as much CPU as *plain* words those calls took that are too dear each time."""
+def dear(text: str, plain: dict[str, float], times: float = TIMES) -> dict[str, float]:
+    """Return how many times as much CPU as *plain* words those calls took that took more than *times* each time."""
     found: dict[str, float] = {}
     for attempt in range(TRIES):
         ratios = {name: spent / max(plain[name], FLOOR_SECONDS) for name, spent in calls(text).items()}
-        over = {name: round(ratio, 1) for name, ratio in ratios.items() if ratio > TIMES}
+        over = {name: round(ratio, 1) for name, ratio in ratios.items() if ratio > times}
         found = {
             name: min(ratio, found.get(name, ratio)) for name, ratio in over.items() if not attempt or name in found
         }
@@ -96,6 +100,7 @@ def test_there_are_many_families():
     assert len(ALL) > 600
 
 
+@pytest.mark.skipif(not TRIED, reason="CPU is measured: set MEMCI_FAMILIES to few or all on a quiet machine")
 def test_whole_calls_cost_as_much_as_those_of_plain_words(plain):
     found = {name: dear(repeat(piece, SIZE), plain[kind(piece)]) for name, piece in CHOSEN.items()}
 
@@ -104,12 +109,14 @@ def test_whole_calls_cost_as_much_as_those_of_plain_words(plain):
 
 def test_blank_lines_before_small_talk(plain):
     """Each blank was a beginning of what goes before small talk: 48,000 took 12 seconds."""
-    assert dear(repeat("\n", SIZE), plain[False, True]) == {}
+    assert dear(repeat("\n", SIZE), plain[False, True], ROOM * TIMES) == {}
 
 
 @pytest.mark.parametrize("mark", "“«「")
 def test_quotation_marks_that_are_never_closed(mark, plain):
-    assert dear(repeat(f"a{mark}", 4 * SIZE), {name: 4 * cost for name, cost in plain[kind(mark)].items()}) == {}
+    four = {name: 4 * cost for name, cost in plain[kind(mark)].items()}
+
+    assert dear(repeat(f"a{mark}", 4 * SIZE), four, ROOM * TIMES) == {}
 
 
 def test_costs_that_are_too_high_are_noticed(plain):

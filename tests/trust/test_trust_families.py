@@ -35,7 +35,7 @@ ALL = families()
 TRIED = os.environ.get("MEMCI_FAMILIES")
 CHOSEN = dict(list(ALL.items())[:: 1 if TRIED == "all" else 61])
 ROOM = 5.0
-"""times more than that: what is quadratic took 70 times as much as plain words, and a busy machine takes twice as much"""
+"""times more than that: what is quadratic took 70 times as much as plain words; a busy machine takes twice as long"""
 
 
 def calls(text: str) -> dict[str, float]:

@@ -21,15 +21,16 @@ from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import parse_qsl, urlsplit
-
-from starlette.datastructures import Headers
 
 from ..errors import InvalidSetting
 from ..storage.opening import is_url
 from .conversation import Caller
 from .identity import Identity, sole
+
+if TYPE_CHECKING:
+    from starlette.datastructures import Headers
 
 LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "::1"})
 _CREDENTIAL: Final = re.compile("auth|key|token|cookie", re.IGNORECASE)
@@ -71,7 +72,7 @@ class Door:
             return 401, f"this gateway wants its token in the header {TOKEN}"
         return None
 
-    def caller(self, headers: Headers, query: str, body: Mapping[str, Any]) -> Caller:
+    def caller(self, headers: "Headers", query: str, body: Mapping[str, Any]) -> Caller:
         """Return whose request this is, by its *headers*, the *query* of its address and its *body*."""
         credentials = sorted({*self._credentials(headers, query)})
         known = bool(self.token is not None or credentials)
@@ -97,7 +98,7 @@ class Door:
         alone = "alone, behind the token" if self.token is not None else "together with the credential"
         return f"identity: {self.identity.kind} {self.identity.name}, {alone}"
 
-    def _credentials(self, headers: Headers, query: str) -> Iterator[tuple[str, str]]:
+    def _credentials(self, headers: "Headers", query: str) -> Iterator[tuple[str, str]]:
         """Yield the names and values of the credentials of a request."""
         for name, text in [*headers.items(), *parse_qsl(query, errors="surrogateescape")]:
             if self._is_credential(name):

@@ -8,11 +8,12 @@ credential                 the credentials that the request carries
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Self
-
-from starlette.datastructures import Headers
+from typing import TYPE_CHECKING, Any, Self
 
 from ..errors import InvalidSetting, brief
+
+if TYPE_CHECKING:
+    from starlette.datastructures import Headers
 
 _FORM = re.compile(r"(header):([!#$%&'*+.^`|~\w-]+)|(field):([^.]+(?:\.[^.]+)*)|(credential)", re.ASCII)
 
@@ -35,7 +36,7 @@ class Identity:
         kind = found[1] or found[3] or found[5]
         return cls(kind, found[2].lower() if found[2] else found[4] or "")
 
-    def value(self, headers: Headers, body: Mapping[str, Any]) -> str | None:
+    def value(self, headers: "Headers", body: Mapping[str, Any]) -> str | None:
         """Return the user that a request names in a header or a field, None if it names none, or several."""
         if self.kind == "header":
             return sole(headers, self.name)
@@ -47,7 +48,7 @@ class Identity:
         return found.strip() or None if isinstance(found, str) else None
 
 
-def sole(headers: Headers, name: str) -> str | None:
+def sole(headers: "Headers", name: str) -> str | None:
     """Return the value of the header *name*; None if it is empty, missing, or given with several values."""
     found = {value.strip() for value in headers.getlist(name)}
     return found.pop() or None if len(found) == 1 else None

@@ -9,7 +9,7 @@ from smolagents import CodeAgent, FinalAnswerStep, LogLevel, OpenAIModel, ToolCa
 from smolagents.models import ChatMessageStreamDelta
 
 from memci.adapters.smolagents import Memci
-from memci.adapters.smolagents_messages import dump, grouped, load
+from memci.adapters.smolagents_messages import dump, group_steps, load
 from memci.formats.envelope import function_call
 from memci.messages import text_of, tool_calls
 from memci.testing.adapters import AdapterConformance, Driver
@@ -175,7 +175,7 @@ def test_steps_come_back_as_the_same_prose(memci):
         model = OpenAIModel("gpt-4o", api_base=server.base_url, api_key="key")
         agent = memci.attach(CodeAgent([], model, verbosity_level=LogLevel.OFF), "a")
         agent.run("Do it.")
-    groups = grouped(agent.write_memory_to_messages()[1:])
+    groups = group_steps(agent.write_memory_to_messages()[1:])
     assert [*load([item for group in groups for item in dump(group)])] == groups
     assert memci.conversations.messages("a") == groups
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import orjson
 
-from memci.memory.retrieval.passages import entry_text
+from memci.formats.utterance import entry_text
 from memci.memory.retrieval.ranking import Query, Weights, rank
 
 from .shelf import Shelf

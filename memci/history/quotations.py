@@ -158,7 +158,7 @@ def searches(
 
     *pages*: the pages of this context that hold some of the messages. O(entries x messages).
     """
-    from ..memory.retrieval.passages import entry_text
+    from ..formats.utterance import entry_text
 
     texts = [text for message in messages if (text := entry_text(message)).strip()]
     lines = [one_line(text, _LONGEST) for text in texts]

@@ -12,7 +12,7 @@ from functools import cached_property
 from zlib import crc32
 
 from ..chapters.messagelist import MessageNode
-from ..formats.provenance import instructions_of
+from ..formats.utterance import Utterance, utterances
 from ..messages import Message, text_of, tool_calls
 from ..text.language.telling import telling_keys
 from ..text.summarize import lines, one_line
@@ -49,11 +49,14 @@ class PageText:
         return extract_lines(self.nodes)
 
     @cached_property
+    def utterances(self) -> Sequence[Utterance]:
+        """What each message says; entries are counted from 0."""
+        return tuple(utterances(enumerate(node.message for node in self.nodes)))
+
+    @cached_property
     def instructions(self) -> Sequence[str]:
         """The instructions that users gave, in their own words, each on one line."""
-        return [
-            one_line(sentence, SENTENCE_COLUMNS) for node in self.nodes for sentence in instructions_of(node.message)
-        ]
+        return [one_line(sentence, SENTENCE_COLUMNS) for each in self.utterances for sentence in each.instructions]
 
     @cached_property
     def said(self) -> Sequence[str]:

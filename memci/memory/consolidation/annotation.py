@@ -9,9 +9,9 @@ counted twice.
 
 from collections.abc import Iterable, Mapping
 
+from ...formats.utterance import entry_text
 from ...text.language.terms import terms
 from ..backend import PageRecord
-from ..retrieval.passages import entry_text
 
 MOST = 64
 """terms of one kind that a page gets at most: more than the longest answer of a step has"""

@@ -16,12 +16,12 @@ from functools import partial
 from typing import Final
 
 from ...errors import EmbeddingFailed
+from ...formats.utterance import entry_text
 from ..ingest import settle
 from ..owner import Session
 from ..repository.items import halve, read_matrix
 from ..repository.pages import QUARANTINED
 from ..retrieval.embedders import Embedder, embed
-from ..retrieval.passages import entry_text
 from ..tiers.events import INTERVAL
 from ..tiers.facts import Known
 from ..tiers.heat import coldest

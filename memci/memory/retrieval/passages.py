@@ -11,8 +11,8 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from ...formats.provenance import instructions_of, own_words
-from ...messages import Message, call_body, call_name, text_of, tool_calls
+from ...formats.utterance import utterances
+from ...messages import Message
 from ...text.language.dates import date_terms
 from ...text.language.terms import terms
 
@@ -29,10 +29,6 @@ _BORDERS = (
     re.compile(r"\s+"),
 )
 """where a text may be cut, the best first: between paragraphs, lines, sentences, clauses, words"""
-_TRANSCRIPT = re.compile(
-    r"\s*(?:[\[(][^\])\n]{1,40}[\])]\s*)?"  # "[8 May, 13:56] "
-    r"(?P<name>[^\W\d_a-z][\w.'’-]{0,20}(?: [^\W\d_a-z][\w.'’-]{0,20}){0,2})[:：](?=\s|[^\x00-\x7f])"
-)
 _WIDE = re.compile("[\u1100-\u11ff\u3005-\u30ff\u3400-\u9fff\uac00-\ud7a3\uf900-\ufaff\U00020000-\U0003ffff]")
 
 
@@ -53,28 +49,15 @@ class Passage(NamedTuple):
 
 def passages(entries: Sequence[tuple[int, Message]]) -> list[Passage]:
     """Cut the messages of a page into passages, in order. O(characters)."""
-    tools: dict[str, str] = {}
     found = []
-    for ordinal, message in entries:
-        for call in tool_calls(message):
-            tools[str(call.get("id", ""))] = call_name(call)
-        role, text, start = str(message.get("role", "")), entry_text(message), 0
-        own = own_words(message) if instructions_of(message) else ""
-        tool = message.get("name") or tools.get(str(message.get("tool_call_id", "")), "")
-        speaker = str(tool) if role == "tool" else _speaker(message, text)
-        for part, piece in enumerate(pieces(text)):
-            found.append(Passage(ordinal, part, role, speaker, piece, start, own[start : start + len(piece)]))
+    for said in utterances(entries):
+        start, own = 0, said.own if said.instructions else ""
+        for part, piece in enumerate(pieces(said.text)):
+            found.append(
+                Passage(said.entry, part, said.role, said.speaker, piece, start, own[start : start + len(piece)])
+            )
             start += len(piece)
     return found
-
-
-def entry_text(message: Message) -> str:
-    """Return the searchable text of *message*: its text, and its tool calls with their arguments."""
-    lines = [text_of(message)]
-    for call in tool_calls(message):
-        body = call_body(call)
-        lines.append(f"{call_name(call)} {body.get('arguments', body.get('input', ''))}")
-    return "\n".join(line for line in lines if line)
 
 
 def pieces(text: str, longest: int = LONGEST) -> list[str]:
@@ -90,14 +73,6 @@ def passage_terms(passage: Passage, at: float | None) -> list[str]:
     """Return the terms of *passage*: of its text, its tool, and its date, *at* (seconds since 1970 UTC)."""
     tool = terms(passage.speaker) if passage.role == "tool" else ()
     return [*terms(passage.text), *tool, *(date_terms(at) if at is not None else ())]
-
-
-def _speaker(message: Message, text: str) -> str:
-    """Return the speaker of *message*: its `name`, or a name at its beginning, as in "Mel: I painted it"."""
-    if name := message.get("name"):
-        return str(name)
-    start = _TRANSCRIPT.match(text)
-    return start["name"] if start else ""
 
 
 def _width(text: str) -> int:

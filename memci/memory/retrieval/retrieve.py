@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from ...errors import EmbeddingFailed, StorageBusy, StorageFull, StorageReadOnly
 from ...formats.provenance import own_words
+from ...formats.utterance import entry_text
 from ...messages import Message
 from ...text.language.instructions import instructions
 from ..backend import FoundPage, Recollection, Source, Tier
@@ -29,7 +30,6 @@ from ..repository.store import Visit
 from .embedders import Embedder, embed
 from .knowledge import find_concepts, find_facts, find_statements
 from .layout import ROLES, Floats, Integers
-from .passages import entry_text
 from .ranking import Query, Ranking, answer_certainty, certainty, rank
 from .vectors import VectorIndex
 

@@ -3,7 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memci.memory.retrieval.passages import LONGEST, MOST, Passage, entry_text, passage_terms, passages, pieces
+from memci.formats.utterance import entry_text
+from memci.memory.retrieval.passages import LONGEST, MOST, Passage, passage_terms, passages, pieces
 
 WORDS = "One short sentence about the boat. "
 CALL = {"id": "c1", "type": "function", "function": {"name": "book_flight", "arguments": '{"flight": "HAT170"}'}}

@@ -1,0 +1,93 @@
+"""An utterance: what one message says, in its exact words, with who says it, when, and whose words they are.
+
+    {"role": "user", "name": "Ann", "content": "The desk is 140 cm wide."}     said on 5 January
+    ──▶  Utterance(text="The desk is 140 cm wide.", role="user", speaker="Ann", at="2026-01-05T09:00:00+00:00")
+             spans   [0, 24, own]
+             later   "It's 160 cm now."     said on 9 March
+
+Lines, standing instructions, facts and results of a search are views of it, so that none of them can lose the speaker
+or the time by itself. It is derived from the message at each use, and never stored.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+from ..messages import Message, call_body, call_name, text_of, tool_calls
+from ..text.provenance import Span, mask
+from .provenance import instructions_of, spans_of
+
+_TRANSCRIPT = re.compile(
+    r"\s*(?:[\[(][^\])\n]{1,40}[\])]\s*)?"  # "[8 May, 13:56] "
+    r"(?P<name>[^\W\d_a-z][\w.'’-]{0,20}(?: [^\W\d_a-z][\w.'’-]{0,20}){0,2})[:：](?=\s|[^\x00-\x7f])"
+)
+
+
+@dataclass(frozen=True)
+class Utterance:
+    """What one message says."""
+
+    message: Message
+    entry: int = 0
+    """its ordinal in its page"""
+    speaker: str = ""
+    """the `name` of the message, a name at its beginning ("Mel: …"), or the tool that answers; "" if unknown"""
+    at: str | None = None
+    """when it was said, in the zone in which that was given (ISO 8601)"""
+    later: "Utterance | None" = None
+    """the latest utterance that says something else about the same thing, where that was looked for"""
+
+    @property
+    def role(self) -> str:
+        """The role of the message."""
+        return str(self.message.get("role", ""))
+
+    @cached_property
+    def text(self) -> str:
+        """The exact words: the text of the message, and its tool calls with their arguments."""
+        return entry_text(self.message)
+
+    @cached_property
+    def spans(self) -> list[Span]:
+        """Whose words the parts of the message's own text are. O(characters), once."""
+        return spans_of(self.message)
+
+    @cached_property
+    def own(self) -> str:
+        """The message's own text with what is not the user's own masked, in its place. O(characters), once."""
+        return mask(text_of(self.message), self.spans)
+
+    @cached_property
+    def instructions(self) -> list[str]:
+        """The lasting instructions among the user's own words. O(characters), once."""
+        return instructions_of(self.message)
+
+
+def utterances(entries: Iterable[tuple[int, Message]], times: Iterable[str | None] = ()) -> Iterator[Utterance]:
+    """Yield what the messages of a page say: (ordinal, message), in order, with the time of each if known."""
+    tools: dict[str, str] = {}
+    at = iter(times)
+    for ordinal, message in entries:
+        for call in tool_calls(message):
+            tools[str(call.get("id", ""))] = call_name(call)
+        tool = message.get("name") or tools.get(str(message.get("tool_call_id", "")), "")
+        speaker = str(tool) if message.get("role") == "tool" else speaker_of(message)
+        yield Utterance(message, ordinal, speaker, next(at, None))
+
+
+def entry_text(message: Message) -> str:
+    """Return the searchable text of *message*: its text, and its tool calls with their arguments."""
+    lines = [text_of(message)]
+    for call in tool_calls(message):
+        body = call_body(call)
+        lines.append(f"{call_name(call)} {body.get('arguments', body.get('input', ''))}")
+    return "\n".join(line for line in lines if line)
+
+
+def speaker_of(message: Message) -> str:
+    """Return the speaker of *message*: its `name`, or a name at its beginning, as in "Mel: I painted it"."""
+    if name := message.get("name"):
+        return str(name)
+    start = _TRANSCRIPT.match(entry_text(message))
+    return start["name"] if start else ""

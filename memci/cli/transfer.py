@@ -139,14 +139,21 @@ def run_copy(
 
 
 def run_backup(
-    store: Store, target: Annotated[str, Argument(metavar="NEW", help="The place of the copy: it must be free.")]
+    store: Store,
+    target: Annotated[str, Argument(metavar="NEW", help="The place of the copy: it must be free.")],
+    *,
+    erasures_of: Annotated[
+        Str, Option("--apply-erasures", metavar="FROM", help="STORE is an older copy: erase what FROM erased since.")
+    ] = None,
 ) -> Result:
     """Copy a store that is in use, whole and verified. It is a file or a folder; its memory is copied, too."""
     from ..history.backup import backup
 
     if not is_url(store):
         check_path(store, filled=True)
-    made = backup(store, target)
+    if erasures_of is not None and not is_url(erasures_of):
+        check_path(erasures_of, filled=True)
+    made = backup(store, target, erasures_of=erasures_of)
     line = f"{target}: {many(made.contexts, 'context')} with {many(made.messages, 'message')}, copied and verified"
     return Result({"store": store, "target": target, **made._asdict()}, [line])
 

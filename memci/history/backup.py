@@ -4,20 +4,34 @@
     backup("agents", "backup")            a folder: the file, memory.db, audit log, and plain copies made from the copy
 
 The copy is made and verified in a hidden folder beside its place, and then moved there: it is whole, or not there.
+A backup still has what was erased since. `repeat_erasures` erases it there, too:
+
+    messages             those that have a tombstone in the store, and none in the backup
+    contexts, owners     those that the store has no more, and that its audit log names as erased
 """
 
 import os
 import shutil
+from collections.abc import Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ..errors import CorruptRecord, InvalidSetting
+from ..rows import ContextRecord, EntryRow
+from ..storage import Storage
+from ..storage.audit import AuditedStorage, mark
+from ..storage.codec import ERASED
 from ..storage.filesystem.store import DATABASE, MARK
 from ..storage.opening import is_folder, is_url, open_plain, open_store
 from ..storage.protocol import CheckedStorage, Erasure
 from ..storage.sqlite.backup import copy_file
 from ..storage.witness import sync_folder
+from ..window.state import WindowState
+from .erase import erase, erase_seqs
+from .erasures import ErasureReceipt
+from .row_stream import readable_entries
 from .verify import problems
 
 
@@ -28,8 +42,12 @@ class Backup(NamedTuple):
     messages: int
 
 
-def backup(store: str | os.PathLike[str], target: str | os.PathLike[str]) -> Backup:
+def backup(
+    store: str | os.PathLike[str], target: str | os.PathLike[str], *, erasures_of: str | os.PathLike[str] | None = None
+) -> Backup:
     """Copy the file or folder *store*, which may be in use, to the new path *target*, and verify it. O(bytes).
+
+    *erasures_of*: a store of any kind, of which *store* is an older copy; its later erasures are repeated in *target*.
 
     Raises:
         InvalidSetting: If *target* is there, or if one of them is a database: use pg_dump.
@@ -53,12 +71,56 @@ def backup(store: str | os.PathLike[str], target: str | os.PathLike[str]) -> Bac
         else:
             copy_file(str(store), str(copy))
             _copy_plain(_beside(Path(store), "-audit"), _beside(copy, "-audit"))
+        if erasures_of is not None:
+            with closing(open_store(erasures_of, read_only=True)) as live, closing(open_store(copy)) as repeated:
+                repeat_erasures(repeated, live)
         made = _verify(copy)
         for end in ("", *_ENDS):  # the file first: what belongs to a missing file would count as a loss
             if _beside(copy, end).exists():
                 _beside(copy, end).rename(_beside(place, end))
         sync_folder(str(place.absolute()))
     return made
+
+
+def repeat_erasures(copy: Storage, store: Storage) -> list[ErasureReceipt]:
+    """Erase in *copy*, an older copy of *store*, what was erased in *store* since; return a receipt for each erasure.
+
+    O(entries). A context is the same in both if its id and its nonce are. It raises as `erase`.
+    """
+    receipts, gone = list[ErasureReceipt](), list[ContextRecord]()
+    for record in copy.contexts():
+        found = store.load(record.id)
+        if found is None or not _is_same(found[0], record):
+            gone.append(record)
+            continue
+        rows = (row for row in readable_entries(store, found[0]) if isinstance(row, EntryRow) and row.codec == ERASED)
+        receipt = erase_seqs(copy, record.id, [row.seq for row in rows])
+        receipts += [receipt] if receipt.entries else []
+    log = [] if not isinstance(store, AuditedStorage) else list(store.audit_log.with_field("action"))
+    gone = [record for record in gone if _was_erased(record, log)]
+    while gone:  # forks before their parents
+        last = next(each for each in gone if each.id not in {other.parent for other in gone})
+        receipts.append(erase(copy, context=last.id))
+        gone.remove(last)
+    return receipts
+
+
+def _is_same(one: ContextRecord, other: ContextRecord) -> bool:
+    """Return whether two records of one id are of one context, as far as they can be read without a key."""
+    sealed = one.encrypted or other.encrypted
+    return sealed or WindowState.loads(one.state).nonce == WindowState.loads(other.state).nonce
+
+
+def _was_erased(record: ContextRecord, log: Sequence[Mapping[str, Any]]) -> bool:
+    """Return whether *log* says that the whole context of *record* was erased, or all of an owner that it had."""
+    name, owners = mark(record.id), {mark(record.owner)}
+    for line in log:
+        if line["action"] == "owner" and line.get("context") == name:
+            owners.add(line["owner"])
+        whole = line["action"] == "erase" and line.get("page") is None
+        if whole and line.get("context", name) == name and line.get("owner") in owners:
+            return True
+    return False
 
 
 _ENDS = ("-witness", "-audit", "-wal", "-shm")

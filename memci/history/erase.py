@@ -32,7 +32,7 @@ from ..window.window import Window
 from .erasures import ErasureReceipt, begin_erasure, end_erasure, find_erasure, unfinished_erasures, was_erasure_killed
 from .loader import OpenRequest, load_context
 from .page_reader import as_nodes
-from .quotations import Shown, Spread, kin
+from .quotations import Shown, Spread, kin, pages_with
 from .reader import Reader
 from .row_stream import readable_entries
 
@@ -131,13 +131,25 @@ def erase_messages(
 
 def erase_pages(storage: Storage, context: str, indexes: Collection[int]) -> ErasureReceipt:
     """Erase the pages with *indexes* of *context* in one job, without those that are erased already."""
-    window = load_context(storage, OpenRequest(context, read_only=True)).window
+    found = storage.load(context)
     rows = [row for row in storage.pages_at(context, indexes) if row.state is not PageState.ERASED]
-    if not rows:
+    head = 0 if found is None else found[0].head
+    return erase_seqs(storage, context, {seq for row in rows for span in row.spans(head) for seq in range(*span)})
+
+
+def erase_seqs(storage: Storage, context: str, seqs: Collection[int]) -> ErasureReceipt:
+    """Erase the messages *seqs* of *context* in one job, without those that are erased already.
+
+    The job names the first and the last page that held one.
+    """
+    left = {row.seq for row in storage.entries_at(context, seqs) if row.codec != ERASED}
+    if not left:
         return ErasureReceipt(0, 0, 0, 0, 0, "done")
-    seqs = {seq for row in rows for span in row.spans(window.record.head) for seq in range(*span)}
-    subject: dict[str, str | int | None] = {"context": context, "owner": window.record.owner, "page": min(indexes)}
-    receipt = _erase_seqs(storage, window, seqs, {**subject, "last": max(indexes)}, None)
+    window = load_context(storage, OpenRequest(context, read_only=True)).window
+    pages = [row.index for row in pages_with(storage, window.record, left)]
+    subject: dict[str, str | int | None] = {"context": context, "owner": window.record.owner}
+    subject |= {"page": pages[0], "last": pages[-1]}
+    receipt = _erase_seqs(storage, window, left, subject, None)
     return receipt if scrub_memories(storage) else replace(receipt, memory="pending")
 
 
@@ -346,9 +358,7 @@ def _remove(
     reader = Reader(storage, record.id)
     gone: dict[int, PageRow] = {}
     changed: dict[int, StoredPage] = {}
-    for row in storage.pages(record.id, last=record.next_page - 1):
-        if not any(first <= seq < end for first, end in row.spans(record.head) for seq in seqs):
-            continue
+    for row in pages_with(storage, record, seqs):
         entries = reader.entries(row, record.head)
         taken_back = row.state is PageState.UNDONE  # it stays undone: a list passed to `sync` lacks its messages
         if not taken_back and all(entry.seq in seqs or entry.codec == ERASED for entry, _ in entries):

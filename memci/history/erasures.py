@@ -65,18 +65,22 @@ def end_erasure(storage: object, job: str, receipt: ErasureReceipt) -> None:
 def find_erasure(storage: object, **subject: str | int | None) -> tuple[str, ErasureReceipt] | None:
     """Return the newest job that erased *subject*, and its receipt; None if the log has none. O(log).
 
+    A job of several pages names the first and the last: it answers for a page between them that no other job names.
     What was erased in a context that was itself erased later does not count: its name may be another one's now.
     """
     wanted = {name: mark(value) if isinstance(value, str) else value for name, value in subject.items()}
-    context, owner = wanted.get("context"), wanted.get("owner")
-    found = None
+    context, owner, page = wanted.get("context"), wanted.get("owner"), wanted.get("page")
+    found = among = None
     for job, (line, receipt) in _jobs(storage).items():
         whole = line.get("page") is None and line.get("context", context) == context and line.get("owner") == owner
-        if all(line.get(name) == value for name, value in wanted.items()):
+        others = {name for name, value in wanted.items() if line.get(name) != value}
+        if not others:
             found = job, receipt
         elif whole:
-            found = None
-    return found
+            found = among = None
+        elif others == {"page"} and page in range(line["page"], line.get("last", 0) + 1):
+            among = job, receipt
+    return found or among
 
 
 def unfinished_erasures(storage: object) -> Iterator[tuple[str, bool]]:

@@ -17,7 +17,7 @@ from itertools import islice
 from typing import TypeAlias
 
 from ..messages import Message, text_of
-from ..rows import ContextRecord
+from ..rows import ContextRecord, PageRow
 from ..storage import Storage
 from ..storage.codec import decode
 from ..text.summarize import one_line
@@ -75,7 +75,8 @@ class Spread:
         for each in self._records.values():
             related = self._holder(each.id) == root
             if related or each.owner == record.owner:
-                found |= self._quoting(each, messages, self._pages(each, seqs) if related else frozenset())
+                pages = {row.index for row in pages_with(storage, each, seqs)} if related else set[int]()
+                found |= self._quoting(each, messages, pages)
         return self._shown(found)
 
     def of_quotations(self, messages: Collection[Message], owners: Collection[str]) -> Shown:
@@ -110,14 +111,15 @@ class Spread:
                 return shown
             found = found | quoting
 
-    def _pages(self, record: ContextRecord, seqs: set[int]) -> frozenset[int]:
-        """Return the pages of *record* that hold one of *seqs*. O(pages · log seqs)."""
-        ordered = sorted(seqs)
-        return frozenset(
-            row.index
-            for row in self._storage.pages(record.id)
-            if any(bisect_left(ordered, first) < bisect_left(ordered, end) for first, end in row.spans(record.head))
-        )
+
+def pages_with(storage: Storage, record: ContextRecord, seqs: Collection[int]) -> list[PageRow]:
+    """Return the pages of *record* that hold one of *seqs*, by index. O(pages · log seqs)."""
+    ordered = sorted(seqs)
+    return [
+        row
+        for row in storage.pages(record.id, last=record.next_page - 1)
+        if any(bisect_left(ordered, first) < bisect_left(ordered, end) for first, end in row.spans(record.head))
+    ]
 
 
 def recalls(storage: Storage, record: ContextRecord, seqs: set[int]) -> Iterator[int]:

@@ -7,6 +7,7 @@ from threading import Event, Thread
 import pytest
 
 from memci import Context, SQLiteStorage
+from memci.history.erase import erase
 from memci.history.export import export_lines
 from memci.storage.opening import open_plain
 
@@ -78,3 +79,60 @@ def test_backup_overwrites_nothing_and_names_the_tool_of_postgres(run, store):
         result = run("backup", *arguments)
         assert result.exit_code == 2
         assert said in result.stderr
+
+
+@pytest.mark.parametrize("kind", ["store", "folder"])
+def test_later_erasures_are_repeated_in_a_copy(run, request, tmp_path, kind):
+    """A page, an entry, a context that was forked and made again, one that changed its owner, and an owner: what was
+    erased since is in no file of the new copy, and all else is there."""
+    store, old, new = request.getfixturevalue(kind), tmp_path / "old", tmp_path / "new"
+    told = {"diary": "ann", "moved": "ann", "left": "cid", "kept": "cid"}
+    with closing(open_plain(store)) as storage:
+        for name, owner in told.items():
+            with Context.open(storage, name, owner=owner, window=4_000) as context:
+                context.append_turn(f"canary{name}", {"role": "assistant", "content": f"canaryanswer{name}"})
+        with Context.open(storage, "diary", owner="ann") as context:
+            context.fork("diary-2").close()
+    assert run("backup", store, old).exit_code == 0
+    with closing(open_plain(store)) as storage:
+        with Context.open(storage, "alice") as context:
+            context.append_turn("The newest.", {"role": "assistant", "content": "One that the copy never had."})
+            context.erase(1)
+            context.erase(2, 2)
+            context.erase(61, 2)
+        Context.open(storage, "moved", owner="bea", change_owner=True).close()
+        erase(storage, owner="bea")
+        for name in ("diary-2", "diary", "left"):
+            erase(storage, context=name)
+        with Context.open(storage, "diary", owner="ann", window=4_000) as context:
+            context.append_turn("Another one.")
+    before = lines(old, "diary")
+
+    result = run("backup", old, new, "--apply-erasures", store)
+
+    assert result.stdout.replace("\n", "").endswith("new: 3 contexts with 124 messages, copied and verified")
+    assert lines(old, "diary") == before
+    held = b"".join(each.read_bytes() for each in tmp_path.rglob("new*") if each.is_file())
+    held += b"".join(each.read_bytes() for each in new.rglob("*") if each.is_file())
+    gone = [b"canarydiary", b"canarymoved", b"canaryleft", b"canaryanswerleft", b"marker-0,"]
+    assert [word for word in gone if word in held] == []
+    assert run("verify", new).exit_code == 0
+    with Context.view(new, "alice") as copied, Context.view(store, "alice") as live:
+        assert list(copied.messages()) == list(live.messages())[:-2]
+        assert [page.where for page in copied.pages()].count("erased") == 1
+    with Context.view(new, "kept") as copied:
+        assert "canarykept" in str(copied.render())
+
+
+def test_erasures_of_another_store_are_not_applied(run, store, tmp_path):
+    """A context of the same name is another one if it was made elsewhere."""
+    with Context.open(tmp_path / "other.db", "alice", owner="ada", window=4_000) as context:
+        context.append_turn("Hi.")
+        context.erase(1)
+
+    result = run("backup", store, tmp_path / "new.db", "--apply-erasures", tmp_path / "other.db")
+
+    assert result.exit_code == 0
+    assert lines(tmp_path / "new.db") == lines(store)
+    assert run("backup", store, tmp_path / "2.db", "--apply-erasures", tmp_path / "none.db").exit_code == 2
+    assert not (tmp_path / "2.db").exists()

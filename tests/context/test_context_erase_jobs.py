@@ -3,6 +3,7 @@
 import json
 import multiprocessing
 import os
+from datetime import UTC, datetime
 
 import pytest
 
@@ -11,9 +12,10 @@ from memci.errors import Erased, StorageFull
 from memci.history.copying import copy_contexts
 from memci.history.erase import erase, finish_erasures
 from memci.history.erasures import unfinished_erasures
+from memci.history.retention import erase_outdated, find_outdated
 
 from .erasures import shown
-from .kit import store, tells, turn
+from .kit import opened, store, tells, turn
 
 WORD = "canaryqua"
 ASKED = "What is the launch code of the silo?"
@@ -113,9 +115,31 @@ def test_repeated_erasure_returns_its_receipt(storage):
     whole = erase(storage, context="diary")
     assert erase(storage, context="diary") == erase(storage, context="diary", owner="ann") == whole
     again = diary(storage)
+    again.erase(2)
+    with pytest.raises(Erased):  # the receipt of this entry was that of the context before
+        again.erase(2, 1)
     again.close()
     owned = erase(storage, owner="ann")
     assert erase(storage, owner="ann") == owned
+
+
+def test_job_of_a_retention_answers_for_each_of_its_pages(storage):
+    """Asked for a page between the first and the last, its receipt is there; a page that another job erased has its
+    own."""
+    context = opened(storage)
+    for number in range(6):
+        context.append_turn(*turn(number), at=f"2026-01-0{number + 1}")
+    alone = context.erase(3)
+    found = list(find_outdated(storage, datetime(2026, 1, 6, tzinfo=UTC)))
+    [receipt] = erase_outdated(storage, found)
+    context.refresh()
+
+    assert [each.pages for each in found] == [(1, 2, 4, 5)]
+    assert [context.erase(page) for page in (1, 2, 4, 5)] == [receipt] * 4
+    assert context.erase(3) == alone
+    assert context.erase(6) not in (receipt, alone)
+    with pytest.raises(Erased):
+        context.erase(2, 1)
 
 
 def killed(path, step):

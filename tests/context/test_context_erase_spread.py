@@ -130,6 +130,27 @@ def test_forks_lose_it_too(storage):
     well(context, grandchild)
 
 
+@pytest.mark.parametrize("eraser", ["alice", "child", "grandchild", "sibling"])
+def test_owners_that_share_it_lose_it_whoever_erases_it(eraser, storage):
+    """Forks that were given to other owners are found by their parents, and parents by their forks."""
+    context = opened(storage)
+    context.append_turn(*secret())
+    child = context.fork("child")
+    child.append_turn(*turn(2))
+    child.fork("grandchild").append_turn(*turn(3))
+    context.fork("sibling")
+    for name in ("child", "grandchild", "sibling"):
+        again(storage, id=name, owner=f"owner of {name}", change_owner=True)
+
+    receipt = again(storage, id=eraser).erase(1)
+
+    assert (receipt.pages, receipt.entries) == (4, 5)
+    for name in ("alice", "child", "grandchild", "sibling"):
+        each = again(storage, id=name)
+        assert "canary" not in shown(each) + json.dumps(list(each.messages()))
+        well(each)
+
+
 def test_what_a_fork_says_itself_is_its_own_to_erase(storage):
     """A page with the same number in the parent is another page."""
     context = talked(1, storage=storage)

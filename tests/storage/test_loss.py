@@ -10,7 +10,7 @@ import apsw
 import pytest
 
 from memci import Context, SQLiteStorage
-from memci.errors import CorruptRecord, MemciError
+from memci.errors import CorruptRecord, MemciError, StorageBusy
 from memci.storage import FilesystemStorage
 from memci.storage.protocol import Erasure, Storage
 from memci.storage.sqlite.loss import accept_loss
@@ -204,6 +204,28 @@ def test_erased_context_is_not_lost(tmp_path: Path) -> None:
     assert storage.load("a") is storage.load("b") is None
     append(storage, "b", b"2")
     storage.close()
+
+
+def test_erasure_has_the_witness_alone(tmp_path: Path) -> None:
+    """Commits share its lock. An erasure waits for them, and a commit leaves its slot out while an erasure has it."""
+    path = str(tmp_path / "agent.db-witness")
+    erasing, one, other = (Witness(path) for _ in range(3))
+    assert not erasing.lock(0), "there is no witness yet"
+    for each in (erasing, one, other):
+        each.make()
+
+    assert one.lock()
+    assert other.lock()
+    with pytest.raises(StorageBusy):
+        erasing.lock(0.002)
+    one.unlock()
+    other.unlock()
+    assert erasing.lock(0)
+    assert not one.lock()
+    erasing.unlock()
+    assert one.lock()
+    for each in (erasing, one, other):
+        each.close()
 
 
 def test_witness_is_private_made_by_a_commit_and_may_be_missing(tmp_path: Path) -> None:

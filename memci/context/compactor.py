@@ -54,7 +54,7 @@ class Reason(StrEnum):
     """Why a context is compacted."""
 
     EXPIRED = "the provider's prompt cache has expired"
-    ANOTHER_MODEL = "the model has changed, and its prompt cache is empty"
+    ANOTHER_MODEL = "the model has changed, and its prompt cache is empty or has expired"
     FORGETS = "there was a pause, and what was said before a pause is not needed after it"
     FAILED = "a compaction failed after an append"
     OVER_BUDGET = "the request exceeds the budget"
@@ -144,20 +144,23 @@ class Compactor:
         window, state, levels = self._window, self._window.state, self._window.levels
         if levels.cold is None:
             return
-        idle = inf if window.other_model else 0.0 if now is None or window.latest is None else now - window.latest
-        lifetime = window.settings.pricing.lifetime
-        paused = idle > min(PAUSE_SECONDS, lifetime) and state.cache.gap != window.record.head
+        idle = 0.0 if now is None or window.latest is None else now - window.latest
+        lifetime, new = window.settings.pricing.lifetime, window.absent == inf
+        paused = (new or idle > min(PAUSE_SECONDS, lifetime)) and state.cache.gap != window.record.head
+        if not paused and idle + window.absent > lifetime and not self._writer.read_only:
+            self._gap = Reason.ANOTHER_MODEL  # no pause of the conversation: another model went on with it
+            window.absent = 0.0
         if not paused and window.record.head - state.cache.counted < EVERY:
             return
-        use, other_model = self._use(), window.other_model
+        use = self._use()
         if paused and not self._writer.read_only:
             use = use._replace(gaps=use.gaps + 1, gap=window.record.head)
-            window.other_model = False
+            window.absent = 0.0
         else:
             paused = False
         window.note(cache=use)
-        if paused and idle > lifetime:
-            self._gap = Reason.ANOTHER_MODEL if other_model else Reason.EXPIRED
+        if paused and (new or idle > lifetime):
+            self._gap = Reason.ANOTHER_MODEL if new else Reason.EXPIRED
         elif paused and window.levels.forgets:
             self._gap = self._gap or Reason.FORGETS
 
@@ -255,8 +258,8 @@ class Compactor:
     def _compact_for(self, reason: Reason) -> None:
         """Compact as far as *reason* asks."""
         window, levels = self._window, self._window.levels
-        if reason in _GAPS and levels.cold is not None:
-            self._compact(reason, levels.cold)
+        if reason in _GAPS and levels.cold is not None:  # another model does not end a task
+            self._compact(reason, max(levels.cold, levels.warm * (reason is Reason.ANOTHER_MODEL)))
             self._gap = None
         else:  # below the trigger no page leaves for its size
             self._compact(reason, levels.warm if window.tokens > levels.trigger else window.tokens)

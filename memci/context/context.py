@@ -537,7 +537,7 @@ class Context:
             entries = tuple([Entry(*place, role) for place, role in zip(places, roles, strict=True)])
             receipt = Receipt(entries[-1].page, entries, known.first if known else seq, op_id, known is not None)
             if known is None:
-                window.latest = now
+                window.latest, window.absent = now, 0.0
                 self._parts.compactor.after_append()
             client = self._client
             client.touched = time.monotonic()
@@ -986,8 +986,10 @@ class Context:
             tools = tuple(tools)
         self._parts.writer.check_revision()
         window, renderer, page = self._parts.window, self._parts.renderer, self._parts.memory_page
+        now = window.latest
         if self._clock is not None and window.state.cache.stamped:
-            self._parts.compactor.look(self._clock().timestamp())
+            now = self._clock().timestamp()
+            self._parts.compactor.look(now)
         if pending:
             view = renderer.pending(lambda: self._draft(pending), tools=tools, strict=strict)
         else:
@@ -997,7 +999,7 @@ class Context:
             view = page.place(view, view[len(view) - rest :] if pending else [], renderer.predicted)
             rest = max(rest, page.behind)
             renderer.predicted += page.tokens
-        renderer.meter.count_rendering(window, view, rest, renderer.predicted)
+        renderer.meter.count_rendering(window, view, rest, renderer.predicted, tools=renderer.sent, now=now)
         return view, view[len(view) - rest :]
 
     def _draft(self, values: Sequence[object], *, opens_page: bool = True) -> Draft:

@@ -9,9 +9,10 @@ Between two compactions each rendering extends the one before, byte for byte: on
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import zip_longest
 from operator import add
 
-from ..errors import InvalidMessage, OpenToolGroup
+from ..errors import InvalidMessage, OpenToolGroup, brief
 from ..formats.usage import CallsCost, reported
 from ..messages import Message, call_name, plain
 from ..rows import CallRow
@@ -40,8 +41,14 @@ class CacheMeter:
     cost: CallsCost = field(default_factory=CallsCost)
     counted: int = 0
     """the revision of the last call in it"""
-    _gap: int = 0
-    """the head at the last gap that was seen"""
+    broken: int = 0
+    """how often the tools, with which a request begins, were others than in the request before"""
+    change: str = ""
+    """how they differed last"""
+    _at: float | None = None
+    """when the last rendering was made, in seconds since 1970"""
+    _tools: str | None = None
+    """the tools that were sent with it, as JSON"""
     _lists: tuple[list[Message], list[Message]] = ([], [])
     """what the last rendering began with: the front of the window, and its active pages"""
     _rest: tuple[Message, ...] = ()
@@ -50,10 +57,13 @@ class CacheMeter:
     """how many messages were before them"""
     _cost: int = 0
 
-    def count_rendering(self, window: Window, view: list[Message], rest: int, tokens: int) -> None:
+    def count_rendering(
+        self, window: Window, view: list[Message], rest: int, tokens: int, *, tools: str | None, now: float | None
+    ) -> None:
         """Count the rendering *view* of *window*, which costs *tokens*; its last *rest* messages may change.
 
-        O(*rest*); after a compaction O(messages in the window).
+        *tools*: those that are sent with it, as JSON; a request begins with them. *now*: the time, in seconds since
+        1970. O(*rest*); after a compaction O(messages in the window).
         """
         front, active = self._lists
         if front is window.front and active is window.active.view:
@@ -63,12 +73,18 @@ class CacheMeter:
             same = _count_equal((*front, *active[: self._before - len(front)], *self._rest), view)
             system = len(window.system.view)
             kept = window.fixed + sum(map(window.weigh, view[system:same])) if same >= max(system, 1) else 0
+        if tools != self._tools:
+            if self.sent:
+                kept, self.broken, self.change = 0, self.broken + 1, _difference(self._tools, tools)
+            self._tools = tools
         self.sent += tokens
         self.kept += kept
         self.last = kept / tokens
-        gap = window.state.cache.gap
-        self.spent += cost(window.settings.pricing, kept if gap == self._gap else 0, tokens)
-        self._gap, self._cost = gap, tokens
+        pricing, expired = window.settings.pricing, False
+        if now is not None:
+            expired, self._at = self._at is not None and now - self._at > pricing.lifetime, now
+        self.spent += cost(pricing, 0 if expired else kept, tokens)
+        self._cost = tokens
         self._lists = window.front, window.active.view
         self._before = len(view) - rest
         self._rest = tuple(view[self._before :])
@@ -89,7 +105,7 @@ class Renderer:
         self._window, self._compactor, self._own_tools = window, compactor, own_tools
         self._tools: dict[str, tuple[int, str | None]] = {}
         """by their text, the lists of tools that were given: their tokens, and with the context's own as JSON"""
-        self._sent: str | None = None
+        self.sent: str | None = None
         """the tools that were sent with the last rendering, as JSON"""
         self.meter = meter
         self.predicted = 0
@@ -136,7 +152,7 @@ class Renderer:
             InvalidSetting: If *usage* does not say what the request cost.
         """
         model, head = self._window.settings.model, self._window.record.head
-        tools = self._sent if self.predicted else None
+        tools = self.sent if self.predicted else None
         return CallRow(0, head, 0, at, model, self.predicted, *reported(usage)[1:], tools)
 
     def _weigh(self, tools: Sequence[Message]) -> None:
@@ -154,7 +170,7 @@ class Renderer:
                 raise InvalidMessage("tools", f"they are no JSON ({type(error).__name__})") from error
         elif key not in self._tools:
             self._tools[key] = self._weighed(tools)
-        tokens, self._sent = self._tools[key]
+        tokens, self.sent = self._tools[key]
         window.schemas = key or window.schemas
         if tokens != window.state.tools:
             window.note(tools=tokens)
@@ -167,6 +183,17 @@ class Renderer:
         names = {call_name(tool) for tool in tools}
         sent = [*tools, *(tool for tool in self._own_tools if call_name(tool) not in names)]
         return tools_tokens(more, window.count, window.settings.model), _json(sent) if sent else None
+
+
+def _difference(before: str | None, now: str | None) -> str:
+    """Return in a few words how the tools *before* differ from the tools *now*, both as JSON. O(characters)."""
+    first, second = (json.loads(text or "[]") for text in (before, now))
+    pairs = zip_longest(map(call_name, first), map(call_name, second), fillvalue="none")
+    other = next(((old, new) for old, new in pairs if old != new), None)
+    if other is not None:
+        return f"from {brief(other[0])} to {brief(other[1])}"
+    changed = (call_name(new) for old, new in zip(first, second, strict=True) if old != new)
+    return f"in {brief(next(changed, 'the order of their fields'))}"
 
 
 def _json(tools: Sequence[Message]) -> str:

@@ -54,15 +54,16 @@ class Report:
     """that were ever appended"""
     compactions: int
     cached_last: float
-    """the share of the last rendering, from 0 to 1, that was a prefix of the one before"""
+    """the share of the last request, from 0 to 1, tools included, that was a prefix of the one before"""
     cached: float
     """the same over all renderings since the context was opened"""
     cost: CallsCost
     """of all calls whose usage was given to an append; `Context.calls` returns each"""
     spent: float
-    """the cost of the renderings by `Policy.pricing`, as counted here, in uncached input tokens"""
+    """the cost of the renderings by `Policy.pricing`, as counted here, in uncached input tokens; with tools and the
+    notice, and all of it new after a pause in which the cache expired"""
     money: float | None
-    """the same in money, if `Policy.pricing` has the price of a million input tokens"""
+    """the same in money; None if neither genai-prices nor `Policy.pricing` has the price of a million input tokens"""
     levels: Levels
     """when a compaction is due by that price, how far it goes, and why"""
     use: CacheUse
@@ -114,6 +115,14 @@ def report(window: Window, meter: CacheMeter, work: Work | None = None, set_asid
     model, pricing = window.settings.model, window.settings.pricing
     if model is not None and pricing.input is None and pricing == pricing_of(model):
         warnings.append(f"{prices_source()} has no prices of {model!r:.60}: give them as Policy.pricing")
+    if (factor := pricing.factor(window.tokens)) > 1:
+        warnings.append(f"a request of {window.tokens:,} tokens costs {factor:g} times as much for each token")
+    tools = f"the tools changed {meter.broken} times, last {meter.change}" if meter.broken else None
+    warnings += [
+        f"requests began otherwise than before, so that no cache had them: {why}"
+        for why in (window.broken, tools)
+        if why
+    ]
     if (latest := window.reported_ratio) > RATIO_CEILING:
         warnings.append(f"the provider reports {latest:.2f} times the tokens counted: were all tools passed to render?")
     if work is not None and work.set_aside:

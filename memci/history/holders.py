@@ -37,7 +37,7 @@ HOLDERS: Final[dict[tuple[str, str], Holder]] = {
     **_named("OpRow", "program", op_id="whole"),
     **_named("CallRow", "program", at="whole", model="whole", tools="whole"),
     **{("Ticket", field): Holder("program", "whole") for field in ("context", "token", "holder", "process")},
-    **_named("WindowState", "program", nonce="whole"),
+    **_named("WindowState", "program", nonce="whole", clocks="whole"),
     **_named("WindowState", "context", waiting="rebuild"),
     **_named("WindowState", "owner", recollection="drop"),
     **_named("SnapshotJson", "program", was="remove", settings="remove"),

@@ -200,16 +200,28 @@ def _read(
     record, compaction = found
     before = record.read_settings()
     counted = before.get("counter"), before["settings"].get("model")
-    window.other_model = counted[1] is not None and counted[1] != window.settings.model
     recount = recount or counted != (window.count.name, window.settings.model)
     contents = ContentsPage()
     if compaction is not None:
         contents = snapshots.contents(compaction, nonce=window.state.nonce, weigh=window.weigh if recount else None)
     _fill(window, reader, storage, contents, recount=recount)
+    if record.head and counted[1] is not None and counted[1] != window.settings.model:
+        window.change_model(counted[1])
+    if record.head and (prompt := before.get("system")) != window.system.prompt:
+        window.broken = f"the system prompt changed, {_difference(prompt or '', window.system.prompt or '')}"
     _check_unchanged(storage, record)
     if window.record.settings != record.settings:
         _check_settings_fit(window)
     return Unwritten(record.settings, window.views if recount else ()) if window.record != record else None
+
+
+def _difference(before: str, now: str) -> str:
+    """Return in a few words where the text *before* differs from the text *now*. O(characters)."""
+    pairs = zip(before, now, strict=False)
+    at = next((at for at, (old, new) in enumerate(pairs) if old != new), min(len(before), len(now)))
+    start = max(before.rfind(" ", 0, at), before.rfind("\n", 0, at)) + 1
+    first, second = ((text[start:].split(maxsplit=1) or [""])[0] for text in (before, now))
+    return f"from {brief(first)} to {brief(second)}"
 
 
 def _check_unchanged(storage: Storage, record: ContextRecord) -> None:

@@ -117,6 +117,7 @@ def levels(
     With a *share* (κ) that the settings fix, a compaction leaves 1 - κ of the room, and a gap changes nothing.
     Otherwise, with read price r and write price w in input tokens, and the least prefix M that is cached:
 
+        budget   = economy: at most the first step of the price, from which on each token costs more
         known    = uses ≥ 20
         forgets  = known, with 3 gaps and at most 10 % far uses
         more     = economy, not known, no ceiling chosen: grow / 600, at least 1, at most 1.75; else 1
@@ -150,6 +151,9 @@ def levels(
         room = max(0, budget - fixed - ceiling)
         return Levels(budget, int((1 - share) * room), None, False, ceiling, 0, f"a share of {share:g} leaves")
     economy, known = preset == "economy", use.uses >= KNOWN
+    if economy:
+        dearer = [above for above, factor in pricing.steps if factor > 1 and above > 2 * (fixed + ceiling)]
+        budget = min([budget, *dearer])
     forgets = known and use.gaps >= GAPS and use.far <= FAR * use.uses
     more = 1.0
     if economy and forgets:

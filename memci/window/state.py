@@ -16,6 +16,8 @@ from ..rows import ContextRecord
 from ..segments.cache_policy import UNSEEN, CacheUse
 from .outbox import Runs, add_pages
 
+CLOCKS = 8
+"""models whose last calls are remembered: more than a router chooses among within the lifetime of a cache"""
 RATIOS = 8
 """Requests whose reported tokens are compared with the predicted ones. Their median is used: single odd reports do not
 matter."""
@@ -60,6 +62,9 @@ class WindowState:
     """the first seq of the page that was open when a compaction last changed the window before that page"""
     cache: CacheUse = UNSEEN
     """the counts of the cache policy"""
+    clocks: tuple[tuple[str, float | None, int], ...] = ()
+    """models that were in use before the present one, when each was called last (seconds since 1970), and the head
+    then; newest last"""
     recollection: tuple[int, str] | None = field(default=None, metadata=ELSEWHERE)
     """the memory page of an open page: the index of the open page, and the text that was found"""
 
@@ -96,6 +101,7 @@ class WindowState:
             key: tuple(value) if isinstance(value, list) else value for key, value in stored.items()
         }
         values["cache"] = CacheUse(*stored.get("cache", ()))
+        values["clocks"] = tuple((model, at, head) for model, at, head in stored.get("clocks", ()))
         values["outbox"] = tuple((first, last) for first, last in stored.get("outbox", ()))
         return cls(**values)
 

@@ -19,7 +19,7 @@ from ..storage.validation import MAX_HEAD, MAX_PAGE
 from ..text.sanitize import is_confined
 from .cache_use import unpack_marks
 from .snapshot import Snapshot, loads
-from .state import WindowState
+from .state import CLOCKS, WindowState
 
 
 def _plain(text: str) -> str:
@@ -98,6 +98,9 @@ def checked_state(record: ContextRecord) -> WindowState:
             raise ValueError(f"it names the pages #{first} to #{last}, which do not exist")
     if not 0 <= state.since <= record.head:
         raise ValueError(f"states before message {state.since} are said to be lost, but it has only {record.head}")
+    times = [at for _, at, _ in state.clocks if at is not None]
+    if len(state.clocks) > CLOCKS or not all(abs(at) < _MOST_SEEN for at in times):
+        raise ValueError(f"clocks: expected at most {CLOCKS} models, with times in seconds")
     if not all(0 <= number < _MOST_SEEN for number in (state.tools, *state.cache)):
         raise ValueError(f"tokens of tools and numbers of the cache policy are 0 to {_MOST_SEEN:,}")
     frame = rf"<memci:memory {state.nonce}>\n[^<>]*\n</memci:memory {state.nonce}>[^<>]*"

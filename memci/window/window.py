@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import replace
+from math import inf
 from typing import TYPE_CHECKING, Any
 
 from ..chapters.active import ActiveChapter
@@ -29,7 +30,7 @@ from ..segments.common import CommonSegment
 from ..segments.system import SystemSegment
 from ..tokens import REQUEST_TOKENS, TokenCounter, message_tokens, tools_tokens
 from .page_text import PageText
-from .state import RATIOS, WAITING, WindowState
+from .state import CLOCKS, RATIOS, WAITING, WindowState
 
 if TYPE_CHECKING:
     from ..settings import Settings
@@ -68,8 +69,11 @@ class Window:
         """the tools that the last rendering was given, as text"""
         self.latest: float | None = None
         """time of the last append, in seconds since 1970; None: unknown"""
-        self.other_model = False
-        """whether it was opened for another model than before, whose prompt cache is empty"""
+        self.absent = 0.0
+        """seconds between the last call of its model and `latest`, after another model was in use; infinite: it was
+        never called"""
+        self.broken: str | None = None
+        """why its requests no longer begin as before it was opened; None: they do"""
         self.interrupted = self.weigh(interrupted_result(""))
         text = notice(searchable=len(tools) > 1) if settings.notice else None
         self.system = SystemSegment(system, notice=text, weigh=self.weigh)
@@ -346,6 +350,17 @@ class Window:
         """Change fields of the state. They are stored with the next change."""
         state = replace(self.state, **changes)
         self.follow(self.record._replace(state=state.dumps()), state)
+
+    def change_model(self, before: str) -> None:
+        """Note that the model *before* was called last, and how long its own model was not. O(models)."""
+        clocks, now = {name: (at, head) for name, at, head in self.state.clocks if name != before}, self.latest
+        called, head = clocks.get(self.settings.model or "", (now, -1))
+        if head < 0:
+            self.absent = inf
+        elif called is not None and now is not None and head >= self.state.cache.gap:  # after a gap it is known
+            self.absent = max(0.0, now - called)
+        clocks[before] = now, self.record.head
+        self.note(clocks=tuple((name, *clock) for name, clock in clocks.items())[-CLOCKS:])
 
     def show(self, contents: ContentsPage, listed: dict[int, PageRow]) -> None:
         """Show *contents*, which lists the pages *listed*. O(blocks)."""

@@ -259,3 +259,114 @@ def test_a_chat_without_answers_is_not_counted_with_each_append():
         for number in range(200):
             context.append_turn(f"note {number} " + "word " * 60)
             assert context._parts.window.record.head - use(context).counted <= 70
+
+
+def test_a_model_that_returns_while_its_cache_lives_is_no_gap():
+    """A router's second model has an empty cache once; after that each model has a clock of its own."""
+    storage, clock = EphemeralStorage(), Clock()
+    opened(storage, policy=policy(), clock=clock, model="gpt-4o").close()
+
+    def gaps(model, number, later):
+        clock.now += later
+        with again(storage, model=model, clock=clock) as context:
+            context.append_turn(*step(number))
+            return use(context).gaps
+
+    minute = timedelta(minutes=1)
+    models = ("gpt-4o", "claude-sonnet-4-5") * 4
+    assert [gaps(model, number, minute) for number, model in enumerate(models)] == [0] + [1] * 7
+    assert gaps("gpt-4o", 22, HOUR) == 2
+    assert gaps("claude-sonnet-4-5", 23, minute) == 2
+
+
+def test_a_model_whose_cache_expired_meanwhile_is_cold_and_ends_no_task():
+    """It was absent for longer than its cache lives, while another model went on: old pages leave, once."""
+    storage, clock, events = EphemeralStorage(), Clock(), []
+    opened(storage, policy=policy(), clock=clock, model="gpt-4o").close()
+
+    def turns(model, times):
+        with again(storage, model=model, clock=clock, on_event=events.append) as context:
+            for number in range(times):
+                clock.now += timedelta(seconds=10)
+                context.append_turn(f"say {number} " + "word " * 30, {"role": "assistant", "content": "said"})
+            return use(context).gaps
+
+    assert turns("gpt-4o", 1) == 0
+    assert turns("gpt-5", 1) == 1
+    assert turns("gpt-4o", 28) == 1
+    assert events == []
+    assert turns("gpt-5", 1) == 1  # absent for 290 seconds: its cache lives
+    assert events == []
+    assert turns("gpt-4o", 31) == 1
+    assert turns("gpt-5", 1) == 1
+    assert [each.kind for each in events] == ["compaction"]
+    assert turns("gpt-4o", 1) == 1
+    assert len(events) == 1
+
+
+def test_without_a_clock_only_a_model_that_was_never_called_is_a_gap():
+    """Where no time is known, nothing says that a cache has expired; what was never called has none."""
+    storage = EphemeralStorage()
+    opened(storage, policy=policy(), clock=None, model="gpt-4o").close()
+    found = []
+    for number in range(9):
+        with again(storage, clock=None, model=("gpt-4o", "gpt-5", "o3")[number % 3]) as context:
+            context.append_turn(*step(number))
+            found.append(use(context).gaps)
+
+    assert found == [0, 1, 2, 2, 2, 2, 2, 2, 2]
+
+
+def tool(name, words="It finds an order."):
+    """A schema."""
+    return {"type": "function", "function": {"name": name, "description": words, "parameters": {"type": "object"}}}
+
+
+def test_tools_that_change_are_read_from_no_cache():
+    """A request begins with its tools: others each time leave nothing cached, and the report names them."""
+    with opened(policy=policy(), window=8_000) as context:
+        for number in range(30):
+            context.append_turn(*step(number))
+            context.render(tools=[tool("find")])
+        assert context.report().cached > 0.8
+        assert context.report().warnings == ()
+        spent = context.report().spent
+        for number in range(30, 60):
+            context.append_turn(*step(number))
+            context.render(tools=[tool(f"find_{number}", "It finds an order. " * 20)])
+        report = context.report()
+
+        assert report.cached_last == 0
+        assert report.spent - spent > 4 * spent
+        assert [each for each in report.warnings if "30 times" in each and "from 'find_58' to 'find_59'" in each]
+        context.render(tools=[tool("find_59", "It finds a customer.")])
+        assert "in 'find_59'" in context.report().warnings[-1]
+
+
+def test_a_date_in_the_system_prompt_is_named():
+    """Whoever opens a context with another prompt each day reads nothing from the cache: the report says where."""
+    storage = EphemeralStorage()
+    for day in (24, 25):
+        with Context.open(
+            storage, "a", window=4_000, counter=words, system=f"Help. Today is 2026-11-{day}, Kyoto."
+        ) as context:
+            context.append_turn("hello", {"role": "assistant", "content": "hi"})
+            warnings = context.report().warnings
+            changed = "the system prompt changed, from '2026-11-24,' to '2026-11-25,'"
+            assert sum(each.endswith(changed) for each in warnings) == (day == 25)
+
+
+def test_spent_knows_which_pauses_a_cache_outlives():
+    """The bill counts a request as new if the cache expired before it, whatever the policy makes of the pause."""
+    spent = {}
+    for lifetime in (300.0, 3_600.0, 86_400.0):
+        clock = Clock()
+        prices = CachePricing(minimum=64, lifetime=lifetime, input=2.0)
+        with opened(policy=Policy(archive_share=0.5, pricing=prices), window=8_000, clock=clock) as context:
+            for number in range(40):
+                context.append_turn(*step(number))
+                context.render()
+                clock.now += timedelta(minutes=0 if number % 4 else 20)
+            spent[lifetime] = context.report().spent
+            assert context.report().money == pytest.approx(spent[lifetime] * 2e-6)
+    assert spent[300.0] > 2 * spent[3_600.0] == 2 * spent[86_400.0]

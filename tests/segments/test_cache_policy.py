@@ -145,3 +145,13 @@ def test_nothing_falls_below_what_a_provider_caches():
 def test_cost_knows_the_least_prefix_and_its_steps(cached, total, wanted):
     """Below the minimum nothing is written or read; a cached prefix ends at a step."""
     assert cost(CachePricing(granularity=128), cached, total) == pytest.approx(wanted)
+
+
+def test_an_economy_stays_below_a_step_of_the_price():
+    """Above a step each token of the request costs more, so the room ends there; a higher budget is no reason."""
+    steps = CachePricing(steps=((100_000, 5.0),))
+    sizes = {"use": CacheUse(), "budget": 900_000, "ceiling": 1_200}
+
+    assert of(pricing=steps, **sizes).trigger == 100_000
+    assert of("balanced", pricing=steps, **sizes).trigger == 900_000
+    assert of(pricing=CachePricing(steps=((100_000, 1.0),)), **sizes).trigger == 900_000

@@ -11,6 +11,7 @@ A message in the form of another provider is `Enveloped`: it has this form, and 
 """
 
 import json
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 
@@ -32,6 +33,8 @@ class Native(NamedTuple):
     """whether the first item continues the last item of the message before"""
     hidden: str = ""
     """the parts that only the provider can read, as JSON: signatures, encrypted reasoning, opaque items"""
+    model: str = ""
+    """the model that can read the encrypted items among them, if there are any"""
 
 
 class Enveloped(Message):
@@ -63,6 +66,10 @@ _NAMES = ("name", "tool_call_id", "refusal")
 """keys whose value must be a text for every role, since lines, the memory and the other formats use them"""
 PARTS = frozenset({"text", "image_url", "input_audio", "file", "refusal", "audio_url", "video_url", "document_url"})
 """types of parts of the user and of tools; the last three are those of servers that extend the form"""
+NAMES = re.compile(r"[a-zA-Z0-9_-]{1,64}")
+"""names of tools that every provider takes; a model may make up others"""
+MAX_ID = 64
+"""characters of a call's id that OpenAI takes"""
 _TEXTS = ("text", "output_text")
 _ABOUT = frozenset({"type", "thought", "cache_control"})
 """keys of a part that say nothing by themselves"""
@@ -135,13 +142,24 @@ def is_plain_chat(message: Message) -> bool:
 
 
 def is_sent_as_it_is(message: Message) -> bool:
-    """Return whether Chat Completions gets *message* unchanged: no envelope, no result with media, no empty answer."""
+    """Return whether Chat Completions gets *message* unchanged. O(parts and calls).
+
+    It does not if it is in an envelope, a result with parts, or an empty answer; or if it has an empty text or an empty
+    list, or an id or a name that OpenAI refuses.
+    """
     if isinstance(message, Enveloped):
         return False
-    content = message.get("content")
-    if type(content) is list:
-        return message["role"] != "tool" and not is_empty_answer(message)
-    return bool(content) or not is_empty_answer(message)
+    content, role = message.get("content"), message["role"]
+    if role == "tool":
+        return type(content) is str and 0 < len(message["tool_call_id"]) <= MAX_ID
+    if type(content) is list and not (content and all(part["type"] != "text" or part["text"] for part in content)):
+        return False
+    if role != "assistant":
+        return True
+    if "tool_calls" in message:
+        calls = message["tool_calls"]
+        return bool(calls) and all(0 < len(each["id"]) <= MAX_ID and NAMES.fullmatch(call_name(each)) for each in calls)
+    return content is not None and not is_empty_answer(message)
 
 
 def is_empty_answer(message: Message) -> bool:

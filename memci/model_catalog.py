@@ -46,6 +46,7 @@ _EARLIER_ANTHROPIC = re.compile(
 )
 
 _BREAKPOINTS = re.compile(r"gpt-(?:5\.(?:[6-9]|[1-9]\d)|[6-9]|[12]\d)(?!\d)")  # Azure calls gpt-3.5 gpt-35
+_DATED = re.compile(r"[-@](?:20\d\d-\d\d-\d\d|20\d{6})$")
 _NO_CHAT = re.compile(r"audio|embedding|image|instruct|live|realtime|transcribe|tts|vision")
 """models that are not for chats, with smaller windows"""
 _OPEN = re.compile(r"gpt-oss|gemma")
@@ -252,6 +253,15 @@ def plain_name(model: str) -> str:
     """
     name = model.strip().lower().rpartition("/")[2]
     return name.removeprefix("ft:").removeprefix("openai:").removeprefix("openai.").removeprefix("azure:")
+
+
+def undated_name(model: str) -> str:
+    """Return the plain name of *model* without the date of its release, which names the same model.
+
+    >>> undated_name("openai/gpt-4o-2024-08-06")
+    'gpt-4o'
+    """
+    return _DATED.sub("", plain_name(model))
 
 
 @lru_cache(maxsize=256)

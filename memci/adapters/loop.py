@@ -154,8 +154,8 @@ class Question:
 
 def _whole(reply: Any) -> Any:
     """Return the whole of a streamed *reply*."""
-    if not reply.ended:
-        raise ModelUnavailable("chat", "the stream was cut")
+    if reply.error is not None or not reply.ended:
+        raise ModelUnavailable("chat", reply.error or "the stream was cut")
     return reply.whole
 
 

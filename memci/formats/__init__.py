@@ -23,6 +23,9 @@ from . import anthropic, gemini, openai_chat, openai_responses
 from .anthropic import without_thoughts as without_thoughts
 from .detection import undeclared, unwrapped
 from .envelope import call_of, says_nothing
+from .openai_responses import continues as continues
+from .openai_responses import made_by as made_by
+from .openai_responses import readable_by as readable_by
 
 _FORMATS: Mapping[str, Any] = {each.NAME: each for each in (openai_chat, openai_responses, anthropic, gemini)}
 FORMATS = tuple(_FORMATS)

@@ -10,9 +10,10 @@ the provider runs, redacted thinking) is opaque: it keeps its place, and the tex
 """
 
 import binascii
+import re
 from base64 import b64decode
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ..errors import InvalidMessage
@@ -33,6 +34,7 @@ from .envelope import (
     native_of,
     part_named,
     safe_id,
+    safe_name,
     split_results,
     text_in,
 )
@@ -40,6 +42,9 @@ from .envelope import (
 NAME = "anthropic"
 _IDS = {("assistant", "tool_use"): "id", ("user", "tool_result"): "tool_use_id"}
 """the key of the id of a call, by role and type"""
+_SERVER_USE = re.compile(r"(?!tool_use).+_tool_use")
+_SERVER_RESULT = re.compile(r"(?!tool_result).+_tool_result")
+"""blocks of tools that the provider runs"""
 _IMAGES = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})
 """media types of images that the provider reads"""
 
@@ -69,10 +74,11 @@ def read(items: Iterable[tuple[str, Item]]) -> list[Message]:
 def write(messages: Sequence[Message]) -> list[Item]:
     """Return *messages*, without the system prompt, as messages of this format. O(parts).
 
-    A message that came in this format is written as it came, except for empty texts, which are refused. The user
-    speaks first, results share one message, and the ids of calls are unique.
+    A message that came in this format is written as it came, except for what is refused: empty texts, ids of calls that
+    come again, names that no tool has, and what a tool of the provider's left alone. The user speaks first, and results
+    share one message.
     """
-    items = joined(_with_unique_ids(messages), NAME, _made, "content", _blocks)
+    items = _with_companions(_with_unique_ids(joined(messages, NAME, _made, "content", _blocks)))
     for at, item in enumerate(items):
         if (kept := _not_empty(item["content"]) or NO_TEXT) != item["content"]:
             items[at] = {**item, "content": kept}
@@ -117,7 +123,8 @@ def request(items: list[Item], system: Message | None, tools_: list[Item], ends:
     blocks = _blocks(_made_blocks(system["content"]))
     if used < MOST - 1:
         blocks = ANTHROPIC.on({"role": "user", "content": blocks})["content"]
-    return {"system": blocks, "messages": ANTHROPIC.mark(items, ends, used=used + 1)}
+    used += ANTHROPIC.count({"content": blocks})
+    return {"system": blocks, "messages": ANTHROPIC.mark(items, ends, used=used)}
 
 
 def documents(message: Message) -> list[bool]:
@@ -136,36 +143,82 @@ def _call(block: Item) -> Message:
     return function_call(str(block.get("id")), str(block.get("name")), block.get("input") or {})
 
 
-def _with_unique_ids(messages: Iterable[Message]) -> Iterator[Message]:
-    """Yield *messages* with ids that this format takes, one for each call; its own messages keep theirs. O(calls)."""
+def _with_unique_ids(items: Iterable[Item]) -> Iterator[Item]:
+    """Yield *items* with ids and names of calls that this format takes, one id for each call. O(blocks)."""
     times: Counter[str] = Counter()
     taken: set[str] = set()
-    names: dict[str, str] = {}
-    for message in messages:
-        if calls := tool_calls(message):
-            ids = [call["id"] for call in calls]
-            own = native_of(message, NAME) is not None
-            names = {}
-            for name in ids:
-                names[name] = name if own else _unique(name, times, taken)
-                taken.add(names[name])
-            if [*names] != [*names.values()]:
-                message = {**message, "tool_calls": [{**call, "id": names[call["id"]]} for call in calls]}  # noqa: PLW2901
-        elif message["role"] == "tool":
-            given = message["tool_call_id"]
-            name = names.get(given) or (given if native_of(message, NAME) is not None else safe_id(given))
-            if name != given:
-                message = {**message, "tool_call_id": name}  # noqa: PLW2901
-        yield message
+    ids: dict[str, str] = {}
+    for item in items:
+        blocks = item["content"]
+        if isinstance(blocks, list) and item["role"] == "assistant":
+            uses = {at: block for at, block in enumerate(blocks) if block.get("type") == "tool_use"}
+            ids = {block["id"]: _unique(block["id"], times, taken) for block in uses.values()}
+            changed = {
+                at: {**block, "id": ids[block["id"]], "name": safe_name(str(block.get("name")))}
+                for at, block in uses.items()
+            }
+            if changed != uses:
+                item = {**item, "content": [changed.get(at, block) for at, block in enumerate(blocks)]}  # noqa: PLW2901
+        elif isinstance(blocks, list) and ids:
+            results = [block for block in blocks if block.get("type") == "tool_result"]
+            if any(ids.get(block["tool_use_id"]) != block["tool_use_id"] for block in results):
+                made = [_renamed(block, ids) for block in blocks]
+                item = {**item, "content": made}  # noqa: PLW2901
+            ids = {}
+        yield item
 
 
-def _unique(call_id: str, times: Counter[str], taken: Collection[str]) -> str:
-    """Return an id that is not *taken* for the next call with *call_id*; *times* counts the calls by their ids."""
+def _renamed(block: Item, ids: Mapping[str, str]) -> Item:
+    """Return *block* with the new id of its call, if it is a result."""
+    if block.get("type") != "tool_result":
+        return block
+    return {**block, "tool_use_id": ids.get(block["tool_use_id"], safe_id(block["tool_use_id"]))}
+
+
+def _unique(call_id: str, times: Counter[str], taken: set[str]) -> str:
+    """Return an id that is not *taken* for the next call with *call_id*, and take it; *times* counts its calls."""
     while True:
         times[call_id] += 1
         new = safe_id(call_id if times[call_id] == 1 else f"{call_id}~{times[call_id]}")
         if new not in taken:
+            taken.add(new)
             return new
+
+
+def _with_companions(items: Iterable[Item]) -> list[Item]:
+    """Return *items* without what the provider refuses alone: a use of its own tools without a result, or the result.
+
+    An answer that paused in such a use goes on in the next message of the assistant: both become one message. The last
+    message may wait for its results.
+    """
+    kept: list[Item] = []
+    for item in items:
+        waits = kept and kept[-1]["role"] == "assistant" == item["role"] and _waiting(kept[-1])
+        if waits:
+            kept[-1] = {**kept[-1], "content": [*kept[-1]["content"], *_blocks(item["content"])]}
+        else:
+            kept.append(item)
+    for at, item in enumerate(kept):
+        if item["role"] != "assistant" or not isinstance(blocks := item["content"], list):
+            continue
+        left = _waiting(item) if at < len(kept) - 1 and not any(each["type"] == "tool_use" for each in blocks) else ()
+        uses = {str(block.get("id")) for block in blocks if _SERVER_USE.fullmatch(block["type"])}
+        own = [
+            block
+            for block in blocks
+            if not (_SERVER_USE.fullmatch(block["type"]) and str(block.get("id")) in left)
+            and not (_SERVER_RESULT.fullmatch(block["type"]) and str(block.get("tool_use_id")) not in uses)
+        ]
+        if len(own) < len(blocks):
+            kept[at] = {**item, "content": own}
+    return kept
+
+
+def _waiting(item: Item) -> set[str]:
+    """Return the ids of the provider's own tools that *item* uses, and that have no result in it."""
+    blocks = item["content"] if isinstance(item["content"], list) else []
+    given = {str(block.get("tool_use_id")) for block in blocks if _SERVER_RESULT.fullmatch(block["type"])}
+    return {str(block.get("id")) for block in blocks if _SERVER_USE.fullmatch(block["type"])} - given
 
 
 def _not_empty(content: str | list[Item]) -> str | list[Item]:
@@ -249,7 +302,7 @@ def _made(message: Message) -> Item:
     for call in tool_calls(message):
         name, arguments = call_of(call)
         given = arguments_as_object(arguments)
-        used = {"type": "tool_use", "id": call["id"], "name": name[:200] or "unnamed", "input": given}
+        used = {"type": "tool_use", "id": call["id"], "name": name, "input": given}
         content = [*_blocks(content), used]
     return {"role": "assistant", "content": content or NO_TEXT}
 

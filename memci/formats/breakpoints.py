@@ -14,7 +14,6 @@ from ..messages import Item
 
 MOST: Final = 4
 """marks that a request may have"""
-_OWN: Final = MOST - 1
 
 
 class Mark(NamedTuple):
@@ -43,22 +42,34 @@ class Mark(NamedTuple):
         return item
 
     def count(self, item: Item) -> int:
-        """Return how many marks *item* has."""
+        """Return how many marks *item* has, in its parts and within results."""
         content = item.get("content")
         parts = content if isinstance(content, list) else ()  # those of an opaque item may be anything
-        return sum(isinstance(part, dict) and self.key in part for part in parts)
+        return sum((self.key in part) + self.count(part) for part in parts if isinstance(part, dict))
+
+    def off(self, item: Item) -> Item:
+        """Return *item* without marks."""
+        if not self.count(item):
+            return item
+        bare = [{key: value for key, value in part.items() if key != self.key} for part in item["content"]]
+        return {**item, "content": [self.off(part) for part in bare]}
 
     def mark(self, items: Sequence[Item], ends: Collection[int], *, used: int = 0) -> list[Item]:
         """Return *items* with a mark at each of the positions *ends*, the last ones first. O(items).
 
         Where no mark is possible, the nearest item before it gets one. *used* marks are elsewhere already; marks that
-        the caller made count, too, and stay.
+        the caller made count, too, and stay, the newest of them if there are more than a request may have.
         """
-        marked_items = list(items)
-        room = _OWN - used - sum(map(self.count, items))
+        marked_items, left = list(items), MOST - used
+        for at in range(len(items) - 1, -1, -1):
+            if (own := self.count(items[at])) > left:
+                marked_items[at], left = self.off(items[at]), 0
+            else:
+                left -= own
+        room = left - 1
         for position in sorted(set(ends), reverse=True)[: max(0, room)]:
             for at in range(position, -1, -1):
-                if (made := self.on(items[at])) is not items[at]:
+                if (made := self.on(marked_items[at])) is not marked_items[at]:
                     marked_items[at] = made
                     break
         return marked_items

@@ -100,10 +100,12 @@ def unwrapped(value: Item) -> tuple[str | None, list[Item]]:
         return openai_responses.NAME, [_sent(each) for each in output if isinstance(each, dict)] or [silent]
     if value.get("type") == "message" and isinstance(content, list) and "stop_reason" in value:
         return anthropic.NAME, [{"role": value.get("role"), "content": [_sent(block) for block in content]}]
-    if isinstance(candidates := value.get("candidates"), list) and candidates and isinstance(candidates[0], dict):
-        return gemini.NAME, [candidates[0].get("content") or {"role": "model"}]
+    candidates, blocked = value.get("candidates"), value.get("promptFeedback", value.get("prompt_feedback"))
+    if isinstance(candidates, list) or (blocked is not None and "role" not in value):
+        first = candidates[0] if candidates else None
+        return gemini.NAME, [(first.get("content") if isinstance(first, dict) else None) or {"role": "model"}]
     if value.get("object") == "chat.completion" and isinstance(choices, list) and choices:
-        return openai_chat.NAME, [_sent(choices[0].get("message") or {})]
+        return openai_chat.NAME, [{"role": "assistant", "content": None} | _sent(choices[0].get("message") or {})]
     return format_of(value), [value]
 
 

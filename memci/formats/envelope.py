@@ -16,10 +16,23 @@ from hashlib import blake2b
 from itertools import groupby
 from typing import Any
 
-from ..messages import Enveloped, Item, Message, Native, is_empty_answer, parts_of, says_something, text_of
+from ..messages import (
+    MAX_ID,
+    NAMES,
+    Enveloped,
+    Item,
+    Message,
+    Native,
+    is_empty_answer,
+    parts_of,
+    says_something,
+    text_of,
+)
 
 NO_TEXT = "(no text)"
 """the text in place of an empty one, for a provider that refuses empty texts"""
+NO_NAME = "unnamed"
+"""the name of a tool that a model left out"""
 _SAID = frozenset({"role", "content", "refusal", "audio", "function_call"})
 """keys of an answer that other providers' formats can hold"""
 _PLAIN = re.compile(r"[a-zA-Z0-9_-]+")
@@ -180,9 +193,19 @@ def call_of(call: Message) -> tuple[str, str]:
 
 def safe_id(call_id: str, *, plain: bool = True) -> str:
     """Return *call_id* if it has 1 to 64 characters (*plain*: only letters, digits, - and _), else a digest of it."""
-    if 0 < len(call_id) <= 64 and (not plain or _PLAIN.fullmatch(call_id)):
+    if 0 < len(call_id) <= MAX_ID and (not plain or _PLAIN.fullmatch(call_id)):
         return call_id
     return "call_" + blake2b(call_id.encode("utf-8", "surrogatepass"), digest_size=12).hexdigest()
+
+
+def safe_name(name: str) -> str:
+    """Return the *name* of a tool in a call if every provider takes it, else the nearest name that they take.
+
+    Models make names up; a request that repeats such a name is refused.
+    """
+    if NAMES.fullmatch(name):
+        return name
+    return re.sub(r"[^a-zA-Z0-9_-]", "_", name)[:64].strip("_") or NO_NAME
 
 
 def split_data_url(url: str) -> tuple[str, str] | None:

@@ -18,6 +18,7 @@ from typing import Any
 from ..errors import InvalidMessage
 from ..messages import Enveloped, Item, Message, Native, parts_of, text_of, tool_calls
 from .envelope import (
+    NO_NAME,
     NO_TEXT,
     Spoken,
     arguments_as_object,
@@ -30,19 +31,21 @@ from .envelope import (
     function_call,
     joined,
     part_named,
+    safe_name,
     split_results,
     text_in,
 )
 
 NAME = "gemini"
-_NO_NAME = "unnamed"
-"""the name of a tool that a model left out"""
 UNSIGNED = "skip_thought_signature_validator"
 """the signature of a call that another model made (ai.google.dev/gemini-api/docs/thought-signatures)"""
 _STANDARD = str.maketrans("-_", "+/")
 """from the base64 of URLs, which the SDK writes, to the standard one"""
 _OWN_ID = re.compile(r"gemini-\d+")
 """ids that memci gave to calls without one"""
+_NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_.:-]{0,127}")
+"""names of functions (ai.google.dev/api/caching, FunctionDeclaration)"""
+_CALLS = ("functionCall", "function_call", "functionResponse", "function_response")
 _SNAKE = {
     "functionCall": "function_call",
     "functionResponse": "function_response",
@@ -104,12 +107,28 @@ def write(messages: Sequence[Message]) -> list[Item]:
 
     items = joined(named(), NAME, made, "parts", parts_of, apart="model")
     for at, item in enumerate(items):
-        if any(map(_is_empty, parts_of(item.get("parts")))):
-            said = [part for part in item["parts"] if not _is_empty(part)]
+        parts = parts_of(item.get("parts"))
+        if any(_is_empty(part) or _has_odd_name(part) for part in parts):
+            said = [_named(part) for part in parts if not _is_empty(part)]
             items[at] = {**item, "parts": said or [{"text": NO_TEXT}]}
     if items and items[0].get("role") == "model":
         items.insert(0, {"role": "user", "parts": [{"text": NO_TEXT}]})
     return items
+
+
+def _has_odd_name(part: Item) -> bool:
+    """Return whether *part* calls or answers a function by a name that this format refuses."""
+    body = _value(part, "functionCall") or _value(part, "functionResponse")
+    return body is not None and not _NAME.fullmatch(str(body.get("name")))
+
+
+def _named(part: Item) -> Item:
+    """Return *part* with a name that this format takes."""
+    if not _has_odd_name(part):
+        return part
+    key = next(key for key in _CALLS if part.get(key) is not None)
+    name = safe_name(str(part[key].get("name")))
+    return {**part, key: {**part[key], "name": name if _NAME.fullmatch(name) else f"_{name}"}}
 
 
 def tools(schemas: Iterable[Message]) -> list[Item]:
@@ -239,7 +258,7 @@ def _made(message: Message, names: Mapping[str, str]) -> Item:
     if message["role"] == "tool":
         call_id, text = message["tool_call_id"], text_of(message)
         own = {} if _OWN_ID.fullmatch(call_id) else {"id": call_id}
-        answer = {**own, "name": names.get(call_id) or _NO_NAME, "response": {"output": text}}
+        answer = {**own, "name": names.get(call_id) or NO_NAME, "response": {"output": text}}
         media = [made for part in parts_of(message["content"]) if "text" not in (made := _made_part(part))]
         return {"role": "user", "parts": [{"functionResponse": answer}, *media]}
     message = as_user(message)
@@ -247,7 +266,7 @@ def _made(message: Message, names: Mapping[str, str]) -> Item:
     for call in tool_calls(message):
         name, arguments = call_of(call)
         own = {} if _OWN_ID.fullmatch(call["id"]) else {"id": call["id"]}
-        made = {"functionCall": {**own, "name": name or _NO_NAME, "args": arguments_as_object(arguments)}}
+        made = {"functionCall": {**own, "name": name, "args": arguments_as_object(arguments)}}
         parts.append(made if call is not tool_calls(message)[0] else {**made, "thoughtSignature": UNSIGNED})
     return {"role": "model" if message["role"] == "assistant" else "user", "parts": parts or [{"text": NO_TEXT}]}
 

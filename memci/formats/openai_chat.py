@@ -10,9 +10,9 @@ import json
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from ..messages import PARTS, Enveloped, Item, Message, Native, is_sent_as_it_is
+from ..messages import PARTS, Enveloped, Item, Message, Native, call_body, is_sent_as_it_is, tool_calls
 from .breakpoints import CHAT
-from .envelope import native_of, part_named
+from .envelope import native_of, part_named, safe_id, safe_name
 
 NAME = "openai_chat"
 
@@ -32,7 +32,8 @@ def enveloped(item: Item) -> Enveloped:
 def write(messages: Sequence[Message]) -> list[Item]:
     """Return *messages* as they are sent: messages of other forms without their reasoning.
 
-    Results have only text here: their images and files follow them, as a message of the user.
+    Results have only text here: their images and files follow them, as a message of the user. What OpenAI refuses in a
+    message is repaired: ids and names of calls, empty texts and lists.
     """
     items: list[Item] = []
     media: list[Message] = []
@@ -45,7 +46,7 @@ def write(messages: Sequence[Message]) -> list[Item]:
             items += native.items if native is not None else [message]
             continue
         own = isinstance(message, Enveloped)
-        item = {key: value for key, value in message.items() if not own or key != "reasoning"}
+        item = _repaired({key: value for key, value in message.items() if not own or key != "reasoning"})
         parts = item["content"] if item["role"] == "tool" else None
         if isinstance(parts, list) and (own or any(part["type"] != "text" for part in parts)):
             media += [part for part in item["content"] if part["type"] != "text"]
@@ -53,6 +54,30 @@ def write(messages: Sequence[Message]) -> list[Item]:
             item["content"] = "\n".join(texts)
         items.append(item)
     return [*items, {"role": "user", "content": media}] if media else items
+
+
+def _repaired(item: Item) -> Item:
+    """Return *item* without an empty text or call list, and with ids and names of calls that OpenAI takes."""
+    content = item.get("content")
+    if isinstance(content, list):
+        kept = [part for part in content if part["type"] != "text" or part["text"]]
+        item["content"] = kept or ""
+    if item["role"] == "tool":
+        item["tool_call_id"] = safe_id(item["tool_call_id"], plain=False)
+    if item["role"] != "assistant":
+        return item
+    if calls := tool_calls(item):
+        item["tool_calls"] = [_repaired_call(call) for call in calls]
+        return item
+    item.pop("tool_calls", None)
+    if item.get("content") is None and not item.get("refusal") and not item.get("audio"):
+        item["content"] = ""
+    return item
+
+
+def _repaired_call(call: Message) -> Message:
+    kind, body = "custom" if call.get("type") == "custom" else "function", call_body(call)
+    return {**call, "id": safe_id(call["id"], plain=False), kind: {**body, "name": safe_name(body["name"])}}
 
 
 def tools(schemas: Iterable[Message]) -> list[Item]:

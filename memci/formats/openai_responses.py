@@ -26,12 +26,16 @@ from .envelope import (
     native_of,
     part_named,
     safe_id,
+    safe_name,
     text_in,
 )
 
 NAME = "openai_responses"
 _ROLES = frozenset({"user", "assistant", "system", "developer"})
 _FUNCTIONS = ("function_call", "custom_tool_call")
+_PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg=="
+_NO_IMAGE = f"data:image/png;base64,{_PIXEL}"
+"""one pixel, in place of a screenshot that is not shown: the result of a computer has to have one"""
 _OF_CLIENTS = frozenset(
     {"mcp_approval_response", "item_reference", "compaction_trigger", "configuration_update", "additional_tools"}
 )
@@ -59,16 +63,12 @@ def read(items: Iterable[tuple[str, Item]]) -> list[Message]:
             raise InvalidMessage(f"{path}.content", "expected a str or a list of parts")
         if not isinstance(item.get("call_id"), str | None) or (kind in _FUNCTIONS and not item.get("call_id")):
             raise InvalidMessage(f"{path}.call_id", "expected the id of the call (a str)")
-        call_id = item.get("call_id", item.get("id") if kind == "local_shell_call_output" else None)
-        result = isinstance(call_id, str) and kind.endswith("_output")
-        if not result and (item.get("role") == "assistant" if kind == "message" else kind not in _OF_CLIENTS):
+        if _is_models(item, kind):
             spoken.append(item)
             continue
         end()
-        if result:
-            output = item.get("output")
-            content = _content(output) if isinstance(output, str | list) else json.dumps(output, ensure_ascii=False)
-            message = {"role": "tool", "tool_call_id": call_id, "content": content}
+        if (call_id := _answered(item, kind)) is not None:
+            message = {"role": "tool", "tool_call_id": call_id, "content": _said_by_tool(item.get("output"))}
         elif kind == "message":
             message = {"role": item["role"], "content": _content(item["content"])}
         else:
@@ -79,7 +79,10 @@ def read(items: Iterable[tuple[str, Item]]) -> list[Message]:
 
 
 def write(messages: Sequence[Message]) -> list[Item]:
-    """Return *messages*, without the system prompt, as items; messages of this format as they came. O(parts)."""
+    """Return *messages*, without the system prompt, as items; messages of this format as they came. O(parts).
+
+    An item whose companion is not here is left out (`_with_companions`); ids and names that are refused are replaced.
+    """
     items: list[Item] = []
     kinds: dict[str, str] = {}
     for message in messages:
@@ -88,7 +91,80 @@ def write(messages: Sequence[Message]) -> list[Item]:
         if tool_calls(message):
             kinds = {item["call_id"]: f"{item['type']}_output" for item in made if item.get("call_id")}
         items += made
-    return items
+    return [_repaired(item) for item in _with_companions(items)]
+
+
+def made_by(message: Message, model: str) -> Message:
+    """Return *message* with the name of the *model* that made it, if it has encrypted items; no other can read them."""
+    native = native_of(message, NAME)
+    if native is None or native.model or not any(item.get("encrypted_content") for item in native.items):
+        return message
+    return Enveloped(message, native._replace(model=model))
+
+
+def readable_by(message: Message, model: str) -> Message:
+    """Return *message* without encrypted items that another model than *model* made. O(items).
+
+    The items beside them lose their ids: the provider would look for what belonged to them.
+    """
+    native = native_of(message, NAME)
+    if native is None or native.model in ("", model):
+        return message
+    left = [item for item in native.items if not item.get("encrypted_content")]
+    own = [{key: value for key, value in item.items() if key != "id" or "call_id" not in item} for item in left]
+    own = [{key: value for key, value in item.items() if key != "id" or item.get("type") != "message"} for item in own]
+    return Enveloped(message, native._replace(items=own))
+
+
+def continues(message: Message) -> bool:
+    """Return whether *message* is a client's answer to an item of the model, not something that the user says."""
+    native = native_of(message, NAME)
+    return native is not None and message["role"] == "user" and native.items[0].get("type") == "mcp_approval_response"
+
+
+def _with_companions(items: Sequence[Item]) -> list[Item]:
+    """Return *items* without those that the provider refuses alone.
+
+    reasoning                needs an item of the model directly behind it
+    mcp_approval_response    needs its mcp_approval_request before it
+    """
+    asked = {str(item.get("id")) for item in items if item.get("type") == "mcp_approval_request"}
+    kept: list[Item] = []
+    follows = False  # whether the item behind is the model's
+    for item in reversed(items):
+        kind = item.get("type") or "message"
+        if kind == "mcp_approval_response" and str(item.get("approval_request_id")) not in asked:
+            continue
+        if kind == "reasoning" and not follows:
+            continue
+        kept.append(item)
+        follows = _is_models(item, kind)
+    return kept[::-1]
+
+
+def _is_models(item: Item, kind: str) -> bool:
+    """Return whether *item* of this *kind* is the model's."""
+    if kind == "message":
+        return item.get("role") == "assistant"
+    return kind not in _OF_CLIENTS and _answered(item, kind) is None
+
+
+def _answered(item: Item, kind: str) -> str | None:
+    """Return the id of the call that *item* of this *kind* answers, None if it is no result."""
+    given = item.get("call_id", item.get("id") if kind == "local_shell_call_output" else None)
+    return given if isinstance(given, str) and kind.endswith("_output") else None
+
+
+def _repaired(item: Item) -> Item:
+    """Return *item* with an id of its call and a name that the provider takes, and without an empty list of parts."""
+    call_id, name = item.get("call_id"), item.get("name")
+    if item.get("content") == [] and "role" in item:
+        return {**item, "content": ""}
+    if isinstance(call_id, str) and (safe := safe_id(call_id, plain=False)) != call_id:
+        item = {**item, "call_id": safe}
+    if item.get("type") in _FUNCTIONS and (safe := safe_name(str(name))) != name:
+        item = {**item, "name": safe}
+    return item
 
 
 def tools(schemas: Iterable[Message]) -> list[Item]:
@@ -142,6 +218,17 @@ def _content(content: str | list[Item]) -> str | list[Message]:
     return content if isinstance(content, str) else content_of([_part(part) for part in content])
 
 
+def _said_by_tool(output: object) -> str | list[Message]:
+    """Return the *output* of a call as the content of a message: of the user's tool, a computer or a shell."""
+    if isinstance(output, list) and all(isinstance(each, dict) and "stdout" in each for each in output):
+        return "\n".join(str(each[key]) for each in output for key in ("stdout", "stderr") if each.get(key))
+    if isinstance(output, str | list):
+        return _content(output)
+    if isinstance(output, dict) and output.get("type") == "computer_screenshot":
+        return _content([{**output, "type": "input_image" if output.get("image_url") else "input_file"}])
+    return json.dumps(output, ensure_ascii=False)
+
+
 def _part(part: Item) -> Message:
     """Return a part of this format as one of Chat Completions."""
     match part.get("type"):
@@ -163,10 +250,8 @@ def _made(message: Message, kinds: Mapping[str, str]) -> list[Item]:
     """Return a message of Chat Completions as items; *kinds* are the types of results, by the ids of their calls."""
     role, content = message["role"], message.get("content") or message.get("refusal") or ""
     if role == "tool":
-        output = content if isinstance(content, str) else [_made_part(part) for part in content]
-        given = message["tool_call_id"]  # that of a call that came in this format stays
-        call_id = given if given in kinds else safe_id(given, plain=False)
-        return [{"type": kinds.get(call_id, "function_call_output"), "call_id": call_id, "output": output}]
+        call_id = message["tool_call_id"]
+        return [_made_result(kinds.get(call_id, "function_call_output"), call_id, content)]
     items: list[Item] = []
     if role != "assistant":
         parts = content if isinstance(content, str) else [_made_part(part) for part in content]
@@ -178,12 +263,32 @@ def _made(message: Message, kinds: Mapping[str, str]) -> list[Item]:
         )
     for call in tool_calls(message):
         name, arguments = call_of(call)
-        call_id = safe_id(call["id"], plain=False)
+        call_id = call["id"]
         if call.get("type") == "custom":
             items.append({"type": "custom_tool_call", "call_id": call_id, "name": name, "input": arguments})
         else:
             items.append({"type": "function_call", "call_id": call_id, "name": name, "arguments": arguments})
     return items
+
+
+def _made_result(kind: str, call_id: str, content: str | list[Message]) -> Item:
+    """Return the result of a call as an item of this *kind*, whose output has a form of its own."""
+    parts = [{"type": "input_text", "text": content}] if isinstance(content, str) else [*map(_made_part, content)]
+    text = "\n".join(str(part["text"]) for part in parts if part["type"] == "input_text")
+    output: object = content if isinstance(content, str) else parts
+    match kind:
+        case "computer_call_output":
+            image = next((part["image_url"] for part in parts if part["type"] == "input_image"), _NO_IMAGE)
+            output = {"type": "computer_screenshot", "image_url": image}
+        case "shell_call_output":
+            output = [{"stdout": text, "stderr": "", "outcome": {"type": "exit", "exit_code": 0}}]
+        case "local_shell_call_output":
+            return {"type": kind, "id": call_id, "call_id": call_id, "output": text}
+        case "apply_patch_call_output":
+            return {"type": kind, "call_id": call_id, "status": "completed", "output": text}
+        case _:
+            pass
+    return {"type": kind, "call_id": call_id, "output": output}
 
 
 def _made_part(part: Message) -> Item:

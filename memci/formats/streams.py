@@ -30,6 +30,8 @@ class StreamedAnswer:
     def __init__(self) -> None:
         self.finish: str | None = None
         """the provider's reason for the end of the answer, None before"""
+        self.error: str | None = None
+        """what the provider says went wrong, None if nothing did"""
         self._fields: dict[str, Any] = {}
         """the fields of the answer beside its contents"""
         self._pieces: list[str] = []
@@ -41,7 +43,11 @@ class StreamedAnswer:
             InvalidMessage: If it is no event of this format.
         """
         try:
-            piece = self._add(plain(event, "event"))
+            given = plain(event, "event")
+            if given.get("type") == "error" or (given.get("error") and not given.get("type")):
+                self.error = _described(given.get("error") or given)
+                return ""
+            piece = self._add(given)
         except InvalidMessage:
             raise
         except (AttributeError, IndexError, KeyError, TypeError, ValueError):
@@ -85,6 +91,8 @@ class ChatAnswer(StreamedAnswer):
         super().__init__()
         self.calls: dict[int, Item] = {}
         """the tool calls so far, by their index"""
+        self._moved: dict[int, int] = {}
+        """the indexes of calls that came under the index of another call"""
         self.continued: list[int] = []
         """the indexes of the calls that the last event went on with, in its order"""
         self._message: Item = {}
@@ -122,6 +130,11 @@ class ChatAnswer(StreamedAnswer):
             last = max(self.calls, default=-1)
             same = last >= 0 and piece.get("id") in (None, "", self.calls[last]["id"])
             index = last if same else last + 1
+        elif (known := self.calls.get(self._moved.get(index, index))) is not None:
+            name = (piece.get("function") or piece.get("custom") or {}).get("name")
+            if name and piece.get("id") not in (None, "", known["id"]):  # some servers count all parallel calls as 0
+                self._moved[index] = max(self.calls) + 1
+        index = self._moved.get(index, index)
         if not 0 <= index < _MOST_CALLS:
             raise InvalidMessage("event", f"a tool call has an index that is not within 0 to {_MOST_CALLS - 1}")
         call = self.calls.setdefault(index, {"id": "", "type": "function"})
@@ -221,7 +234,10 @@ class GeminiAnswer(StreamedAnswer):
         self._fields |= {key: value for key, value in event.items() if key != "candidates"}
         candidate: Item = next(iter(event.get("candidates") or ()), {})
         self._candidate |= {key: value for key, value in candidate.items() if key != "content"}
-        self.finish = candidate.get("finishReason") or candidate.get("finish_reason") or self.finish
+        feedback = event.get("promptFeedback") or event.get("prompt_feedback") or {}
+        blocked = feedback.get("blockReason") or feedback.get("block_reason")
+        ended = "OTHER" if not candidate and self.usage and not self.finish else None  # some end with their usage alone
+        self.finish = candidate.get("finishReason") or candidate.get("finish_reason") or blocked or ended or self.finish
         parts = (candidate.get("content") or {}).get("parts") or []
         for part in parts:
             before = self._parts[-1] if self._parts else {}
@@ -230,6 +246,13 @@ class GeminiAnswer(StreamedAnswer):
             else:
                 self._parts.append(part)
         return "".join(str(part["text"]) for part in parts if part.get("text") and not part.get("thought"))
+
+
+def _described(error: object) -> str:
+    """Return the provider's *error* as a text."""
+    fields = error if isinstance(error, dict) else {"message": error}
+    named = [str(fields[key]) for key in ("code", "type", "message") if fields.get(key) and fields[key] != "error"]
+    return ": ".join(named) or "an error without a description"
 
 
 _ANSWERS: Final = {each.format: each for each in (ChatAnswer, ResponsesAnswer, MessagesAnswer, GeminiAnswer)}

@@ -58,7 +58,10 @@ def encode(message: Mapping[str, Any]) -> tuple[int, bytes, dict[str, Any]]:
         raise InvalidMessage(_ROOT, f"a {type(message).__name__} is no message: pass a dict")
     if isinstance(message, Enveloped):
         try:
-            codec, body, decoded = encode({**message.native._asdict(), "chat": dict(message)})
+            native = message.native._asdict()
+            if not native["model"]:
+                del native["model"]
+            codec, body, decoded = encode({**native, "chat": dict(message)})
         except InvalidMessage as error:
             only = len(message.native.items) == 1
             raise InvalidMessage(error.path.removeprefix("items[0].") if only else error.path, error.reason) from None
@@ -107,7 +110,7 @@ def _open_envelope(envelope: dict[str, Any]) -> Enveloped:
         native = Native(**envelope)
     except (KeyError, TypeError):
         raise InvalidMessage(_ROOT, "its stored bytes are no envelope") from None
-    well = isinstance(native.items, list) and isinstance(native.joins, bool)
+    well = isinstance(native.items, list) and isinstance(native.joins, bool) and isinstance(native.model, str)
     if not (well and isinstance(chat, dict) and isinstance(native.format, str) and isinstance(native.hidden, str)):
         raise InvalidMessage(_ROOT, "its stored bytes are no envelope")
     return Enveloped(chat, native)

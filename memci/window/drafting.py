@@ -14,6 +14,7 @@ from ..chapters.messagelist import MessageNode
 from ..chapters.toolgroups import OpenCalls, late_result
 from ..errors import InvalidMessage, InvalidSetting, LimitExceeded, brief
 from ..messages import Message, call_name, check, is_plain_chat, plain, tool_calls
+from ..model_catalog import undated_name
 from ..storage.codec import encode
 from ..storage.validation import MAX_PAGE
 from .draft import Draft, DraftMessage
@@ -56,7 +57,7 @@ def draft(
     for position, value in enumerate(given):
         codec, body, message = _exact(value, f"messages[{position}]")
         role = message["role"]
-        starts = page is None or (role == "user" and opens_page)
+        starts = page is None or (role == "user" and opens_page and not formats.continues(message))
         if page is None or starts:
             page, base, next_page = next_page, seq, next_page + 1
         quotes, late = None, False
@@ -93,7 +94,9 @@ def _read(window: Window, values: Sequence[object], waiting: Sequence[Message]) 
     ]
     if all(map(is_plain_chat, messages)):
         return messages
-    return formats.read(messages, window.settings.format, waiting=waiting, first=window.record.head)
+    made = formats.read(messages, window.settings.format, waiting=waiting, first=window.record.head)
+    model = window.settings.model
+    return made if model is None else [formats.made_by(message, undated_name(model)) for message in made]
 
 
 def _exact(message: Message, path: str) -> tuple[int, bytes, Message]:

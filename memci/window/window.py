@@ -20,8 +20,9 @@ from ..chapters.contents import ContentsPage
 from ..chapters.messagelist import MessageNode
 from ..chapters.system import notice
 from ..chapters.toolgroups import interrupted_result, late_result
-from ..formats import openai_chat, without_thoughts
+from ..formats import openai_chat, readable_by, without_thoughts
 from ..messages import Enveloped, Message, call_name, is_sent_as_it_is, tool_calls
+from ..model_catalog import undated_name
 from ..rows import CallRow, ContextRecord, PageRow, PageState
 from ..segments.budget import ClosedPage, Limits, Occupancy, Unit
 from ..segments.cache_policy import Levels, levels
@@ -181,9 +182,10 @@ class Window:
         return max(0, self.limits.budget - used - self.answer_room - ANSWER_FRAMING)
 
     def with_valid_thoughts(self, view: Sequence[Message]) -> list[Message]:
-        """Return *view* without the signed thoughts of closed pages in front of which a compaction changed something.
+        """Return *view* without the thoughts that the provider may refuse. O(messages in the window).
 
-        A provider may refuse such signatures. O(messages in the window).
+        These are encrypted ones that another model made, and signed ones of closed pages in front of which a compaction
+        changed something.
         """
         stale = {
             id(node.view)
@@ -192,7 +194,11 @@ class Window:
             for node in page
             if node.seq < self.state.rewritten
         }
-        return [without_thoughts(message) if id(message) in stale else message for message in view]
+        view = [without_thoughts(message) if id(message) in stale else message for message in view]
+        if (model := self.settings.model) is None:
+            return view
+        name = undated_name(model)
+        return [readable_by(message, name) for message in view]
 
     @property
     def views(self) -> tuple[tuple[int, int, int], ...]:

@@ -13,6 +13,7 @@ RESULT = {"type": "tool_result", "tool_use_id": "c1", "content": "9:15"}
 THOUGHT = {"type": "thinking", "thinking": "hm", "signature": "EqQB"}
 FC = {"functionCall": {"name": "find", "args": {}}, "thoughtSignature": "CpYB"}
 FR = {"functionResponse": {"name": "find", "response": {"output": "9:15"}}}
+SEARCH = {"type": "server_tool_use", "id": "s1", "name": "web_search", "input": {}}
 MARK = {"cache_control": {"type": "ephemeral"}}
 
 ACCEPTED = {
@@ -79,6 +80,9 @@ BROKEN = [
     ("openai_chat", "messages.2.tool_calls.1.id", "c1", "the same id"),
     ("openai_chat", "messages.2.tool_calls.1.type", "tool", "expected an id, a type"),
     ("openai_chat", "messages.2.tool_calls.1.function.arguments", {}, "as texts"),
+    ("openai_chat", "messages.1.content.0", {"type": "text", "text": ""}, "is empty"),
+    ("openai_chat", "messages.2.tool_calls.1.id", "c" * 65, "1 to 64"),
+    ("openai_chat", "messages.2.tool_calls.1.function.name", "fs.read", "no name of a tool"),
     ("openai_chat", "messages.3.tool_call_id", "c3", "waits for 'c3'"),
     ("openai_chat", "messages.3", {"role": "user", "content": "and?"}, "have no result"),
     ("openai_chat", "messages.4", {"role": "user", "content": "and?"}, "have no result"),
@@ -96,6 +100,16 @@ BROKEN = [
     ("openai_responses", "input.2", {"role": "user", "content": "and?"}, "follows the reasoning"),
     ("openai_responses", "input.3.call_id", None, "is missing"),
     ("openai_responses", "input.3.arguments", {}, "as texts"),
+    ("openai_responses", "input.3.call_id", "c" * 65, "at most 64"),
+    ("openai_responses", "input.3.name", "fs.read", "no name of a tool"),
+    (
+        "openai_responses",
+        "input.2",
+        {"type": "mcp_approval_response", "approval_request_id": "mcpr_1"},
+        "has no request 'mcpr_1'",
+    ),
+    ("openai_responses", "input.4", {"type": "computer_call_output", "call_id": "c1", "output": "x"}, "screenshot"),
+    ("openai_responses", "input.4", {"type": "shell_call_output", "call_id": "c1", "output": "x"}, "list of outcomes"),
     ("openai_responses", "input.3.type", "custom_tool_call", "no function_call before it"),
     ("openai_responses", "input.4.call_id", "c2", "waits for 'c2'"),
     ("openai_responses", "input.4.output", {}, "expected a str"),
@@ -118,7 +132,14 @@ BROKEN = [
     ),
     ("anthropic", "messages.1.content", [USE, {**USE, "id": "c2"}, {"type": "text", "text": "a"}], "after a tool_use"),
     ("anthropic", "messages.1.content.2.id", "c 1", "other characters"),
-    ("anthropic", "messages.1.content.2.name", "", "1 to 200"),
+    ("anthropic", "messages.1.content.2.name", "fs.read", "no name of a tool"),
+    ("anthropic", "messages.1.content", [{**SEARCH, "id": "s2"}], "have no result"),
+    (
+        "anthropic",
+        "messages.1.content.1",
+        {"type": "web_search_tool_result", "tool_use_id": "s2"},
+        "no tool of the provider",
+    ),
     ("anthropic", "messages.1.content.2.input", "{}", "an object"),
     ("anthropic", "messages.1.content.3.id", "c1", "that of another call"),
     ("anthropic", "messages.2.content.1.tool_use_id", "c1", "the calls"),
@@ -161,6 +182,7 @@ BROKEN = [
     ("gemini", "contents.1.parts.1", {"functionCall": {"name": "find", "args": {}}}, "no thoughtSignature"),
     ("gemini", "contents.1.parts.1.functionCall.args", [], "an object of args"),
     ("gemini", "contents.1.parts.1.functionCall.name", "", "name: is missing"),
+    ("gemini", "contents.1.parts.1.functionCall.name", "find it", "no name of a function"),
     ("gemini", "contents.2.parts.1.functionResponse.name", "find", "where the turn before calls"),
     ("gemini", "contents.2.parts.1.functionResponse.id", "c1", "is in the place of"),
     ("gemini", "contents.2.parts.1.functionResponse.response", "9:15", "an object of response"),

@@ -104,12 +104,40 @@ def test_every_type_comes_back_exactly(form, tmp_path):
         assert list(copy.export()) == lines
 
 
+NAMED = {"id", "call_id", "tool_call_id", "tool_use_id", "approval_request_id", "name"}
+
+
+def as_accepted(value, key=""):
+    """Return *value* with ids and names that providers take."""
+    if isinstance(value, dict):
+        return {key: as_accepted(each, key) for key, each in value.items()}
+    if isinstance(value, list):
+        return [as_accepted(each) for each in value]
+    return "a_1" if value == "a é" and key in NAMED else value
+
+
+def with_companions(item):
+    """Return *item* with what its provider wants beside it."""
+    blocks = item.get("content")
+    kind = item.get("type") or (blocks[0].get("type") if isinstance(blocks, list) and blocks else None)
+    match kind:
+        case "reasoning":
+            return [item, {"role": "assistant", "content": "So it is."}]
+        case "mcp_approval_response":
+            return [{"type": "mcp_approval_request", "id": "a_1"}, item]
+        case str() if kind.endswith("_tool_result") and item["role"] == "assistant":
+            return [{**item, "content": [{"type": "server_tool_use", "id": "a_1", "name": "f", "input": {}}, *blocks]}]
+        case _:
+            return [item]
+
+
 @pytest.mark.parametrize("form", FORMATS)
 def test_every_type_is_written_as_it_came(form):
-    """In its own format an item is written as it came, alone and behind others."""
+    """In its own format an item that the provider takes is written as it came, beside its companion."""
     question = {"role": "user", "parts": [{"text": "?"}]} if form == "gemini" else {"role": "user", "content": "?"}
-    for item in ITEMS[form]():
-        assert write(form, read([question, item], form)) == [question, item]
+    for item in map(as_accepted, ITEMS[form]()):
+        items = [question, *with_companions(item)]
+        assert write(form, read(items, form)) == items
 
 
 def test_an_id_that_looks_like_that_of_a_repeated_call_is_not_given_twice():

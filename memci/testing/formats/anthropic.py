@@ -24,6 +24,8 @@ _RESULTS: Final = {"text", "image", "document", "search_result", "tool_reference
 _IMAGES: Final = {"image/jpeg", "image/png", "image/gif", "image/webp"}
 _SERVERS: Final = re.compile(r"server_tool_use|(?!tool_result).+_tool_result|container_upload")
 """blocks of tools that the provider runs"""
+_SERVER_USE: Final = re.compile(r"(server|mcp)_tool_use")
+_SERVER_RESULT: Final = re.compile(r"(?!tool_result).+_tool_result")
 _MOST_MARKS: Final = 4
 
 
@@ -64,6 +66,7 @@ def problems(request: Mapping[str, Any]) -> Iterator[str]:
                 asked.append(str(block.get("id")))
         if role == "assistant":
             yield from _order(blocks, path)
+            yield from _server_tools(blocks, path, last=at == len(messages) - 1)
     if asked:
         yield f"messages: the calls {asked} at the end have no result"
     yield from _system(request.get("system", ()))
@@ -95,6 +98,25 @@ def _order(blocks: Sequence[Mapping[str, Any]], path: str) -> Iterator[str]:
         yield f"{path}: a block comes after a tool_use"  # calling: calls are the end of a message
 
 
+def _server_tools(blocks: Sequence[Mapping[str, Any]], path: str, *, last: bool) -> Iterator[str]:
+    """Yield violations in the tools that the provider runs (calling): their results are in the same message.
+
+    The last message may wait for them, and so may one that also calls a tool of the client.
+    """
+    kinds = [str(block.get("type")) for block in blocks]
+    waits = last or "tool_use" in kinds
+    asked = {str(block.get("id")) for block, kind in zip(blocks, kinds, strict=True) if _SERVER_USE.fullmatch(kind)}
+    given = {
+        str(block.get("tool_use_id"))
+        for block, kind in zip(blocks, kinds, strict=True)
+        if _SERVER_RESULT.fullmatch(kind)
+    }
+    if given - asked:
+        yield f"{path}: results of {sorted(given - asked)}, where no tool of the provider in this message has these ids"
+    if asked - given and not waits:
+        yield f"{path}: the provider's tools {sorted(asked - given)} have no result"
+
+
 def _block(block: Mapping[str, Any], role: str, path: str) -> Iterator[str]:
     kind = block.get("type")
     allowed = {"user": kind in _USERS, "system": kind == "text"}.get(role, True)
@@ -111,8 +133,8 @@ def _block(block: Mapping[str, Any], role: str, path: str) -> Iterator[str]:
     if kind == "tool_use":
         if not _ID.fullmatch(str(block.get("id"))):
             yield f"{path}.id: {block.get('id')!r} has other characters than letters, digits, _ and -"
-        if not isinstance(block.get("name"), str) or not 1 <= len(block["name"]) <= 200:
-            yield f"{path}.name: expected 1 to 200 characters"
+        if not isinstance(block.get("name"), str) or not _TOOL.fullmatch(block["name"]):
+            yield f"{path}.name: {block.get('name')!r} is no name of a tool"
         if not isinstance(block.get("input"), dict):
             yield f"{path}.input: expected an object"
     if kind == "tool_result":

@@ -100,6 +100,8 @@ def _part(part: Mapping[str, Any], role: str, path: str) -> Iterator[str]:
             given = body.get("args", {}) if kind == "functionCall" else body.get("response")
             if not body.get("name") or not isinstance(body["name"], str):
                 yield f"{path}.{kind}.name: is missing"
+            elif not _TOOL.fullmatch(body["name"]):
+                yield f"{path}.{kind}.name: {body['name']!r} is no name of a function"
             if not isinstance(given, dict):
                 yield f"{path}.{kind}: expected an object of {'args' if kind == 'functionCall' else 'response'}"
         if kind == "inlineData" and not (_value(body, "mimeType") and body.get("data")):

@@ -20,6 +20,8 @@ _FIELDS: Final = {"text": str, "refusal": str, "image_url": dict, "input_audio":
 """the type of the value under the key of a part's type"""
 _NAME: Final = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 """names of functions (reference: tools)"""
+_LONGEST_ID: Final = 64
+"""characters of the id of a call (reference: tool_calls)"""
 
 
 def problems(request: Mapping[str, Any]) -> Iterator[str]:
@@ -70,6 +72,8 @@ def _content(message: Mapping[str, Any], path: str) -> Iterator[str]:
             yield f"{path}.content[{at}]: the role {role} may not have the part {kind!r}"
         elif not isinstance(part.get(kind), _FIELDS[kind]):
             yield f"{path}.content[{at}].{kind}: is missing"
+        elif kind == "text" and not part["text"]:
+            yield f"{path}.content[{at}].text: is empty"
         elif kind == "image_url" and not isinstance(part["image_url"].get("url"), str):
             yield f"{path}.content[{at}].image_url.url: is missing"
 
@@ -89,6 +93,10 @@ def _calls(message: Mapping[str, Any], path: str) -> Iterator[str]:
             yield f"{path}.tool_calls[{at}]: expected an id, a type and its body"
         elif not isinstance(body.get("name"), str) or not isinstance(body.get(text), str):
             yield f"{path}.tool_calls[{at}].{kind}: expected a name and {text}, as texts"
+        elif not _NAME.fullmatch(body["name"]):
+            yield f"{path}.tool_calls[{at}].{kind}.name: {body['name']!r} is no name of a tool"
+        elif not 0 < len(call["id"]) <= _LONGEST_ID:
+            yield f"{path}.tool_calls[{at}].id: expected 1 to {_LONGEST_ID} characters"
 
 
 def _tools(tools: Any) -> Iterator[str]:

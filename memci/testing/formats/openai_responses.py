@@ -5,9 +5,14 @@ calling     https://platform.openai.com/docs/guides/function-calling
 reasoning   https://platform.openai.com/docs/guides/reasoning
 """
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
+_NAME: Final = re.compile(r"[a-zA-Z0-9_-]{1,64}")
+"""names of functions (reference: tools)"""
+_LONGEST_ID: Final = 64
+"""characters of a call_id (reference: input)"""
 _INPUT: Final = {"input_text", "input_image", "input_file"}
 _PARTS: Final = {"user": _INPUT, "system": _INPUT, "developer": _INPUT, "assistant": {"output_text", "refusal"}}
 """types of parts that a message of each role may have (reference: input)"""
@@ -67,27 +72,46 @@ def problems(request: Mapping[str, Any]) -> Iterator[str]:
         elif kind == "message":
             yield from _message(item, path)
         elif kind in _CALLS:
-            # calling: a result is paired with its call by the call_id
-            if not isinstance(item.get("call_id"), str) or not item["call_id"]:
-                yield f"{path}.call_id: is missing"
-            elif item["call_id"] in waiting:
+            yield from _call(item, kind, path)
+            if item.get("call_id") in waiting:
                 yield f"{path}.call_id: {item['call_id']!r} is that of another call that waits"
             waiting[str(item.get("call_id"))] = _CALLS[kind]
-            if kind == "function_call" and not all(isinstance(item.get(key), str) for key in ("name", "arguments")):
-                yield f"{path}: expected a name and arguments, as texts"
         elif kind in _OUTPUTS:
             if waiting.pop(str(item.get("call_id")), None) != kind:
                 yield f"{path}.call_id: no {_OUTPUTS[kind]} before it waits for {item.get('call_id')!r}"
             yield from _output(item.get("output"), kind, path)
-        elif kind == "reasoning":
+    yield from _companions(items)
+    if waiting:
+        yield f"input: the calls {list(waiting)} have no result"
+    yield from _tools(request.get("tools", ()))
+
+
+def _call(item: Mapping[str, Any], kind: str, path: str) -> Iterator[str]:
+    """Yield violations in a call (calling): a result is paired with it by the call_id."""
+    if not isinstance(item.get("call_id"), str) or not item["call_id"]:
+        yield f"{path}.call_id: is missing"
+    elif len(item["call_id"]) > _LONGEST_ID:
+        yield f"{path}.call_id: expected at most {_LONGEST_ID} characters"
+    if kind == "function_call" and not all(isinstance(item.get(key), str) for key in ("name", "arguments")):
+        yield f"{path}: expected a name and arguments, as texts"
+    elif kind == "function_call" and not _NAME.fullmatch(item["name"]):
+        yield f"{path}.name: {item['name']!r} is no name of a tool"
+
+
+def _companions(items: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Yield the items that have to be beside others."""
+    approvals = {str(item.get("id")) for item in items if item.get("type") == "mcp_approval_request"}
+    for at, item in enumerate(items):
+        given = str(item.get("approval_request_id"))
+        if item.get("type") == "mcp_approval_response" and given not in approvals:
+            # reference: an approval names a request in the input
+            yield f"input[{at}].approval_request_id: the input has no request {given!r}"
+        if item.get("type") == "reasoning":
             # reasoning: an item of reasoning is followed by the item that it led to
             after = items[at + 1] if at + 1 < len(items) else {"role": "user"}
             own = after.get("role") == "assistant" if after.get("type", "message") == "message" else False
             if not own and after.get("type") not in _MODELS:
-                yield f"{path}: no item of the model follows the reasoning"
-    if waiting:
-        yield f"input: the calls {list(waiting)} have no result"
-    yield from _tools(request.get("tools", ()))
+                yield f"input[{at}]: no item of the model follows the reasoning"
 
 
 def _message(item: Mapping[str, Any], path: str) -> Iterator[str]:
@@ -108,6 +132,13 @@ def _message(item: Mapping[str, Any], path: str) -> Iterator[str]:
 
 
 def _output(output: Any, kind: str, path: str) -> Iterator[str]:
+    if kind == "computer_call_output":
+        screenshot = isinstance(output, dict) and output.get("type") == "computer_screenshot"
+        if not screenshot or not any(isinstance(output.get(key), str) for key in ("image_url", "file_id")):
+            yield f"{path}.output: expected a computer_screenshot with an image_url or a file_id"
+        return
+    if kind == "shell_call_output" and not isinstance(output, list):
+        yield f"{path}.output: expected a list of outcomes"
     if kind not in {"function_call_output", "custom_tool_call_output"} or isinstance(output, str):
         return
     if not isinstance(output, list):

@@ -17,7 +17,8 @@ from itertools import groupby
 from typing import Any
 
 from ..errors import InvalidMessage, InvalidSetting, brief
-from ..messages import Enveloped, Item, Message, call_name, calls_of, plain
+from ..messages import Enveloped, Item, Message, call_name, calls_of, plain, tool_calls
+from ..messages import check as check_message
 from ..model_catalog import reads_breakpoints
 from . import anthropic, gemini, openai_chat, openai_responses
 from .anthropic import without_thoughts as without_thoughts
@@ -73,17 +74,32 @@ def read(
     open_calls = [(call["id"], call_name(call)) for call in waiting]
     messages: list[Message] = []
     for form, run in groupby(found, key=lambda each: each[0]):
-        items_ = [(path, item) for _, path, item in run]
         numbers = (open_calls, first + len(messages)) if form == gemini.NAME else ()
-        try:
-            messages += _FORMATS[form].read(items_, *numbers)
-        except InvalidMessage:
-            raise
-        except (AttributeError, IndexError, KeyError, TypeError, ValueError, RecursionError):
-            raise InvalidMessage(items_[0][0], f"a field of it has another type than in {form}") from None
+        messages += _read_items(form, [(path, item) for _, path, item in run], *numbers)
         calls = [call for message in messages for call in _sound_calls(message)]
         open_calls = [(str(call.get("id")), call_of(call)[0]) for call in calls] or open_calls
     return messages
+
+
+def check_native(message: Message) -> None:
+    """Check that the provider's own items of a stored *message*, if it has any, make such a message. O(parts).
+
+    Raises:
+        InvalidMessage: If they can't be sent, or make another message: who made them up did not use `read`.
+    """
+    if not isinstance(message, Enveloped):
+        return
+    form, items = message.native.format, message.native.items
+    if form not in FORMATS or not items or not all(isinstance(item, dict) for item in items):
+        raise InvalidMessage("items", "expected items of a known format")
+    if form == openai_chat.NAME:
+        found = [openai_chat.enveloped(item) for item in items]
+    else:
+        found = _read_items(form, [(f"items[{at}]", item) for at, item in enumerate(items)])
+    for each in found:
+        check_message(each)
+    if [(each["role"], len(tool_calls(each))) for each in found] != [(message["role"], len(tool_calls(message)))]:
+        raise InvalidMessage("items", "they are no items of this message")
 
 
 def write(format: str, messages: Sequence[Message]) -> list[Item]:  # noqa: A002
@@ -187,6 +203,17 @@ def check(format: object) -> None:  # noqa: A002
     """Raise InvalidSetting unless *format* is the name of a format."""
     if format not in FORMATS:
         raise InvalidSetting("format", f"expected one of {', '.join(map(repr, FORMATS))}, got {brief(format)}")
+
+
+def _read_items(form: str, items: Sequence[tuple[str, Item]], *more: Any) -> list[Message]:
+    """Return the messages in *items* of *form*, each item with its path; InvalidMessage if they do not follow it."""
+    try:
+        found: list[Message] = _FORMATS[form].read(items, *more)
+    except InvalidMessage:
+        raise
+    except (AttributeError, IndexError, KeyError, TypeError, ValueError, RecursionError):
+        raise InvalidMessage(items[0][0], f"a field of it has another type than in {form}") from None
+    return found
 
 
 def _shared_form(item: Item, default: str) -> str:

@@ -22,8 +22,16 @@ def read(items: Iterable[tuple[str, Item]]) -> list[Message]:
     return [item for _, item in items]
 
 
-def enveloped(item: Item) -> Enveloped:
-    """Return *item*, a message with parts of unknown types: its text names them, and only this format gets them."""
+def enveloped(item: Item) -> Message:
+    """Return *item*, a message with parts of unknown types: its text names them, and only this format gets them.
+
+    A part without a type is left to `messages.check`.
+    """
+    said = item.get("content")
+    if not isinstance(said, list) or not all(
+        isinstance(each, dict) and isinstance(each.get("type"), str) for each in said
+    ):
+        return item
     parts = [part if part["type"] in PARTS else part_named(part["type"]) for part in item["content"]]
     hidden = [part for part in item["content"] if part["type"] not in PARTS]
     return Enveloped({**item, "content": parts}, Native(NAME, [item], hidden=json.dumps(hidden, ensure_ascii=False)))

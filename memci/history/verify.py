@@ -3,7 +3,8 @@
     problems(storage, "alice")      "entry 23: its bytes are not those that were written", …      nothing if all is well
 
     record        the state is that of a window with its pages
-    entries       each is there, and holds a message          pages    each entry is on exactly one page
+    entries       each is there, and holds a message that every format can send
+    pages         each entry is on exactly one page
     marks         each pinned page, and each to be listed again, can be shown
     compactions   each has the fields of a window; the newest lists each archived page once, and no other page
     ops, calls    each names entries that are there
@@ -16,6 +17,7 @@ from math import inf
 from typing import Final
 
 from ..errors import KeyMissing, MemciError
+from ..formats import check_native
 from ..messages import check
 from ..rows import (
     CALL,
@@ -33,7 +35,7 @@ from ..rows import (
     Table,
 )
 from ..storage import Storage
-from ..storage.codec import ERASED, decode
+from ..storage.codec import ERASED, decode, encode
 from ..window.drafting import timestamp
 from ..window.stored import check_settings, checked_snapshot, checked_state
 from .page_runs import gaps, page_problem, page_problems
@@ -116,6 +118,8 @@ class RowChecks:
                 message = decode(row.codec, row.body)
                 if row.codec != ERASED:
                     check(message)
+                    encode(message)  # a body of codec 2 may hold NaN, which no client can send
+                    check_native(message)
                 _check_time(row.at)
             case PageRow():
                 self._pages.append(row)

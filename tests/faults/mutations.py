@@ -242,9 +242,23 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "a message that is imported is one that can be appended",
         "memci/history/verify.py",
-        "                if row.codec != ERASED:\n                    check(message)\n",
+        "                    check(message)\n",
         "",
         "tests/context/test_context_transfer_refused.py -k made_up",
+    ),
+    Mutant(
+        "native items that are imported can be sent",
+        "memci/history/verify.py",
+        "                    check_native(message)\n",
+        "",
+        "natives",
+    ),
+    Mutant(
+        "an item with a field of another type is refused",
+        "memci/formats/__init__.py",
+        "    except (AttributeError, IndexError, KeyError, TypeError, ValueError, RecursionError):",
+        "    except RecursionError:",
+        "natives",
     ),
     Mutant(
         "a page that can't be fed is set aside",

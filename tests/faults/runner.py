@@ -56,6 +56,7 @@ SLOTS = {
     "nemesis": Slot("nemesis", "Nemesis", 0.08),
     "fuzz": Slot("fuzz", "Fuzz", 0.07),
     "door": Slot("door", "Door", 0.14),
+    "natives": Slot("door", "Natives", 0.12),
     "machine": Slot("steps", "MachineSteps", 0.15),
 }
 """in the order in which they run; shares of the box of time"""

@@ -9,10 +9,11 @@ from hypothesis import strategies as st
 
 from memci import Context
 from memci.errors import MemciError
+from memci.formats import FORMATS
 from memci.llm.model import Reply
 from memci.llm.replies import reply_of
-from tests.faults import door_targets
-from tests.faults.door import TARGETS, Door, offered
+from tests.faults import door_targets, native_targets
+from tests.faults.door import TARGETS, Door, offered, offered_natives
 from tests.faults.fuzz import tried
 from tests.faults.tally import Order
 
@@ -56,6 +57,23 @@ def test_run_counts_each_value_that_was_offered():
 def test_exports_that_were_forged_break_nothing():
     """All of them are refused whole, or used as any other context."""
     assert door_targets.exports(Random(4)) is None
+
+
+def test_items_of_every_form_break_nothing():
+    """A third of them is taken or more, and of forged exports some are taken and some refused."""
+    seen = offered_natives(range(10), monotonic() + 60)
+
+    assert seen.violations == []
+    assert all(seen.counts[f"items of {form}: answered"] for form in FORMATS)
+    assert seen.counts["forged exports: refused"] > seen.counts["forged exports: answered"] > 0
+
+
+def test_native_items_that_can_not_be_sent_are_noticed():
+    """An import that does not read the items of a forged export again is found out."""
+    assert broken(native_targets.natives, tries=4) is None
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("memci.history.verify.check_native", lambda message: None)
+        assert broken(native_targets.natives, tries=40) is not None
 
 
 def test_error_that_is_not_typed_is_noticed():

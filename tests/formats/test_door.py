@@ -5,8 +5,14 @@ import json
 import pytest
 
 from memci import Context, EphemeralStorage
-from memci.errors import InvalidMessage
+from memci.errors import InvalidMessage, InvalidSetting
 from memci.formats import FORMATS, read
+from memci.history.export import export_lines
+from memci.history.row_stream import rows_of, store_in_ram, transition_of
+from memci.history.verify import problems as problems_of
+from memci.messages import check
+from memci.rows import EntryRow
+from memci.storage.codec import STDLIB, digest
 from memci.testing.formats import problems
 
 SILENT = (
@@ -138,3 +144,45 @@ def test_an_unknown_block_of_the_assistant_is_kept():
 
             assert BANANA in context.render(format=form)[-1]["content"]
             assert "[banana]" in str(context.render(format="gemini"))
+
+
+FORGED = {
+    "items of no format": lambda envelope: envelope | {"format": "banana"},
+    "no items": lambda envelope: envelope | {"items": []},
+    "an item that is none": lambda envelope: envelope | {"items": ["x"]},
+    "a block that is none": lambda envelope: envelope | {"items": [{**envelope["items"][0], "content": ["x"]}]},
+    "a block without a type": lambda envelope: envelope | {"items": [{**envelope["items"][0], "content": [{}]}]},
+    "no content": lambda envelope: envelope | {"items": [{"role": "assistant"}]},
+    "another role": lambda envelope: envelope | {"items": [{"role": "user", "content": "Hi"}]},
+    "a call more": lambda envelope: envelope | {"chat": {"role": "assistant", "content": "Hi"}},
+    "what is no number": lambda envelope: envelope | {"items": [{**envelope["items"][0], "x": float("nan")}]},
+}
+
+
+@pytest.mark.parametrize("forged", FORGED)
+def test_native_items_that_can_not_be_sent_are_refused_by_an_import_and_told_by_verify(forged):
+    """An export that was made up may agree with itself; nothing of it is stored. In a store, the entry is named."""
+    with opened() as context:
+        used = {"type": "tool_use", "id": "c1", "name": "find", "input": {}}
+        context.append_turn("Hi", {"role": "assistant", "content": [{"type": "text", "text": "Hm."}, used]})
+        rows = list(rows_of(context._storage, context._storage.load("alice")[0]))
+    at = next(at for at, row in enumerate(rows) if isinstance(row, EntryRow) and row.seq == 1)
+    body = json.dumps(FORGED[forged](json.loads(rows[at].body))).encode()
+    rows[at] = rows[at]._replace(codec=STDLIB + 2, body=body, digest=digest(STDLIB + 2, body))
+    storage, target = store_in_ram(transition_of(rows)), EphemeralStorage()
+    lines = list(export_lines(storage, "alice"))
+
+    [problem] = problems_of(storage, "alice")
+    with pytest.raises(InvalidSetting, match="line 3: "):
+        Context.import_(target, lines)
+
+    assert problem.startswith("entry 1: ")
+    assert list(target.contexts()) == []
+
+
+def test_part_without_a_type_beside_one_of_an_unknown_type_is_refused():
+    """Where unknown types are kept, as at the gateway, a part still needs a type."""
+    for odd in ({"type": ["x"]}, {}, 7):
+        [message] = read([{"role": "user", "content": [BANANA, odd]}], opaque=True)
+        with pytest.raises(InvalidMessage, match="content"):
+            check(message)

@@ -11,7 +11,7 @@ import json
 import os
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate, count
 from pathlib import Path
 from random import Random
@@ -41,6 +41,8 @@ class Conversation:
     messages: tuple[Message, ...]
     starts: frozenset[int] = frozenset()
     """positions of the messages with which a run or a session begins, after a pause"""
+    separate: bool = False
+    """whether each run is a conversation of its own: one task behind one message, with nothing before it"""
 
     def turns(self, *, varied: bool = True) -> Iterator[list[Message]]:
         """Yield turns without end; *varied*, no text is ever the same again, so that no cache can help."""
@@ -117,6 +119,25 @@ def coding() -> Conversation | None:
         system = system or history[0]["content"]
         parts.append([_chat(each) for each in history if each["role"] != "system"])
     return _joined("coding", system, parts)
+
+
+def terminal() -> Conversation | None:
+    """Return the single tasks of an agent in a shell; None if they are not here."""
+    return _tasks("terminal")
+
+
+def repair() -> Conversation | None:
+    """Return the single tasks of an agent that repairs programs; None if they are not here."""
+    return _tasks("repair")
+
+
+def _tasks(kind: str) -> Conversation | None:
+    """Return the *kind* of single tasks. The file is {kind: {"system": …, "runs": [[message, …], …]}}."""
+    path = folder()
+    if path is None or not (file := path / "single_tasks.json").is_file():
+        return None
+    part = json.loads(file.read_text(encoding="utf-8")).get(kind)
+    return None if part is None else replace(_joined(kind, part["system"], part["runs"]), separate=True)
 
 
 def _chat(entry: Message) -> Message:

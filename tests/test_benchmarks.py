@@ -413,7 +413,13 @@ def test_cells_compare_at_equal_evidence():
     def figure(system, cost, verbatim, over=0.0):
         places = {"verbatim": verbatim, "line": 0, "listed": 0, "none": 1000 - verbatim, "needed": 1000}
         zeros = dict.fromkeys(load("cache.replay").MEANS, 0)
-        where = {"conversation": "c", "window": 1, "phase": 0, "costs": {"0.1/warm": cost}}
+        where = {
+            "conversation": "c",
+            "window": 1,
+            "phase": 0,
+            "costs": {"0.1/warm": cost - 1},
+            "recalls": {"0.1/warm": 1},
+        }
         return {"system": system, **where, **zeros, **places, "over": over}
 
     figures = [figure("memci economy, r 0.1, kept", 100, 500), figure("full history", 300, 1000, over=0.9)]
@@ -490,3 +496,136 @@ def test_encryption_gives_its_figures():
 
     assert len(figures) == 10
     assert all(plain > 0 and sealed > 0 for plain, sealed in figures.values())
+
+
+@pytest.mark.parametrize(("preset", "billing"), [("economy", "marked"), ("balanced", "half"), ("economy", "automatic")])
+@pytest.mark.parametrize("drawn", [False, True])
+def test_the_bill_and_the_report_agree(conversation, preset, billing, drawn):
+    """What a context says that its requests cost is, to 1 %, what the bill says, which is written apart from it."""
+    replays, data, manager = load("cache.replay"), load("cache.data"), load("cache.manager")
+    paused = replace(conversation, starts=frozenset(range(0, 300, 25)))
+    made = []
+
+    def make(setting):
+        made.append(manager.memci(preset, billing, drawn=drawn)(setting))
+        return made[-1]
+
+    replay = data.Replay(paused, (data.Part((paused.messages,)),))
+    played = replays.play(replay, make, budget=4_000, billings=(billing,), calls=150)
+    report = made[0].context.report()
+
+    price, pause = load("cache.prefix").BILLINGS[billing].read, "drawn" if drawn else "expires"
+    assert report.spent == pytest.approx(played["calls"] * played["costs"][f"{price}/{pause}"], rel=0.01)
+    assert report.cached == pytest.approx(played["kept"][f"{price}/warm"], abs=0.01)
+    assert report.tokens["tools"] == made[0].tools > 100
+    assert report.compactions > 3
+
+
+def test_what_a_manager_adds_is_billed(conversation):
+    """memci's notice and tools are in each request; what a call needs and does not see costs a recall."""
+    bills = load("cache.bills")
+    bill = bills.Bills(len, ["marked"])
+    message = {"role": "user", "content": "word " * 400}
+    size = bill.request([message], stable=1, tools=500, after=dict.fromkeys(bills.PAUSES, bills.CALL))
+
+    bill.recall()
+
+    assert bill.sizes == [size] == [500 + 2_000 + 3 + 4 - 3]
+    assert bill.figures["costs"]["0.1/warm"] == 1.25 * size
+    assert bill.figures["recalls"]["0.1/drawn"] == pytest.approx(0.1 * size + 1.25 * bills.RECALL)
+
+
+def test_people_pause_as_they_are_said_to():
+    """The drawn pauses have a median of 75 seconds, and 14 % are longer than five minutes."""
+    bills = load("cache.bills")
+    random = bills.Random(1)
+    drawn = sorted(bills.pauses(random, paused=False, talks=True)["drawn"].total_seconds() for _ in range(4_000))
+
+    assert drawn[2_000] == pytest.approx(75, rel=0.05)
+    assert sum(each > 300 for each in drawn) / 4_000 == pytest.approx(0.14, abs=0.015)
+    assert bills.pauses(random, paused=True, talks=False) == {
+        "warm": bills.CALL,
+        "expires": bills.PAUSE,
+        "drawn": bills.CALL,
+    }
+
+
+def test_needs_are_read_from_text_and_found_in_whole_lines():
+    """An identifier in a command is needed; it is verbatim in a long piece of whole lines, and not in a short one."""
+    module = load("cache.sight")
+    function = {"name": "bash", "arguments": json.dumps({"command": "sed -n 1,40p src/app.py | grep runMain"})}
+    call = {"role": "assistant", "tool_calls": [{"id": "c", "type": "function", "function": function}]}
+    assert module.needs(call) >= {"src/app.py", "runMain"}
+    listing = "\n".join(
+        [f"src/file_{number}.py  {number * 7}" for number in range(40)] + ["src/app.py  99", "def runMain"]
+    )
+    sight = module.Sight("")
+    sight.take([{"role": "tool", "tool_call_id": "a", "content": listing}], paused=True)
+
+    def shown(text):
+        sight.found.clear()
+        view = [{"role": "tool", "tool_call_id": "a", "content": text}]
+        missed = sight.called(call, view, sight.own(view))
+        return missed, dict(sight.found)
+
+    assert shown(listing) == (False, {"verbatim": 2})
+    assert shown("[cut]\n" + listing[-250:].partition("\n")[2]) == (False, {"verbatim": 2})
+    assert shown("[cut]\nsrc/app.py  99\ndef runMain") == (True, {"line": 2})
+    assert shown("[cut]\nsrc/app.py  99") == (True, {"line": 1, "none": 1})
+
+
+def test_single_tasks_have_a_context_each(tmp_path, monkeypatch):
+    """Traces are {kind: {system, runs}}: each run is played from nothing, and all of them are billed."""
+    function = {"name": "bash", "arguments": json.dumps({"command": "ls src/app.py"})}
+    run = [{"role": "user", "content": "fix src/app.py " + "word " * 900}]
+    for at in range(3):
+        call = {"id": f"c{at}", "type": "function", "function": function}
+        run += [{"role": "assistant", "content": "", "tool_calls": [call]}]
+        run += [{"role": "tool", "tool_call_id": f"c{at}", "content": f"found {at} " + "word " * 900}]
+    (tmp_path / "single_tasks.json").write_text(json.dumps({"terminal": {"system": "Work.", "runs": [run] * 3}}))
+    monkeypatch.setenv("MEMCI_DATA", str(tmp_path))
+    data, replays, plain = load("cache.data"), load("cache.replay"), load("peers.frameworks.plain")
+    replay = data.replay_of("terminal")
+    assert data.replay_of("repair") is None
+
+    makes = {**plain.PEERS, "memci": load("cache.manager").memci("economy")}
+    one, all_ = (
+        {name: replays.play(each, make, budget=64_000) for name, make in makes.items()}
+        for each in (replay.first(1), replay)
+    )
+
+    for name, each in all_.items():
+        assert each["calls"] == 12 == 3 * one[name]["calls"]
+        assert each["costs"] == pytest.approx(one[name]["costs"]), name
+        assert each["verbatim"] == each["needed"] == 15
+    assert all_["memci"]["tokens"] > all_["full history"]["tokens"] + 300
+    money = load("peers.money")
+    rows = money.priced(replay, 64_000, ["claude-sonnet-5-5", "gpt-6-sol"])
+    money.show(rows, ["claude-sonnet-5-5", "gpt-6-sol"])
+    assert {row["system"] for row in rows} == {*plain.PEERS, "memci economy", "memci balanced"}
+    assert all(0 < cost < 100 for row in rows for cost in row["dollars"].values())
+
+
+def test_plain_rivals_do_what_they_say(conversation):
+    """A new thread forgets; a tenth drops more than a half; users' messages stay; old results of tools are cleared."""
+    module, plain = load("cache.manager"), load("peers.frameworks.plain")
+    script = load("cache.script").Script(len)
+    made = {
+        name: make(module.Setting("", 3_000, lambda text: len(text) // 4, script)) for name, make in plain.PEERS.items()
+    }
+    made["context editing"].trigger = 2_000
+    sizes = {name: [] for name in made}
+    for _, turn in islice(conversation.calls(), 60):
+        for name, manager in made.items():
+            sizes[name].append(len(manager.call(turn)))
+    view = made["context editing"].call([])
+    cleared = [each["content"].startswith("[cleared") for each in view if each["role"] == "tool"]
+
+    assert cleared == [True] * (len(cleared) - 3) + [False] * 3
+    assert min(sizes["drop and forget, a tenth"][20:]) < min(sizes["drop and forget, half"][20:])
+    users = [each for each in made["users' messages kept"].messages if each["role"] == "user"]
+    assert len(users) > 3
+    assert sum(each["content"].startswith("Summary") for each in users) == 1
+    assert len(made["compact"].messages) < len(made["full history"].messages) / 2
+    made["a new thread per task"].begin()
+    assert len(made["a new thread per task"].call(turn)) == len(turn)

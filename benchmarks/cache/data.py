@@ -6,14 +6,16 @@ This module knows nothing of what manages them.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
 
 from .. import conversation as recorded
 from ..conversation import Conversation, Message
 from ..recall import tasks
 
-NAMES = ("airline", "dialogues", "chats", "coding")
+NAMES = ("airline", "dialogues", "chats", "coding", "terminal", "repair")
+TASKS = NAMES[-2:]
+"""single tasks, each with a context of its own"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +37,10 @@ class Replay:
         """Return the same parts, the first of which are now the last: *phase* of so many *phases*."""
         cut = len(self.parts) * phase // phases
         return _replay(self.conversation, (*self.parts[cut:], *self.parts[:cut]))
+
+    def first(self, runs: int | None) -> "Replay":
+        """Return the first *runs* parts; None: all."""
+        return self if runs is None else _replay(self.conversation, self.parts[:runs])
 
 
 def replay_of(name: str) -> Replay | None:
@@ -62,4 +68,4 @@ def _replay(whole: Conversation, parts: tuple[Part, ...]) -> Replay:
     sessions = [session for part in parts for session in part.sessions]
     starts = accumulate(map(len, sessions), initial=0)
     messages = tuple(message for session in sessions for message in session)
-    return Replay(Conversation(whole.name, whole.system, messages, frozenset(starts)), parts)
+    return Replay(replace(whole, messages=messages, starts=frozenset(starts)), parts)

@@ -16,8 +16,8 @@ from memci import Context, EphemeralStorage, Policy
 from memci.messages import call_name, text_of
 
 from ..conversation import Conversation, airline, texts
-from .replay import CALL, PAUSE
-from .sight import leaves
+from .bills import CALL, PAUSE
+from .sight import needs
 
 WINDOWS, PRESETS, K = (4_000, 8_000, 32_000), ("balanced", "economy"), 5
 
@@ -32,10 +32,10 @@ def faults(conversation: Conversation, window: int, preset: str) -> Counter[str]
             run = [] if paused else run
             asked = next((text_of(each) for each in reversed(turn) if each["role"] == "user"), asked)
             if number and turn[0].get("tool_calls"):
-                needs = {leaf for leaf in leaves(turn[0]) if leaf not in conversation.system and said(leaf, run)}
+                named = {leaf for leaf in needs(turn[0]) if leaf not in conversation.system and said(leaf, run)}
                 shown = context.render(strict=False)
-                left = {leaf for leaf in needs if not said(leaf, [text for each in shown for text in texts(each)])}
-                count += Counter(calls=1, needing=bool(needs), needed=len(needs), faulting=bool(left), faults=len(left))
+                left = {leaf for leaf in named if not said(leaf, [text for each in shown for text in texts(each)])}
+                count += Counter(calls=1, needing=bool(named), needed=len(named), faulting=bool(left), faults=len(left))
                 if left:
                     context.flush()
                     tools = " ".join(call_name(call) for call in turn[0]["tool_calls"])

@@ -4,15 +4,17 @@
     now       system | contents | a b c d e f g          kept: all but f g
     now       system | contents'| d e f g                kept: the system prompt
 
-Messages are compared as JSON and counted one by one; what the context says of itself is not asked. A message counts
+Messages are compared as JSON and counted one by one; what the context says of itself is not asked. So the bill and
+`memci.Context.report` check each other, to 1 % (`tests/test_benchmarks.py`). A message counts
 as kept only if all of it is. This module knows nothing of contexts.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 
 import orjson
 
+from memci.model_catalog import pricing_of, reads_breakpoints
 from memci.tokens import TokenCounter, message_tokens
 
 from ..conversation import Message
@@ -32,12 +34,19 @@ class Billing:
     """tokens: a cached prefix ends at a multiple of it"""
     marked: bool = False
     """whether only what was marked is cached: the system prompt, the contents, the whole request"""
+    lifetime: float = 300.0
+    """seconds that a prefix is cached after a request"""
+    steps: tuple[tuple[int, float], ...] = ()
+    """(tokens, factor): a request of more tokens costs so many times as much"""
+    input: float | None = None
+    """dollars for a million tokens; None: unknown"""
 
     def price(self, kept: float, total: float) -> float:
         """Return what a request of *total* tokens costs, *kept* of which it has in common with the one before."""
         kept -= kept % self.step
         kept = kept if kept >= self.minimum else 0
-        return self.read * kept + (self.write if total >= self.minimum else 1.0) * (total - kept)
+        factor = max((factor for above, factor in self.steps if total > above), default=1.0)
+        return factor * (self.read * kept + (self.write if total >= self.minimum else 1.0) * (total - kept))
 
 
 BILLINGS = {
@@ -47,6 +56,16 @@ BILLINGS = {
     "large": Billing(minimum=4_096, marked=True),
 }
 """Anthropic's with breakpoints, OpenAI's gpt-5 and gpt-4o, and Anthropic's models with a minimum of 4,096"""
+
+
+def billing_of(name: str) -> Billing:
+    """Return the billing *name*, or that of the model *name*, at the prices that memci has of it."""
+    if name in BILLINGS:
+        return BILLINGS[name]
+    prices = pricing_of(name)
+    given = asdict(prices)
+    given["step"] = max(1, given.pop("granularity"))
+    return Billing(**given, marked="claude" in name or reads_breakpoints(name))
 
 
 @dataclass(slots=True)
@@ -64,11 +83,12 @@ class Prefixes:
     breaks: int = 0
     """how often a rendering did not begin with the whole one before"""
 
-    def compare(self, rendering: Sequence[Message], *, stable: int = 1) -> tuple[int, int]:
+    def compare(self, rendering: Sequence[Message], *, stable: int = 1, tools: int = 0) -> tuple[int, int]:
         """Return the tokens of *rendering* that were kept, and all its tokens. O(messages).
 
         Args:
             stable: Where to mark: messages after which nothing is a summary.
+            tools: Tokens of tools, which are in front, and always the same.
         """
         now = [orjson.dumps(message) for message in rendering]
         same = next((at for at, (a, b) in enumerate(zip(self.before, now, strict=False)) if a != b), None)
@@ -79,7 +99,7 @@ class Prefixes:
             self.marks = [1, stable, len(now)]
         self.before = now
         costs = [self._cost(raw, message) for raw, message in zip(now, rendering, strict=True)]
-        return sum(costs[:shared]), sum(costs)
+        return tools * bool(shared) + sum(costs[:shared]), tools + sum(costs)
 
     def _cost(self, raw: bytes, message: Message) -> int:
         if raw not in self.known:

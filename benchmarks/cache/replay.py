@@ -1,16 +1,18 @@
 """Replays: a conversation through a manager, and what each of its requests costs, has and lacks.
 
-    turn ─▶ manager ─▶ the request of the next model call ─▶ billed under each price, warm and with expiry
+    turn ─▶ manager ─▶ the request of the next model call ─▶ billed under each price, with each kind of pauses
     ── pause ──    the provider has forgotten the prompt, if the cache expires; memci knows, if it has a clock
 
-Every call of the conversation counts, those that fill the window first among them: an agent pays for them, too. This
-module knows nothing of how a manager works.
+Every call of the conversation counts, those that fill the window first among them: an agent pays for them, too. What
+a manager adds is billed: its notice, its tools, its summaries, and where it has a recall, one for each call that needs
+what is not verbatim in its request: the request again, from the cache, and 400 tokens. Recalls for questions are not
+billed: they are asked again and again to measure, and are no part of the talk. This module knows nothing of how a
+manager works.
 """
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from datetime import UTC, datetime, timedelta
-from itertools import product
+from random import Random
 from statistics import fmean, median
 from time import thread_time
 from typing import Any
@@ -18,9 +20,9 @@ from typing import Any
 from memci.tokens import counter_for
 
 from ..conversation import Message, texts
+from .bills import Bills, pauses
 from .data import Part, Replay
-from .manager import Manager, Memci, Setting
-from .prefix import BILLINGS, Prefixes
+from .manager import Manager, Memci, Setting, Threaded
 from .script import Script
 from .sight import PLACES, Sight, orphans, unlisted
 
@@ -28,8 +30,6 @@ OUTPUT = 5.0
 """what a token of a manager's own model call costs when it is written, in input tokens; its prompt costs 1 a token"""
 STOP = 0.1
 """the share of all calls over budget at which a replay ends: such a manager is not compared"""
-PAUSE = timedelta(hours=1)
-CALL = timedelta(seconds=5)
 
 
 def play(
@@ -55,77 +55,69 @@ def play(
     count = counter_for()
     script = Script(count, names)
     manager = make(Setting(conversation.system, budget, count, script))
-    context = manager if isinstance(manager, Memci) else None
-    listed = context.listed if context else unlisted
-    system: Message = {"role": "system", "content": conversation.system}
+    random = Random(conversation.name)
     sight = Sight(conversation.system)
-    prefixes = {name: Prefixes(count, BILLINGS[name].marked) for name in billings}
-    spent: defaultdict[str, list[tuple[float, float]]] = defaultdict(list)
+    bills = Bills(count, billings)
     facts: Counter[str] = Counter()
-    times, floors, sizes = [], [], []
+    times, floors = [], []
     view: list[Message] = []
     own: list[int] = []
+    context, listed = None, unlisted
     task = ""
     asked = _asked(replay)
-    now = datetime(2026, 1, 1, tzinfo=UTC)
     total_calls = min(calls or 10**9, sum(1 for _ in conversation.calls()))
     for number, (paused, turn) in enumerate(conversation.calls()):
         if number == total_calls or facts["over"] > STOP * total_calls:
             break
-        if view and turn[0]["role"] == "assistant":
-            sight.called(turn[0], view, own, listed)
+        if view and turn[0]["role"] == "assistant" and sight.called(turn[0], view, own, listed) and context:
+            bills.recall()
+        if number and paused and conversation.separate:
+            manager = make(Setting(conversation.system, budget, count, script))
+            bills.begin()
+        elif paused and isinstance(manager, Threaded):
+            manager.begin()
+        context = manager if isinstance(manager, Memci) else None
+        listed = context.listed if context else unlisted
         sight.take(turn, paused=paused)
         task = next((message["content"] for message in reversed(turn) if message["role"] == "user"), task)
-        now += PAUSE if paused else CALL
+        talks = not conversation.separate and any(message["role"] == "user" for message in turn)
+        after = pauses(random, paused=paused, talks=talks)
         if context:
-            context.at = now
+            context.at += after["drawn" if context.drawn else "expires"]
         begun = thread_time()
-        for text in (text for message in turn for text in texts(message)):
-            count(text)
+        sum(count(text) for message in turn for text in texts(message))
         floors.append(thread_time() - begun)
         begun = thread_time()
         view = manager.call(turn)
         times.append(thread_time() - begun)
         own = sight.own(view)
-        request = [system, *view]
-        for name, expires in product(billings, (False, True)):
-            bill = BILLINGS[name]
-            if not expires:
-                kept, total = prefixes[name].compare(request, stable=own[-1] + 2 if own else 1)
-            elif paused:
-                kept = 0
-            spent[terms(bill.read, expires=expires)].append((bill.price(kept, total), kept))
-        sizes.append(total)
-        facts["over"] += total > budget
-        facts["orphans"] += orphans(view) > 0
-        facts["lost"] += not any(message["role"] == "user" and message["content"] == task for message in view)
+        request = [context.system if context else {"role": "system", "content": conversation.system}, *view]
+        stable = next((at for at in own if at + 1 not in own), -1) + 2  # the end of what it writes in front
+        tools = context.tools if context else 0
+        total = bills.request(request, stable=stable, tools=tools, after=after)
+        told = any(message["role"] == "user" and message["content"] == task for message in view)
+        facts.update(over=total > budget, orphans=orphans(view) > 0, lost=not told)
         if questions := list(asked(len(turn))):
             sight.asked(questions, view, own, listed)
         played(number + 1)
-    made = len(sizes)
+    made = len(bills.sizes)
     return {
         "conversation": conversation.name,
         "window": budget,
         "calls": made,
         "stopped": made < total_calls,
-        "costs": {name: fmean(cost for cost, _ in each) for name, each in spent.items()},
-        "kept": {name: sum(kept for _, kept in each) / sum(sizes) for name, each in spent.items()},
-        "breaks": prefixes[billings[0]].breaks,
+        **bills.figures,
+        "breaks": bills.breaks,
         "own": (script.read + OUTPUT * script.written) / made,
         "own_calls": script.calls,
         **{name: facts[name] / made for name in _SHARES},
         "needed": sight.found.total(),
         **{place: sight.found[place] for place in PLACES},
-        "tokens": fmean(sizes),
-        "sizes": sizes,
+        "tokens": fmean(bills.sizes),
+        "sizes": bills.sizes,
         "median_over_floor": median(times) / median(floors),
         "mean_over_floor": fmean(times) / fmean(floors),
     }
-
-
-def terms(read: float, *, expires: bool) -> str:
-    """Return the name of a price of a token that is read from the cache, and of what a pause does to it."""
-    return f"{read}/{'expires' if expires else 'warm'}"
 
 
 def _asked(replay: Replay) -> Callable[[int], Iterator[list[Message]]]:
@@ -154,7 +146,7 @@ def mean(of: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """Return the mean of what was played of one system, conversation and window, over its beginnings."""
     needed = sum(each["needed"] for each in of)
     numbers: dict[str, Any] = {name: fmean(each[name] for each in of) for name in MEANS if name in of[0]}
-    for name in {"costs", "kept"} & of[0].keys():
+    for name in {"costs", "kept", "recalls"} & of[0].keys():
         numbers[name] = {key: fmean(each[name][key] for each in of) for key in of[0][name]}
     places = {place: sum(each[place] for each in of) / needed if needed else 0 for place in PLACES}
     return of[0] | numbers | places | {"phases": len(of), "needed": needed}

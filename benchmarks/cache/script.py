@@ -14,6 +14,7 @@ from memci.tokens import TokenCounter
 
 LENGTH = 600
 """tokens of a summary, about; at most a fifth of its prompt"""
+_CACHED = 0.1
 _PER_TOKEN = 4
 _IDENTIFIER = re.compile(r"[\w./:@#-]*\d[\w./:@#-]*|\w+_\w+")
 _SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+")
@@ -28,19 +29,19 @@ class Script:
     names: bool = False
     """whether half of a summary are identifiers"""
     calls: int = 0
-    read: int = 0
-    """tokens of all prompts"""
+    read: float = 0
+    """tokens of all prompts; a cached one counts a tenth"""
     written: int = 0
     """tokens of all summaries"""
     texts: list[str] = field(default_factory=list)
     """the last summaries, by which a peer's own messages are told from the conversation's"""
 
-    def write(self, prompt: str) -> str:
-        """Return the summary of *prompt*."""
+    def write(self, prompt: str, *, length: int = LENGTH, cached: bool = False) -> str:
+        """Return the summary of *prompt*, of *length* tokens; *cached*: the prompt is the request before."""
         read = self.count(prompt)
-        text = summary(prompt, _PER_TOKEN * min(LENGTH, read // 5), names=self.names)
+        text = summary(prompt, _PER_TOKEN * min(length, read // 5), names=self.names)
         self.calls += 1
-        self.read += read
+        self.read += read * (_CACHED if cached else 1.0)
         self.written += self.count(text)
         self.texts = [*self.texts[-1:], text]
         return text

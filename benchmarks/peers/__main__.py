@@ -1,7 +1,10 @@
 """Measure memci beside its peers: `make peers`, or `python -m benchmarks.peers` where requirements.txt is installed.
 
     --data airline --windows 8000      a part; parts are appended to results/peers.jsonl, by system and conversation
+    --runs 20                          only the first runs, dialogues, chats or tasks of each
     --show                             the tables of the newest figures of all parts
+    --cells benchmarks/cells.md        all cells, as a table
+    --money claude-sonnet-5-5,…        what 1,000 calls cost, in dollars, at the prices of these models
     --plot docs/img                    the same as pictures
 
 This module knows nothing of how anything is measured.
@@ -13,19 +16,23 @@ import json
 from collections.abc import Callable
 from itertools import product
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
 from memci.settings import Preset
 from memci.tokens import counter_for
 
-from ..cache.data import NAMES, replay_of
+from ..cache.__main__ import TASK_WINDOWS
+from ..cache.bills import PAUSES, terms
+from ..cache.data import NAMES, TASKS, replay_of
 from ..cache.manager import Manager, Setting, memci
 from ..cache.prefix import BILLINGS
-from ..cache.replay import merged, play, terms
+from ..cache.replay import merged, play
 from ..cache.sight import PLACES
 from ..results import CONSOLE, HERE, headline, keep, record, table
+from . import money
 from .bound import clairvoyant
-from .compare import SYSTEM, cells, verdicts
+from .compare import EVIDENCE, SYSTEM, TOLD, cells, listed, verdicts
 from .frameworks.plain import PEERS
 
 _MODULES = ("langchain", "llamaindex", "openai_agents", "strands_agents", "pydantic", "microsoft")
@@ -37,24 +44,30 @@ _SLOW = {"AutoGen, tokens": 8_000, "Agent Framework": 8_000, "LlamaIndex": 32_00
 _DRAWN = 32_000
 """the window that is drawn over time"""
 _WINDOWS = (8_000, 32_000, 128_000)
+_TIMED = tuple(told for told in TOLD.values() if told)
+"""ends of the names of systems that know other pauses: in a single task there are none"""
 
 
 def main(arguments: list[str] | None = None) -> list[dict[str, Any]]:
     """Measure what the *arguments* say, keep it, and return the newest figures of all parts."""
     options = _options(arguments)
+    if options.money:
+        return _money(options)
     log = options.results / ("peers-names.jsonl" if options.names else "peers.jsonl")
-    if not (options.show or options.plot):
+    if not (options.show or options.plot or options.cells):
         systems = _systems(options.peers)
         for name in options.data:
-            replay = replay_of(name)
-            if replay is None:
+            whole = replay_of(name)
+            if whole is None:
                 CONSOLE.print(f"{name}: skipped, the conversations are not here; set MEMCI_DATA to their folder")
                 continue
-            for window in options.windows:
+            replay = whole.first(options.runs)
+            for window in options.windows or (TASK_WINDOWS if name in TASKS else _WINDOWS):
                 for system, make in systems.items():
                     largest = min((_SLOW[each] for each in _SLOW if system.startswith(each)), default=window)
-                    if window > largest and not options.peers:
+                    if (window > largest and not options.peers) or (name in TASKS and system.endswith(_TIMED)):
                         continue
+                    begun = monotonic()
                     figures = []
                     for phase in range(options.phases):
                         rotated = replay.rotated(phase, options.phases)
@@ -68,16 +81,32 @@ def main(arguments: list[str] | None = None) -> list[dict[str, Any]]:
                         )
                         sizes = played["sizes"][::5] if window == _DRAWN else []
                         figures.append({"system": system, "phase": phase, **played, "sizes": sizes})
-                    chosen = {"phases": options.phases, "calls": options.calls, "names": options.names}
+                    chosen = {name: getattr(options, name) for name in ("phases", "calls", "names", "runs")}
                     keep(record(chosen, {"replays": figures}), log=log, file=None)
-                    CONSOLE.print(f"{name}, {window:,}, {system}", highlight=False)
+                    CONSOLE.print(f"{name}, {window:,}, {system}: {monotonic() - begun:.0f} s", highlight=False)
     found = newest(log)
     if options.plot:
         from .plots import draw
 
         draw(found, options.plot)
     show(found)
+    if options.cells:
+        options.cells.write_text(listed(found), encoding="utf-8")
     return found
+
+
+def _money(options: argparse.Namespace) -> list[dict[str, Any]]:
+    """Measure, keep and print what 1,000 calls cost in dollars."""
+    rows = []
+    for name in options.data:
+        if (whole := replay_of(name)) is not None:
+            for window in options.windows or money.windows_of(name):
+                rows += money.priced(whole.first(options.runs), window, options.money)
+                CONSOLE.print(f"{name}, {window:,}", highlight=False)
+    if rows:
+        keep(record({"runs": options.runs}, {"money": rows}), log=options.results / "money.jsonl", file=None)
+    money.show(rows, options.money)
+    return rows
 
 
 def newest(log: Path) -> list[dict[str, Any]]:
@@ -86,6 +115,8 @@ def newest(log: Path) -> list[dict[str, Any]]:
     for line in log.read_text(encoding="utf-8").splitlines() if log.is_file() else ():
         result = json.loads(line)
         for each in result["figures"]["replays"]:
+            if "recalls" not in each:
+                continue  # before, neither notice nor tools nor recalls were billed
             where = each["system"], each["conversation"], each["window"], each["phase"]
             found[where] = each | {"headline": headline(result)}
     return list(found.values())
@@ -98,7 +129,8 @@ def show(figures: list[dict[str, Any]]) -> None:
         CONSOLE.print(line, highlight=False)
     rows = []
     for each in sorted(found, key=lambda each: (each["conversation"], each["window"], each["costs"]["0.1/expires"])):
-        costs = (each["costs"][terms(read, expires=old)] for read, old in product(_PRICES, (False, True)))
+        bills = [terms(billing, pause) for billing, pause in product(_PRICES.values(), PAUSES)]
+        costs = (each["costs"][bill] + each["recalls"][bill] for bill in bills)
         shares = (f"{each[place]:.3f}" for place in PLACES)
         rows.append(
             (
@@ -106,38 +138,38 @@ def show(figures: list[dict[str, Any]]) -> None:
                 each["conversation"],
                 f"{each['window']:,}",
                 *(f"{cost + each['own']:,.0f}" for cost in costs),
-                f"{each['own']:,.0f}",
+                f"{each['own'] + each['recalls']['0.1/expires']:,.0f}",
                 *(f"{100 * each[name]:.1f}" for name in ("over", "orphans", "lost")),
                 *shares,
                 f"{each['tokens']:,.0f}",
                 f"{each['mean_over_floor']:.1f}",
             )
         )
-    columns = ("system", "data", "window", ".1 warm", ".1 expiring", ".5 warm", ".5 expiring", "own calls")
+    prices = [f"{read:g} {pause}" for read, pause in product(_PRICES, PAUSES)]
+    columns = ("system", "data", "window", *prices, "of which own")
     more = ("over %", "orphans %", "lost %", *PLACES, "tokens", "× floor")
     table("what a model call costs", (*columns, *more), rows)
     for name in sorted({each["conversation"] for each in found} & {"airline", "coding"}):
         if replay := replay_of(name):
-            for read, old in product(_PRICES, (False, True)):
-                bound = clairvoyant(replay, BILLINGS[_PRICES[read]], expires=old, count=counter_for())
-                what = f"{name}, {terms(read, expires=old)}: with all evidence verbatim"
+            for billing, pause in product(_PRICES.values(), PAUSES[:2]):
+                old = pause == "expires"
+                bound = clairvoyant(replay, BILLINGS[billing], expires=old, count=counter_for())
+                what = f"{name}, {terms(billing, pause)}: with all evidence verbatim"
                 CONSOLE.print(f"{what}, a call costs {bound:,.0f} at least")
-    for preset in _PRESETS:
-        for own, listed in product((True, False), (False, True)):
-            of = cells(figures, preset, own_calls=own, listed=listed)
-            counts = verdicts(of)
-            shares = ", ".join(f"{name} {counts[name]}" for name in ("ahead", "dearer", "less", "behind"))
-            what = f"{'with' if own else 'without'} own calls, {'with' if listed else 'without'} what is listed"
-            CONSOLE.print(f"{preset}, {what}: {len(of)} cells: {shares}", highlight=False)
+    for preset, places in product(_PRESETS, EVIDENCE):
+        of = cells(figures, preset, places=places)
+        counts = verdicts(of)
+        shares = ", ".join(f"{name} {counts[name]}" for name in ("ahead", "dearer", "less", "behind"))
+        CONSOLE.print(f"{preset}, evidence {' + '.join(places)}: {len(of)} cells: {shares}", highlight=False)
 
 
 def _systems(chosen: tuple[str, ...] | None) -> dict[str, Callable[[Setting], Manager]]:
     """Return what makes each system: memci with each preset and price, and the peers; a missing framework is named."""
     found = {
-        f"memci {preset}, r {read:g}{', kept' * kept}": memci(preset, billing, kept=kept)
+        f"memci {preset}, r {read:g}{told}": memci(preset, billing, kept=pause == "warm", drawn=pause == "drawn")
         for preset in _PRESETS
         for read, billing in _PRICES.items()
-        for kept in (False, True)
+        for pause, told in TOLD.items()
     }
     found |= {f"memci {preset}, no clock": memci(preset, clock=False) for preset in _PRESETS}
     found |= PEERS
@@ -153,10 +185,16 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.peers", description="Measure memci beside its peers.")
     names = lambda text: tuple(text.split(","))  # noqa: E731 -- a type of three options
     parser.add_argument("--data", type=names, default=NAMES, help=",".join(NAMES))
-    parser.add_argument("--windows", type=lambda text: tuple(map(int, text.split(","))), default=_WINDOWS)
+    parser.add_argument(
+        "--windows",
+        type=lambda text: tuple(map(int, text.split(","))),
+    )
     parser.add_argument("--peers", type=names, help="parts of their names (default: all)")
     parser.add_argument("--phases", type=int, default=1, help="beginnings to take the mean of")
     parser.add_argument("--names", action="store_true", help="summaries whose half are identifiers; kept apart")
+    parser.add_argument("--money", type=names, help="what 1,000 calls cost at the prices of these models, in dollars")
+    parser.add_argument("--cells", type=Path, help="write all cells to this file, as a table")
+    parser.add_argument("--runs", type=int, help="only the first runs, dialogues, chats or tasks of each")
     parser.add_argument("--calls", type=int, help="how many calls each (default: all there are)")
     parser.add_argument("--results", type=Path, default=HERE, help="where figures are kept")
     parser.add_argument("--show", action="store_true", help="measure nothing")

@@ -6,7 +6,7 @@ from memci.tokens import TokenCounter, message_tokens
 
 from ..cache.data import Replay
 from ..cache.prefix import Billing
-from ..cache.sight import leaves
+from ..cache.sight import needs
 from ..conversation import Message, texts
 
 
@@ -39,7 +39,7 @@ def clairvoyant(replay: Replay, billing: Billing, *, expires: bool, count: Token
     seen: defaultdict[int, int] = defaultdict(int)
     for number, (paused, turn) in enumerate(calls):
         if number and turn[0]["role"] == "assistant":
-            for leaf in set(leaves(turn[0])):
+            for leaf in needs(turn[0]):
                 sources = [at for at, message in enumerate(run) if any(leaf in text for text in texts(message))]
                 if leaf not in system["content"] and len(sources) == 1:
                     gap = number - 1 - seen[sources[0]]

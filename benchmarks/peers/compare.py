@@ -1,4 +1,4 @@
-"""Cells: a peer's setting × a conversation × a window × warm or with expiry × the price of a cached token.
+"""Cells: a peer's setting × a conversation × a window × the pauses × the price of a cached token.
 
     ahead     memci costs less, and at least as much evidence stands in its requests
     dearer    as much evidence, but the peer costs less
@@ -20,6 +20,11 @@ SYSTEM = "system", "conversation", "window"
 """what the beginnings of which a mean is taken have in common"""
 OVER = 0.02
 """the share of calls over budget up to which a setting has cells"""
+EVIDENCE = (("verbatim", "line", "listed"), ("verbatim", "line"), ("verbatim",))
+"""what counts as shown: also a page with a line of its own, from which memci recalls it; only what a request says of
+it; only its own words"""
+TOLD = {"warm": ", kept", "expires": "", "drawn": ", drawn"}
+"""by the kind of pauses, the end of the name of memci that knows them"""
 EQUAL = 0.002
 """how much less evidence is still equal"""
 
@@ -31,7 +36,7 @@ class Cell(NamedTuple):
     conversation: str
     window: int
     terms: str
-    """the price of a cached token, and whether the cache expires: "0.1/warm" """
+    """the price of a cached token, and the kind of pauses: "0.1/warm" """
     cost: float
     """of the peer, its own model calls included"""
     evidence: float
@@ -47,15 +52,12 @@ class Cell(NamedTuple):
         return ("ahead" if cheaper else "dearer") if equal else ("less" if cheaper else "behind")
 
 
-def cells(
-    figures: Sequence[dict[str, Any]], preset: str, *, own_calls: bool = True, listed: bool = False
-) -> list[Cell]:
-    """Return all cells of *preset*, each the mean over the phases that the peer was played in.
+def cells(figures: Sequence[dict[str, Any]], preset: str, *, places: Sequence[str] = EVIDENCE[0]) -> list[Cell]:
+    """Return all cells of *preset*, each the mean over the phases that the peer was played in. Everything is billed.
 
     Args:
         preset: Of memci.
-        own_calls: Whether what a peer's summaries cost counts.
-        listed: Whether a page that is listed on a line of its own, word for word or not, is evidence.
+        places: Where what is needed counts as shown.
     """
     mine = {(each["system"], each["conversation"], each["window"], each["phase"]): each for each in figures}
     phases: defaultdict[tuple[str, str, int], list[int]] = defaultdict(list)
@@ -68,16 +70,38 @@ def cells(
         if system.startswith("memci ") or each["over"] > OVER or max(whole, default=0) <= OVER:
             continue
         for terms, cost in each["costs"].items():
-            read, _, expiry = terms.partition("/")
-            name = f"memci {preset}, r {read}{', kept' * (expiry == 'warm')}"
+            read, _, pause = terms.partition("/")
+            name = f"memci {preset}, r {read}{TOLD[pause]}"
             if all((name, conversation, window, phase) in mine for phase in at):
                 ours = mean([mine[name, conversation, window, phase] for phase in at])
-                evidence, shown = (one["verbatim"] + one["line"] + listed * one["listed"] for one in (each, ours))
-                paid = cost + (each["own"] if own_calls else 0)
-                found.append(Cell(system, conversation, window, terms, paid, evidence, ours["costs"][terms], shown))
+                evidence, shown = (sum(one[place] for place in places) for one in (each, ours))
+                mine_paid = ours["costs"][terms] + ours["recalls"][terms]
+                found.append(Cell(system, conversation, window, terms, cost + each["own"], evidence, mine_paid, shown))
     return found
 
 
 def verdicts(of: Iterable[Cell]) -> Counter[str]:
     """Return how many cells have each verdict."""
     return Counter(cell.verdict for cell in of)
+
+
+def listed(figures: Sequence[dict[str, Any]]) -> str:
+    """Return all cells of "economy" as a table in Markdown, with the verdict for each kind of evidence."""
+    every = [cells(figures, "economy", places=places) for places in EVIDENCE]
+    lines = [
+        "# The cells",
+        "",
+        "`python -m benchmarks.peers --cells FILE` writes it: the cost of a call, everything billed, in uncached tokens,",
+        "and the share of the evidence that is shown, of a peer and of memci's `economy`. Verdicts: also with pages",
+        "that have a line of their own, without these, and with what is verbatim only.",
+        "",
+        "| conversation | window | price/pauses | peer | costs | shows | memci | shows | verdicts |",
+        "| --- | ---: | --- | --- | ---: | ---: | ---: | ---: | --- |",
+    ]
+    for whole, lined, exact in zip(*every, strict=True):
+        found = " · ".join(each.verdict for each in (whole, lined, exact))
+        lines.append(
+            f"| {lined.conversation} | {lined.window:,} | {lined.terms} | {lined.peer} | {lined.cost:,.0f} "
+            f"| {lined.evidence:.3f} | {lined.memci:,.0f} | {lined.shown:.3f} | {found} |"
+        )
+    return "\n".join(lines) + "\n"

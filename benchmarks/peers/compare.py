@@ -91,7 +91,7 @@ def listed(figures: Sequence[dict[str, Any]]) -> str:
     lines = [
         "# The cells",
         "",
-        "`python -m benchmarks.peers --cells FILE` writes it: the cost of a call, everything billed, in uncached tokens,",
+        "`python -m benchmarks.peers --cells FILE` writes it: what a call costs, all of it, in uncached tokens,",
         "and the share of the evidence that is shown, of a peer and of memci's `economy`. Verdicts: also with pages",
         "that have a line of their own, without these, and with what is verbatim only.",
         "",

@@ -29,9 +29,11 @@ _WORD = re.compile(r"\w{4,}")
 _HALF = 0.5
 _LEAST, _DIGITS = 4, 3
 """characters of an argument, and digits of a number, that are looked for"""
-_NAME = re.compile(r"[A-Za-z0-9_./:@#-]{5,}")
+_NAME = re.compile(r"[\w./:@#+-]{5,200}")
 _TELLING = re.compile(r"[/_.\d]|[a-z][A-Z]")
 """what a word in a text, a command or code has if it is an identifier: /, _, a dot, a digit, inner capitals"""
+_LONGEST = 200
+"""characters of an argument that may be said again whole"""
 _PIECE = 200
 """characters of whole lines of one message that count as verbatim"""
 
@@ -163,9 +165,10 @@ def needs(call: Message) -> set[str]:
     """Return what is looked for in earlier messages: the arguments of *call*, and the identifiers in them."""
     found = set()
     for leaf in leaves(call):
-        found.add(leaf)
+        if len(leaf) <= _LONGEST:
+            found.add(leaf)
         for word in _NAME.findall(leaf):
-            name = word.strip("./:-#@")
+            name = word.strip("./:-#@+")
             if len(name) > _LEAST and _TELLING.search(name):
                 found.add(name)
     return found

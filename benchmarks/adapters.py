@@ -41,11 +41,11 @@ def measured(kind: type) -> list[str]:
         sizes, costs = [], dict.fromkeys(("automatic", "half"), 0.0)
         prefixes = Prefixes(count)
         for request in server.requests:
-            kept, total = prefixes.compare(request.messages)
             schemas = tools_tokens(request.body.get("tools", []), count, "gpt-4o")
-            sizes.append(total + schemas)
+            kept, _, total = prefixes.compare(request.messages, tools=schemas)
+            sizes.append(total)
             for billing in costs:
-                costs[billing] += BILLINGS[billing].price(kept + schemas if kept else 0, total + schemas)
+                costs[billing] += BILLINGS[billing].price(kept, total)
     return [f"{max(sizes):,}", f"{sum(sizes):,}", *(f"{cost:,.0f}" for cost in costs.values()), answer]
 
 

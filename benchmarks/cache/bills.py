@@ -47,29 +47,25 @@ class Bills:
         self.sizes: list[int] = []
         """tokens of each request"""
         self._billings = {name: billing_of(name) for name in billings}
-        self._prefixes = {each.marked: Prefixes(count, each.marked) for each in self._billings.values()}
+        self._prefixes = Prefixes(count)
         self._spent: defaultdict[str, list[tuple[float, float]]] = defaultdict(list)
         self._recalled = dict.fromkeys(billings, 0.0)
 
     @property
     def breaks(self) -> int:
         """How often a request did not begin with the whole one before."""
-        return next(iter(self._prefixes.values())).breaks
+        return self._prefixes.breaks
 
     def begin(self) -> None:
         """Begin another context, of which no cache has anything."""
-        for each in self._prefixes.values():
-            each.before = []
+        self._prefixes.before = []
 
     def request(self, messages: Sequence[Message], *, stable: int, tools: int, after: dict[str, timedelta]) -> int:
         """Bill a request *after* a pause, and return its tokens. *stable* and *tools*: as in `Prefixes.compare`."""
-        compared = {
-            marked: each.compare(messages, stable=stable, tools=tools) for marked, each in self._prefixes.items()
-        }
-        total = next(iter(compared.values()))[1]
+        *kept, total = self._prefixes.compare(messages, stable=stable, tools=tools)
         for (name, billing), pause in product(self._billings.items(), PAUSES):
-            kept = compared[billing.marked][0] if after[pause].total_seconds() <= billing.lifetime else 0
-            self._spent[terms(name, pause)].append((billing.price(kept, total), kept))
+            read = kept[billing.marked] if after[pause].total_seconds() <= billing.lifetime else 0
+            self._spent[terms(name, pause)].append((billing.price(read, total), read))
         self.sizes.append(total)
         return total
 

@@ -73,8 +73,6 @@ class Prefixes:
     """Compares renderings as they come."""
 
     count: TokenCounter
-    marked: bool = False
-    """whether a prefix is kept only up to where one was marked before"""
     known: dict[bytes, int] = field(default_factory=dict)
     """tokens of each message, by its bytes"""
     before: list[bytes] = field(default_factory=list)
@@ -83,8 +81,8 @@ class Prefixes:
     breaks: int = 0
     """how often a rendering did not begin with the whole one before"""
 
-    def compare(self, rendering: Sequence[Message], *, stable: int = 1, tools: int = 0) -> tuple[int, int]:
-        """Return the tokens of *rendering* that were kept, and all its tokens. O(messages).
+    def compare(self, rendering: Sequence[Message], *, stable: int = 1, tools: int = 0) -> tuple[int, int, int]:
+        """Return how many tokens of *rendering* were kept, how many up to a mark, and all its tokens. O(messages).
 
         Args:
             stable: Where to mark: messages after which nothing is a summary.
@@ -94,12 +92,11 @@ class Prefixes:
         same = next((at for at, (a, b) in enumerate(zip(self.before, now, strict=False)) if a != b), None)
         shared = min(len(self.before), len(now)) if same is None else same
         self.breaks += shared < len(self.before)
-        if self.marked:
-            shared = max((mark for mark in self.marks if mark <= shared), default=0)
-            self.marks = [1, stable, len(now)]
-        self.before = now
+        marked = max((mark for mark in self.marks if mark <= shared), default=0)
+        self.before, self.marks = now, [1, stable, len(now)]
         costs = [self._cost(raw, message) for raw, message in zip(now, rendering, strict=True)]
-        return tools * bool(shared) + sum(costs[:shared]), tools + sum(costs)
+        kept, up_to_mark = (tools * bool(end) + sum(costs[:end]) for end in (shared, marked))
+        return kept, up_to_mark, tools + sum(costs)
 
     def _cost(self, raw: bytes, message: Message) -> int:
         if raw not in self.known:

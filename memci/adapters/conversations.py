@@ -19,8 +19,9 @@ from typing import Any, Generic, NamedTuple, TypeVar
 from weakref import WeakValueDictionary
 
 from .. import formats
+from ..context.branches import withdraw_others
 from ..context.context import Context
-from ..errors import Diverged, InvalidSetting
+from ..errors import Diverged, InvalidSetting, WriteConflict
 from ..formats.envelope import function_call
 from ..history.erase import erase
 from ..messages import text_of
@@ -31,11 +32,14 @@ from ..workers import guard_lock
 from .items import Item
 
 M = TypeVar("M")
+T = TypeVar("T")
 
 TOOLS: tuple[Item, ...] = (recall_page.RECALL_PAGE, search_memory.SEARCH_MEMORY)
 """the schemas of the tools that the model may call, in the form of Chat Completions"""
 OPEN = 64
 """conversations that stay open: as many as are usually active at once, a few megabytes each"""
+_ATTEMPTS = 8
+"""attempts beside other workers on the same conversation; more than a few conflicts were never seen"""
 
 
 class View(NamedTuple, Generic[M]):
@@ -102,9 +106,16 @@ class Conversations(Generic[M]):
         """
         with self._hold(name):
             dumped = [(message, list(self._dump(message))) for message in messages]
-            context = self._follow(name, [item for _, items in dumped for item in items], system=system or None)
-            shown = context.render(tools=tools, format=self._format)
-            first = context.render(tools=tools, format="openai_chat")[:1] if context.system or context.tools else []
+            items, schemas = [item for _, own in dumped for item in own], [*tools]
+
+            def render() -> tuple[list[Item], list[Item]]:
+                context = self._follow(name, items, system=system or None)
+                first = (
+                    context.render(tools=schemas, format="openai_chat")[:1] if context.system or context.tools else []
+                )
+                return context.render(tools=schemas, format=self._format), first
+
+            shown, first = self._try(name, render)
             if first and self._format == "openai_chat":
                 shown = shown[1:]
             return View(text_of(first[0]) if first else "", self._messages_of(shown, dumped))
@@ -118,20 +129,24 @@ class Conversations(Generic[M]):
             usage: The usage that the provider reported, in any format.
         """
         with self._hold(name):
-            self._follow(name, [item for message in messages for item in self._dump(message)], usage=usage)
+            items = [item for message in messages for item in self._dump(message)]
+            self._try(name, lambda: self._follow(name, items, usage=usage))
 
     def answer(self, name: str, tool: str, arguments: object) -> str:
         """Return the answer of memci's tool *tool* in the conversation *name*; a mistaken call is answered, too.
 
         *arguments* are a dict, or JSON.
         """
+        call = function_call("call", tool, arguments)
         with self._hold(name):
-            return text_of(self.context(name).answer(function_call("call", tool, arguments)))
+            return text_of(self._try(name, lambda: self.context(name).answer(call)))
 
     def messages(self, name: str) -> list[M]:
         """Return all messages of the conversation *name* as the framework has them. O(messages)."""
         with self._hold(name):
-            return [*self._load(formats.write(self._format, [*self.context(name).messages()]))]
+            context = self.context(name)
+            context.refresh()
+            return [*self._load(formats.write(self._format, [*context.messages()]))]
 
     def context(self, name: str) -> Context:
         """Return the context of the conversation *name*; after an edit of its past, the fork that continues it."""
@@ -160,23 +175,39 @@ class Conversations(Generic[M]):
         if self._owns_store:
             self._store.close()
 
+    def _try(self, name: str, act: Callable[[], T]) -> T:
+        """Return the result of *act*; another worker may have changed the conversation, which is then read again."""
+        for _ in range(_ATTEMPTS):
+            try:
+                return act()
+            except WriteConflict:
+                self.context(name).refresh()
+        return act()
+
     def _follow(self, name: str, items: list[Item], *, system: str | None = None, usage: object = None) -> Context:
         """Store what is new of *items* in the conversation *name*, or in a fork if they differ; return the context."""
         shared: tuple[int, int | None, str] = -1, None, ""
-        for version in self._candidates(name):
+        candidates = [*self._candidates(name)]
+        for version in candidates:
             context = self._open_version(name, version, system=system)
             try:
                 context.sync(items, format=self._format, whole=False, usage=usage)
             except Diverged as error:
                 shared = max(shared, (error.position, error.turn, version), key=itemgetter(0))
             else:
-                return context
+                return context if version == candidates[0] else self._only(context, candidates)
         _, turn, version = shared
         after = f"{name}~{len(self._versions(name))}"
         if turn is not None:
             self._open_version(name, version).fork(after, at=turn).close()
         context = self._open_version(name, after, system=system)
         context.sync(items, format=self._format, usage=usage)
+        return self._only(context, candidates)
+
+    def _only(self, context: Context, versions: Iterable[str]) -> Context:
+        """Return *context*; a memory that it shares forgets what only other *versions* of the conversation hold."""
+        if self._owner is not None:
+            withdraw_others(self._store, context, versions)
         return context
 
     def _candidates(self, name: str) -> Iterator[str]:

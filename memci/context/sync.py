@@ -4,18 +4,36 @@
     list     u1 a1 u2 a2 u3      list     u1 a1 u4 a4                   list     u2 a2 u3
              ──▶  a2 u3                   ──▶  Diverged(position=2, turn=0)  not whole ──▶  a2 u3
 
-Messages are compared by the digests of their bytes. Stored digests are read once, and then only new ones. An erased
-message counts as equal.
+Two messages are equal if their bytes are, or else their `memci.formats.identity`: a framework may move a mark of the
+cache, or renew an id. What is stored stays as it is. Stored digests are read once, and then only new ones; a message is
+read where the digests differ. An erased message counts as equal, and an empty answer may be missing.
 """
 
 from collections.abc import Sequence
+from difflib import SequenceMatcher
+from typing import Final, NamedTuple
 
 from ..errors import Diverged
+from ..formats.identity import identity, is_silent
 from ..history.reader import Reader
 from ..messages import Enveloped, Message, text_of
 from ..rows import PageState
 from ..storage.codec import ERASED, digest, encode
 from ..window.window import Window
+
+_PART: Final = 2
+"""messages in a row that are the same in two lists that are versions of one; one alone may be a common "Done." """
+
+
+class _Run(NamedTuple):
+    """Messages in a row that are the same in the list and in what is stored."""
+
+    listed: int
+    """the place of the first one in the list"""
+    stored: int
+    """its place in what is stored"""
+    listed_end: int
+    stored_end: int
 
 
 class SyncLog:
@@ -24,6 +42,8 @@ class SyncLog:
     def __init__(self) -> None:
         self._seqs: list[int] = []
         self._digests: list[bytes | None] = []
+        self._identities: dict[int, tuple[bytes, bool]] = {}
+        """by seq, of the messages that were read: their identity, and whether they are an empty answer"""
         self._read: tuple[str, tuple[int, ...], int] = ("", (), 0)
         """the context, how many of its pages were taken back or erased and when, and its next seq"""
 
@@ -34,6 +54,7 @@ class SyncLog:
         start = self._read[2]
         if known[:2] != self._read[:2] or known[2] < start:
             self._seqs, self._digests, start = [], [], 0
+            self._identities.clear()
         for entry in reader.standing(record, start, [PageState.UNDONE]):
             self._seqs.append(entry.seq)
             self._digests.append(None if entry.codec == ERASED else entry.digest)
@@ -51,35 +72,78 @@ class SyncLog:
         first = messages[0] if messages else {}
         front = first.get("role") in {"system", "developer"} and text_of(first) == window.system.prompt
         messages = messages[front:]
-        digests = [digest(*encode(message)[:2]) for message in messages]
-        start = 0 if whole else self._start(digests)
-        if start == 0 and self._differs(digests) is not None:
+        run = self._run(messages, reader, whole=whole)
+        if run.stored_end < len(self._digests):
             self._read = ("", (), 0)
             self.follow(window, reader)
-            start = 0 if whole else self._start(digests)
-        if start == 0 and (at := self._differs(digests)) is not None:
-            row = reader.page_of(self._seqs[at], window.record)
-            items = (len(a.native.items) - a.native.joins if isinstance(a, Enveloped) else 1 for a in messages[:at])
+            run = self._run(messages, reader, whole=whole)
+        if run.stored_end < len(self._digests):
+            row, before = reader.page_of(self._seqs[run.stored_end], window.record), messages[: run.listed_end]
+            items = (
+                len(each.native.items) - each.native.joins if isinstance(each, Enveloped) else 1 for each in before
+            )
             raise Diverged(front + sum(items), row.turn - 1 if row.turn else None)
-        return messages[len(self._digests) - start :]
+        return messages[run.listed_end :]
 
-    def _differs(self, digests: Sequence[bytes], start: int = 0) -> int | None:
-        """Return the position, from *start* on, of the first stored digest that *digests* does not match, or None."""
-        for at, stored in enumerate(self._digests[start:]):
-            if at >= len(digests) or (stored is not None and stored != digests[at]):
-                return at
-        return None
+    def _run(self, messages: Sequence[Message], reader: Reader, *, whole: bool) -> _Run:
+        """Return the run of stored messages behind which new ones of the list follow, or from which on it differs.
 
-    def _start(self, digests: Sequence[bytes]) -> int:
-        """Return how many stored messages come before a list that may be only the end of the conversation.
-
-        The beginning of the list is matched with the end of what is stored, unless all of that was erased. A list of
-        one message, or without a match, follows all that is stored. A list that begins like the conversation is the
-        whole of it, and may have diverged.
+        If the list may be only the end of the conversation, it is matched with the end of what is stored, unless all of
+        that was erased. A list of one message, or without a match, follows all that is stored. A list that begins like
+        the conversation is the whole of it. One with another beginning, whose later messages are stored, was compacted
+        if fewer messages are in front of these, and else edited.
         """
-        stored = self._digests
-        if digests and self._differs(digests) is None:
-            return 0
-        ends = range(max(0, len(stored) - len(digests)), len(stored))
-        found = next((at for at in ends if self._differs(digests, at) is None and any(stored[at:])), len(stored))
-        return 0 if found == len(stored) and len(digests) > 1 and stored[:1] == digests[:1] else found
+        digests = [digest(*encode(message)[:2]) for message in messages]
+        count, behind = len(messages), len(self._digests)
+
+        def equal(listed: int, stored: int) -> bool:
+            known = self._digests[stored]
+            if known is None or known == digests[listed]:
+                return True
+            return self._identity(stored, reader)[0] == identity(messages[listed])
+
+        def walk(listed: int, stored: int) -> _Run:
+            at, place = listed, stored
+            while place < behind:
+                if at < count and equal(at, place):
+                    at, place = at + 1, place + 1
+                elif self._digests[place] is not None and self._identity(place, reader)[1]:
+                    place += 1
+                elif at < count and is_silent(messages[at]):
+                    at += 1
+                else:
+                    break
+            return _Run(listed, stored, at, place)
+
+        start = walk(0, 0)
+        if whole or start.stored_end == behind:
+            return start
+        ends = (walk(0, at) for at in range(max(0, behind - count), behind) if equal(0, at))
+        end = next((run for run in ends if run.stored_end == behind and any(self._digests[run.stored :])), None)
+        if end is not None:
+            return end
+        if count > 1 and start.listed_end:
+            return start
+        part = self._longest(messages, reader) if count > _PART else None
+        if part is None:
+            return _Run(0, behind, 0, behind)
+        run = walk(*part)
+        return run if run.listed < run.stored else _Run(0, 0, 0, 0)
+
+    def _longest(self, messages: Sequence[Message], reader: Reader) -> tuple[int, int] | None:
+        """Return where the longest part of *messages* begins that is stored: in the list, and in what is stored.
+
+        None if that is only one message. O(messages · stored messages), for a list with an unknown beginning.
+        """
+        listed = [identity(message) for message in messages]
+        stored = [b"" if each is None else self._identity(at, reader)[0] for at, each in enumerate(self._digests)]
+        found = SequenceMatcher(None, listed, stored, autojunk=False).find_longest_match()
+        return (found.a, found.b) if found.size >= _PART else None
+
+    def _identity(self, at: int, reader: Reader) -> tuple[bytes, bool]:
+        """Return the identity of the stored message *at*, and whether it is an empty answer. O(its bytes), once."""
+        seq = self._seqs[at]
+        if seq not in self._identities:
+            message = reader.message(seq)
+            self._identities[seq] = identity(message), is_silent(message)
+        return self._identities[seq]

@@ -106,6 +106,11 @@ class Reader:
         """Return the entries of a page with their messages. O(messages of the page)."""
         return self.all_entries([row], head)[row.index]
 
+    def message(self, seq: int) -> Message:
+        """Return the message *seq*, which is stored. O(its bytes)."""
+        (entry,) = self._storage.entries(self._context, seq, seq + 1)
+        return decode(entry.codec, entry.body)
+
     def all_entries(self, rows: Sequence[PageRow], head: int) -> dict[int, list[tuple[EntryRow, Message]]]:
         """Return the entries of *rows* by page. Adjacent runs are read together. O(their messages)."""
         spans = sorted((*span, row.index) for row in rows for span in row.spans(head))

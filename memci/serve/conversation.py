@@ -7,7 +7,7 @@
 
 The name of a fork follows from the messages alone, so that every worker finds it, also after a restart. Conversations
 of one credential are never found with another. Where several share a memory, it forgets what an edited list does not
-have any more (`memci.serve.branches`); a list with another beginning is no edit, but trimmed, compacted or new.
+have any more (`memci.context.branches`); a list with another beginning is no edit, but trimmed, compacted or new.
 """
 
 from collections import Counter
@@ -18,6 +18,7 @@ from typing import Any
 
 from .. import formats
 from ..chapters.system import notice
+from ..context.branches import withdraw_others
 from ..context.context import Context
 from ..context.loop import ToolCalls
 from ..errors import Diverged, InvalidSetting, StorageBusy, WriteConflict
@@ -27,7 +28,6 @@ from ..model_catalog import known_window
 from ..settings import Policy
 from ..storage import Storage
 from ..storage.codec import digest, encode
-from .branches import abandoned, withdrawn
 from .hidden import insert_hidden
 from .streams import ReplyStream
 from .wire import ClientRequest
@@ -210,15 +210,8 @@ class Conversation:
 
     def _withdraw(self) -> None:
         """Let a shared memory know this branch of the conversation, and no other one. O(branches, and their pages)."""
-        owner = self._scope.owner
-        if owner is None:
-            return
-        memory = self.context.memory
-        for name in withdrawn(self._storage, self.context.id, memory):  # the client has returned to its pages
-            with Context.open(self._storage, name, owner=owner) as branch:
-                branch.flush()
-        for scope in abandoned(self._storage, self.context.id):
-            memory.erase(scope)
+        if self._scope.owner is not None:
+            withdraw_others(self._storage, self.context)
 
     def _sync(self) -> None:
         """Store what is new of the list.

@@ -131,3 +131,35 @@ def test_the_least_used_conversation_is_closed(conversations, monkeypatch):
         contexts.append(conversations.context(name))
     assert contexts[0] is not contexts[3]
     assert conversations.messages("a") == [("user", "a 0"), ("user", "a 3")]
+
+
+def test_two_workers_take_turns_on_one_conversation(tmp_path):
+    """Each of them reads what the other one has stored, and goes on."""
+    workers = [Conversations(tmp_path / "agent.db", dump=dump, load=load, window=2_000) for _ in range(2)]
+    for number in range(6):
+        worker, so_far = workers[number % 2], talk(6)[: 2 * number + 1]
+        assert worker.view("ann", so_far).messages == so_far
+        worker.add("ann", talk(6)[: 2 * number + 2])
+    for worker in workers:
+        assert worker.messages("ann") == talk(6)
+        assert "shown in full" in worker.answer("ann", "recall_page", {"index": 1})
+        worker.close()
+
+
+def test_what_an_edit_took_away_is_not_found_until_it_comes_back(store):
+    """Conversations of one owner share a memory; it knows the version that goes on."""
+    conversations = Conversations(store, dump=dump, load=load, window=2_000, owner="ann")
+    secret = [*talk(1, "x"), ("user", "My locker code is ZEBRA-4711.")]
+    rest = [("assistant", "Noted."), *talk(3), *[("user", f"question {at} " + "word " * 60) for at in range(30)]]
+
+    def found(items):
+        conversations.add("ann/1", items)
+        context = conversations.context("ann/1")
+        context.flush()
+        return "ZEBRA-4711" in conversations.answer("ann/1", "search_memory", {"query": "locker code"})
+
+    for edited in ([*secret[:2], ("user", "My locker code is [redacted].")], talk(2, "y")[:3]):
+        assert found([*secret, *rest])
+        assert not found([*edited, *rest])
+        assert found([*secret, *rest])
+    conversations.close()

@@ -134,7 +134,7 @@ def test_an_append_is_known_by_its_name(tmp_path):
 
 
 def test_a_list_is_read_in_the_format_that_is_named():
-    """What several formats write alike is of that format, and the same list in another one is not the one stored."""
+    """What several formats write alike is of that format; the same list in another one has the same messages."""
     items = [
         {"role": "user", "content": [{"type": "text", "text": "Which trains?"}]},
         {"role": "assistant", "content": [{"type": "text", "text": "The 9:15."}]},
@@ -145,8 +145,7 @@ def test_a_list_is_read_in_the_format_that_is_named():
         assert [each.native.items for each in context.sync(items, format="anthropic")] == [[each] for each in items]
         assert context.sync(items, format="anthropic") == []
         assert context.render(format="anthropic")[-2:] == items
-        with pytest.raises(Diverged):
-            context.sync(items)
+        assert context.sync(items) == []
 
 
 class Filling(EphemeralStorage):
@@ -233,3 +232,54 @@ def test_a_position_counts_an_item_with_several_results_once():
             with pytest.raises(Diverged) as caught:
                 context.sync([*items[:at], other])
             assert caught.value.position == at
+
+
+def test_what_a_framework_writes_anew_is_not_stored_again():
+    """A mark that moves, a new id, or an empty answer that is left out is no difference; what is stored stays."""
+
+    def listed(count):
+        return [
+            {
+                "role": "user",
+                "content": [
+                    {
+                        "type": "text",
+                        "text": f"q{at}",
+                        **({"cache_control": {"type": "ephemeral"}} if at == count - 1 else {}),
+                    }
+                ],
+            }
+            if half == 0
+            else {"role": "assistant", "content": f"a{at}"}
+            for at in range(count)
+            for half in (0, 1)
+        ]
+
+    with opened(format="anthropic") as context:
+        for count in range(1, 6):
+            assert len(context.sync(listed(count))) == 2
+        stored = [*context.messages()]
+        assert "cache_control" in stored[0].native.items[0]["content"][0]
+
+        context.append_turn("Hm?", {"role": "assistant", "content": []})
+        whole = [*listed(5), {"role": "user", "content": "Hm?"}, {"role": "user", "content": "Hello?"}]
+        assert [each["content"] for each in context.sync(whole)] == ["Hello?"]
+        assert context.sync(whole) == []
+
+
+def test_another_beginning_before_the_same_messages_is_an_edit_or_a_compaction():
+    """As many messages in front: an edit. Fewer: a summary of them, and the conversation goes on."""
+    messages = [message for number in range(4) for message in turn(number)]
+    other = {"role": "user", "content": "[redacted]"}
+    for changed in ([other, *messages[1:]], [other, *messages[1:3]], [other, *messages]):
+        with opened() as context:
+            context.sync(messages, whole=False)
+            with pytest.raises(Diverged) as caught:
+                context.sync(changed, whole=False)
+            assert (caught.value.position, caught.value.turn) == (0, None)
+    with opened() as context:
+        context.sync(messages, whole=False)
+        assert context.sync([other, *messages[4:], *turn(4)], whole=False) == turn(4)
+        with pytest.raises(Diverged) as caught:
+            context.sync([*messages[2:6], *turn(9)], whole=False)
+        assert (caught.value.position, caught.value.turn) == (4, 2)

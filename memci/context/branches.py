@@ -6,14 +6,29 @@
 An abandoned branch stays in the store. If the client returns to it, the memory gets its pages again.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from ..memory.backend import MemoryBackend, Scope
 from ..memory.repository.page_source import shared_before
 from ..storage import Storage
+from .context import Context
 
 
-def abandoned(storage: Storage, context: str) -> Iterator[Scope]:
+def withdraw_others(storage: Storage, context: Context, others: Iterable[str] = ()) -> None:
+    """Let a memory that contexts share know this branch of the conversation, and no other one.
+
+    *others* are contexts of the same conversation that may have no message in common with this one. O(branches, and
+    their pages).
+    """
+    memory, lineage = context.memory, _lineage(storage, context.id)
+    for name in _withdrawn(storage, context.id, memory):  # the client has returned to its pages
+        with Context.open(storage, name, owner=context.owner) as branch:
+            branch.flush()
+    for scope in [*_abandoned(storage, context.id), *(Scope(name) for name in others if name not in lineage)]:
+        memory.erase(scope)
+
+
+def _abandoned(storage: Storage, context: str) -> Iterator[Scope]:
     """Yield the pages of one owner that branches of this conversation have and *context* has not.
 
     O(branches, and their pages).
@@ -27,7 +42,7 @@ def abandoned(storage: Storage, context: str) -> Iterator[Scope]:
         waiting += [(fork.id, fork.base) for fork in storage.forks(name) if fork.id not in lineage]
 
 
-def withdrawn(storage: Storage, context: str, memory: MemoryBackend) -> Iterator[str]:
+def _withdrawn(storage: Storage, context: str, memory: MemoryBackend) -> Iterator[str]:
     """Yield the ancestors of *context* whose shared pages were withdrawn from *memory*. O(pages · ancestors)."""
     for name, base in _lineage(storage, context).items():
         shared = [row.index for row in storage.pages(name) if row.end is not None and row.end <= base]

@@ -1,0 +1,68 @@
+"""Identity: what makes two messages the same one, however a framework writes it.
+
+    {"role": "user", "content": "Hi"}
+    {"role": "user", "content": [{"type": "text", "text": "Hi", "cache_control": {…}}]}      the same
+
+It is the role, the text, the media, and the names and arguments of calls. Marks of the cache, the order of keys, ids,
+the white space of JSON and thoughts are no difference, since frameworks renew them from call to call.
+"""
+
+import json
+from hashlib import blake2b
+
+from ..messages import Message, call_body, is_empty_answer, parts_of, tool_calls
+
+_BESIDE = frozenset({"cache_control", "prompt_cache_breakpoint", "annotations", "detail"})
+"""keys of a part that are no content"""
+_URLS = str.maketrans("-_", "+/", "=")
+"""from the base64 of URLs to the standard one, without the padding"""
+
+
+def identity(message: Message) -> bytes:
+    """Return 16 bytes that are equal for two messages that are the same one. O(bytes)."""
+    role = message["role"]
+    texts, others = [], []
+    for part in parts_of(message.get("content")):
+        if part.get("type") in {"text", "refusal"}:
+            texts.append(str(part.get("text", part.get("refusal"))))
+        else:
+            others.append(_plain(part))
+    text = "\n".join([*filter(None, texts), *filter(None, [message.get("refusal")])])
+    calls = [
+        [(body := call_body(call)).get("name"), _value(body.get("arguments", body.get("input")))]
+        for call in tool_calls(message)
+    ]
+    told = [
+        role,
+        message.get("name") if role == "user" else None,
+        _value(text) if role == "tool" else text,
+        others,
+        calls,
+    ]
+    return blake2b(json.dumps(told, sort_keys=True).encode(), digest_size=16).digest()
+
+
+def is_silent(message: Message) -> bool:
+    """Return whether *message* is an answer in which the model said nothing; frameworks drop some of them."""
+    return is_empty_answer(
+        {key: message[key] for key in ("role", "content", "tool_calls", "refusal") if key in message}
+    )
+
+
+def _plain(part: Message) -> object:
+    """Return *part* without marks, its data in one form of base64."""
+    if isinstance(part, dict):
+        return {key: _plain(value) for key, value in part.items() if key not in _BESIDE}
+    if isinstance(part, list):
+        return [_plain(each) for each in part]
+    if isinstance(part, str) and len(part) > 64:
+        return part.translate(_URLS)
+    return part
+
+
+def _value(text: object) -> object:
+    """Return the value of *text* if it is JSON, else *text*."""
+    try:
+        return json.loads(text) if isinstance(text, str) else text
+    except (ValueError, RecursionError):
+        return text

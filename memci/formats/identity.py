@@ -12,7 +12,9 @@ from hashlib import blake2b
 
 from ..messages import Message, call_body, is_empty_answer, parts_of, tool_calls
 
-_BESIDE = frozenset({"cache_control", "prompt_cache_breakpoint", "annotations", "detail"})
+MARKS = frozenset({"cache_control", "prompt_cache_breakpoint"})
+"""keys of the marks of the cache"""
+_BESIDE = MARKS | {"annotations", "detail"}
 """keys of a part that are no content"""
 _URLS = str.maketrans("-_", "+/", "=")
 """from the base64 of URLs to the standard one, without the padding"""
@@ -29,13 +31,13 @@ def identity(message: Message) -> bytes:
             others.append(_plain(part))
     text = "\n".join([*filter(None, texts), *filter(None, [message.get("refusal")])])
     calls = [
-        [(body := call_body(call)).get("name"), _value(body.get("arguments", body.get("input")))]
+        [(body := call_body(call)).get("name"), value_of(body.get("arguments", body.get("input")))]
         for call in tool_calls(message)
     ]
     told = [
         role,
         message.get("name") if role == "user" else None,
-        _value(text) if role == "tool" else text,
+        value_of(text) if role == "tool" else text,
         others,
         calls,
     ]
@@ -60,7 +62,7 @@ def _plain(part: Message) -> object:
     return part
 
 
-def _value(text: object) -> object:
+def value_of(text: object) -> object:
     """Return the value of *text* if it is JSON, else *text*."""
     try:
         return json.loads(text) if isinstance(text, str) else text

@@ -22,12 +22,12 @@ from ..context.branches import withdraw_others
 from ..context.context import Context
 from ..context.loop import ToolCalls
 from ..errors import Diverged, InvalidSetting, StorageBusy, WriteConflict
+from ..formats.identity import identity
 from ..memory.backend import Scope
 from ..messages import Enveloped, Message, call_name
 from ..model_catalog import known_window
 from ..settings import Policy
 from ..storage import Storage
-from ..storage.codec import digest, encode
 from .hidden import insert_hidden
 from .streams import ReplyStream
 from .wire import ClientRequest
@@ -240,5 +240,5 @@ class Conversation:
 
 def _digest(before: str, messages: list[Message]) -> str:
     """Return a name that *messages* determine, behind the name *before*."""
-    whole = b"".join(digest(*encode(message)[:2]) for message in messages)
+    whole = b"".join(map(identity, messages))
     return blake2b(before.encode() + b"\0" + whole, digest_size=12).hexdigest()

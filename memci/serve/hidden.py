@@ -13,8 +13,8 @@ import json
 from collections.abc import Collection, Sequence
 
 from .. import formats
+from ..formats.identity import MARKS, identity, value_of
 from ..messages import Item, Message, call_name, tool_calls
-from ..storage.codec import digest, encode
 from .replies import message_of, pieces_of, visible
 
 
@@ -38,7 +38,7 @@ def insert_hidden(
         mine = {call["id"] for call in calls if call_name(call) in own}
         if kept["role"] == "tool" and kept["tool_call_id"] in answered:
             pass
-        elif each is not None and _bytes(each) == _bytes(kept):
+        elif each is not None and identity(each) == identity(kept):
             shown, at = [], at + 1
         elif mine and len(mine) == len(calls):
             shown += visible(pieces_of(kept), own)
@@ -96,9 +96,10 @@ def _key(pieces: Sequence[Item]) -> list[str]:
 
 def _words(piece: Item) -> str:
     left = {"id", "status"} if "call_id" in piece or piece.get("type") == "reasoning" else {"status"}
-    kept = {key: value for key, value in piece.items() if key not in left and value is not None}
+    kept = {key: value for key, value in piece.items() if key not in left | MARKS and value is not None}
+    for key in ("function", "arguments"):  # a client may write the JSON anew
+        if isinstance(body := kept.get(key), dict):
+            kept[key] = {**body, "arguments": value_of(body.get("arguments"))}
+        elif key in kept:
+            kept[key] = value_of(body)
     return json.dumps(kept, sort_keys=True)
-
-
-def _bytes(message: Message) -> bytes:
-    return digest(*encode(message)[:2])

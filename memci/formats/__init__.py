@@ -50,8 +50,9 @@ def read(
         default: The format of items that look alike in several.
         waiting: Calls without a result: a result of Gemini's may name only the tool, not the call.
         first: A number from which no earlier call got its id: Gemini's calls may have none.
-        opaque: Whether blocks of the user and of tools whose type no format declares are kept, for their provider only;
-            else they are refused, as the provider does.
+        opaque: Whether the values are a list that a client sends to its provider: instructions keep their role, and
+            blocks of the user and of tools whose type no format declares are kept, for their provider only; else they
+            are refused, as the provider does.
 
     Raises:
         InvalidSetting: If there is no format *default*.
@@ -63,7 +64,7 @@ def read(
         path = f"messages[{position}]"
         form, items = (openai_chat.NAME, [value]) if isinstance(value, Enveloped) else unwrapped(plain(value, path))
         whole = len(items) == 1
-        form = form or _shared_form(items[0], default)
+        form = form or _shared_form(items[0], default, received=opaque)
         for at, item in enumerate(items):
             where = path if whole else f"{path}[{at}]"
             strange = None if isinstance(item, Enveloped) else undeclared(form, item)
@@ -216,11 +217,14 @@ def _read_items(form: str, items: Sequence[tuple[str, Item]], *more: Any) -> lis
     return found
 
 
-def _shared_form(item: Item, default: str) -> str:
+def _shared_form(item: Item, default: str, *, received: bool) -> str:
     """Return the format of *item*, which looks alike in several: *default* if a list of texts may be its blocks.
 
-    An item without a role can only be one of Responses, of a type that is not known here.
+    An item without a role can only be one of Responses, of a type that is not known here. Instructions in a list that a
+    client sent to its provider (*received*) keep their role; not every model of Anthropic's takes them.
     """
+    if received and default == anthropic.NAME and item.get("role") == "system":
+        return default
     if "role" not in item and default == openai_responses.NAME:
         return default
     listed = isinstance(item.get("content"), list) and "tool_calls" not in item and item.get("role") != "tool"

@@ -17,21 +17,24 @@ class Events:
     """Cuts the bytes of a stream into events, each with the blank line behind it."""
 
     def __init__(self) -> None:
-        self._left = b""
+        self._left = bytearray()
+        self._searched = 0
+        """the bytes of it in which no event ends"""
 
     def feed(self, chunk: bytes) -> list[bytes]:
-        """Return the events that *chunk* completes. O(the bytes since the last event)."""
+        """Return the events that *chunk* completes. O(chunk, and the events)."""
         events, start = [], 0
         self._left += chunk
-        for found in _END.finditer(self._left):
-            events.append(self._left[start : found.end()])
+        for found in _END.finditer(self._left, max(0, self._searched - 3)):  # an end may begin in the chunk before
+            events.append(bytes(self._left[start : found.end()]))
             start = found.end()
-        self._left = self._left[start:]
+        del self._left[:start]
+        self._searched = len(self._left)
         return events
 
     def rest(self) -> bytes:
         """Return what follows the last whole event."""
-        left, self._left = self._left, b""
+        left, self._left, self._searched = bytes(self._left), bytearray(), 0
         return left
 
 

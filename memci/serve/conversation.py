@@ -163,7 +163,10 @@ class Conversation:
             raise InvalidSetting(
                 "window", f"none is known for the model {model!r:.60}: start memci serve with --window"
             )
-        reply = min(request.reply, window // 2) or None
+        # the reply may use what the model's own window has beyond the one that was set
+        beyond = None if known is None else known - window
+        inside = min(request.reply, window // 4) if beyond is None else min(request.reply - beyond, window // 2)
+        reply = max(0, inside) if request.reply else None
         fields = {"system": request.system, "model": model, "window": window, "reply": reply, "policy": options.policy}
         return {**fields, "format": request.format}
 

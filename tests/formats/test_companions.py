@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memci import Context, EphemeralStorage
-from memci.formats import FORMATS, write
+from memci.formats import FORMATS, read, write
 from memci.testing.formats import problems
 
 PAUSED = {
@@ -207,3 +207,16 @@ def test_names_that_a_model_made_up_are_sent_in_a_form_that_is_taken():
     assert write("openai_chat", [{"role": "user", "content": "Hi"}, *call_of("c1", "find")])[1:] == call_of(
         "c1", "find"
     )
+
+
+def test_instructions_in_a_clients_list_keep_their_role_where_it_is_allowed():
+    """A system message of Anthropic's stands behind the user's and before an answer; elsewhere the user tells it."""
+    told = {"role": "system", "content": "Never push to main."}
+    question, answer = {"role": "user", "content": "Go."}, {"role": "assistant", "content": "Done."}
+    allowed = [question, told, answer, question, told]
+    assert write("anthropic", read(allowed, "anthropic", opaque=True)) == allowed
+    for refused in ([told, question], [question, answer, told, question], [question, told, question]):
+        made = write("anthropic", read(refused, "anthropic", opaque=True))
+        assert problems("anthropic", {"messages": made}) == []
+        assert "<system>\nNever push to main.\n</system>" in [each["content"] for each in made]
+    assert write("anthropic", read([question, told], "anthropic"))[1]["role"] == "user"

@@ -122,6 +122,8 @@ BROKEN = [
     ("anthropic", "messages.0.content", [], "not empty"),
     ("anthropic", "messages.0.content", [THOUGHT], "may not be in a message of the user"),
     ("anthropic", "messages.1.content.1.text", "\n", "is empty"),
+    ("anthropic", "messages.0.role", "system", "not behind one of the user"),
+    ("anthropic", "messages.2", {"role": "system", "content": "Be brief."}, "not behind one of the user"),
     ("anthropic", "messages.1.content.0", {**THOUGHT, **MARK}, "can't be marked"),
     ("anthropic", "messages.1.content.0", {"type": "thinking", "thinking": "hm"}, "thinking and signature"),
     (

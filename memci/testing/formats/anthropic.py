@@ -54,6 +54,8 @@ def problems(request: Mapping[str, Any]) -> Iterator[str]:
             blocks = ()
         else:
             blocks = content
+        if role == "system":
+            yield from _place(messages, at)
         yield from _answers(blocks, asked, path)
         asked = []
         for number, block in enumerate(blocks):
@@ -74,6 +76,14 @@ def problems(request: Mapping[str, Any]) -> Iterator[str]:
     marks = sum(_marks(request.get(key)) for key in ("tools", "system", "messages"))
     if marks > _MOST_MARKS:  # caching: up to four breakpoints
         yield f"{marks} breakpoints of the cache, where {_MOST_MARKS} are allowed"
+
+
+def _place(messages: Sequence[Mapping[str, Any]], at: int) -> Iterator[str]:
+    """Yield violations in the place of the system message *at* (system): behind the user's, and before an answer."""
+    if at == 0 or messages[at - 1].get("role") != "user":
+        yield f"messages[{at}]: a system message is not behind one of the user"
+    if at + 1 < len(messages) and messages[at + 1].get("role") != "assistant":
+        yield f"messages[{at}]: a system message is not before one of the assistant"
 
 
 def _answers(blocks: Sequence[Mapping[str, Any]], asked: Sequence[str], path: str) -> Iterator[str]:

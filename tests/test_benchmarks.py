@@ -432,6 +432,8 @@ def test_cells_compare_at_equal_evidence():
         ("c", "less"),
         ("d", "behind"),
     ]
+    assert "| all | 4 | 1 | 1 | 1 | 1 |" in compare.summed(figures, "economy")
+    assert compare.listed(figures).count("behind · behind · behind") == 1
     figures[1]["over"] = 0.0
     assert compare.cells(figures, "economy") == []
 
@@ -601,7 +603,9 @@ def test_single_tasks_have_a_context_each(tmp_path, monkeypatch):
     assert all_["memci"]["tokens"] > all_["full history"]["tokens"] + 300
     money = load("peers.money")
     rows = money.priced(replay, 64_000, ["claude-sonnet-5-5", "gpt-6-sol"])
-    money.show(rows, ["claude-sonnet-5-5", "gpt-6-sol"])
+    text = money.written(rows, ["claude-sonnet-5-5", "gpt-6-sol"])
+    assert text.count("(1.00)") == len(rows)
+    assert "genai-prices" in text
     assert {row["system"] for row in rows} == {*plain.PEERS, "memci economy", "memci balanced"}
     assert all(0 < cost < 100 for row in rows for cost in row["dollars"].values())
 

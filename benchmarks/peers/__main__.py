@@ -32,7 +32,7 @@ from ..cache.sight import PLACES
 from ..results import CONSOLE, HERE, headline, keep, record, table
 from . import money
 from .bound import clairvoyant
-from .compare import EVIDENCE, SYSTEM, TOLD, cells, listed, verdicts
+from .compare import SYSTEM, TOLD, listed, summed
 from .frameworks.plain import PEERS
 
 _MODULES = ("langchain", "llamaindex", "openai_agents", "strands_agents", "pydantic", "microsoft")
@@ -80,7 +80,9 @@ def main(arguments: list[str] | None = None) -> list[dict[str, Any]]:
                             names=options.names,
                         )
                         sizes = played["sizes"][::5] if window == _DRAWN else []
-                        figures.append({"system": system, "phase": phase, **played, "sizes": sizes})
+                        figures.append(
+                            {"system": system, "phase": phase, "runs": options.runs, **played, "sizes": sizes}
+                        )
                     chosen = {name: getattr(options, name) for name in ("phases", "calls", "names", "runs")}
                     keep(record(chosen, {"replays": figures}), log=log, file=None)
                     CONSOLE.print(f"{name}, {window:,}, {system}: {monotonic() - begun:.0f} s", highlight=False)
@@ -105,7 +107,7 @@ def _money(options: argparse.Namespace) -> list[dict[str, Any]]:
                 CONSOLE.print(f"{name}, {window:,}", highlight=False)
     if rows:
         keep(record({"runs": options.runs}, {"money": rows}), log=options.results / "money.jsonl", file=None)
-    money.show(rows, options.money)
+        CONSOLE.print(money.written(rows, options.money), highlight=False, markup=False, soft_wrap=True)
     return rows
 
 
@@ -115,7 +117,7 @@ def newest(log: Path) -> list[dict[str, Any]]:
     for line in log.read_text(encoding="utf-8").splitlines() if log.is_file() else ():
         result = json.loads(line)
         for each in result["figures"]["replays"]:
-            if "recalls" not in each:
+            if "runs" not in each:
                 continue  # before, neither notice nor tools nor recalls were billed
             where = each["system"], each["conversation"], each["window"], each["phase"]
             found[where] = each | {"headline": headline(result)}
@@ -156,11 +158,8 @@ def show(figures: list[dict[str, Any]]) -> None:
                 bound = clairvoyant(replay, BILLINGS[billing], expires=old, count=counter_for())
                 what = f"{name}, {terms(billing, pause)}: with all evidence verbatim"
                 CONSOLE.print(f"{what}, a call costs {bound:,.0f} at least")
-    for preset, places in product(_PRESETS, EVIDENCE):
-        of = cells(figures, preset, places=places)
-        counts = verdicts(of)
-        shares = ", ".join(f"{name} {counts[name]}" for name in ("ahead", "dearer", "less", "behind"))
-        CONSOLE.print(f"{preset}, evidence {' + '.join(places)}: {len(of)} cells: {shares}", highlight=False)
+    for preset in _PRESETS:
+        CONSOLE.print(summed(figures, preset), highlight=False, markup=False, soft_wrap=True)
 
 
 def _systems(chosen: tuple[str, ...] | None) -> dict[str, Callable[[Setting], Manager]]:

@@ -105,3 +105,18 @@ def listed(figures: Sequence[dict[str, Any]]) -> str:
             f"| {lined.evidence:.3f} | {lined.memci:,.0f} | {lined.shown:.3f} | {found} |"
         )
     return "\n".join(lines) + "\n"
+
+
+def summed(figures: Sequence[dict[str, Any]], preset: str) -> str:
+    """Return a table in Markdown: of each conversation and window, and of all, how many cells have which verdict."""
+    names = ("ahead", "dearer", "less", "behind")
+    heads = [f"{' + '.join(places)}: {' | '.join(names)}" for places in EVIDENCE]
+    lines = [f"| {preset} | cells | {' | '.join(heads)} |", "| --- |" + " ---: |" * (1 + len(names) * len(EVIDENCE))]
+    every = [cells(figures, preset, places=places) for places in EVIDENCE]
+    wheres = dict.fromkeys((cell.conversation, cell.window) for cell in every[0])
+    for where in (*wheres, None):
+        chosen = [[cell for cell in of if where in {None, (cell.conversation, cell.window)}] for of in every]
+        counts = [f"{verdicts(of)[name]}" for of in chosen for name in names]
+        label = "all" if where is None else f"{where[0]}, {where[1]:,}"
+        lines.append(f"| {label} | {len(chosen[0])} | {' | '.join(counts)} |")
+    return "\n".join(lines)

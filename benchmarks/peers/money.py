@@ -1,8 +1,8 @@
 """What 1,000 calls cost in dollars, at the prices of models of today: `python -m benchmarks.peers --money MODEL,…`.
 
-    system                 airline, 32,000: claude-… · gpt-…       terminal, 64,000: …
-    memci economy          1.62 · 1.71
-    full history           over
+    | system        | airline, 32,000: claude-… · gpt-… | terminal, 64,000: claude-… · gpt-… |
+    | memci economy | 1.29 · 1.83 (1.00)                | …                                  |
+    | full history  | over                              |                                    |
 
 memci knows the prices, the cache's lifetime and the pauses, an hour before each run or session; a summary is written by
 the same model. Tokens are counted with one vocabulary for all models, so a model's own count differs, for all systems
@@ -20,7 +20,6 @@ from ..cache.data import TASKS, Replay
 from ..cache.manager import Manager, Setting, memci
 from ..cache.prefix import billing_of
 from ..cache.replay import play
-from ..results import table
 from .compare import OVER
 from .frameworks.plain import PEERS
 
@@ -54,28 +53,25 @@ def _row(
         for make, model in zip(makes[:1] if once else makes, models, strict=False)
     ]
     prices = {model: dollars(played[0 if once else at], model) for at, model in enumerate(models)}
-    shown = [round((each["verbatim"]) / max(1, each["needed"]), 3) for each in played]
+    shown = [round(each["verbatim"] / max(1, each["needed"]), 3) for each in played]
     where = {"conversation": replay.conversation.name, "window": window, "calls": played[0]["calls"]}
-    return {"system": system, **where, "dollars": prices, "verbatim": shown, "prices": prices_source()}
+    return {"system": system, **where, "dollars": prices, "verbatim": shown}
 
 
-def show(rows: Sequence[dict[str, Any]], models: Sequence[str]) -> None:
-    """Print *rows* as a table."""
-    if not rows:
-        return
+def written(rows: Sequence[dict[str, Any]], models: Sequence[str]) -> str:
+    """Return *rows* as a table in Markdown: dollars for each model, and the evidence that is verbatim."""
     places = list(dict.fromkeys((row["conversation"], row["window"]) for row in rows))
     found = {(row["system"], row["conversation"], row["window"]): row for row in rows}
-    lines = []
+    heads = [f"{name}, {window:,}: {' · '.join(models)}" for name, window in places]
+    lines = [("system", *heads), ("---", *["---:"] * len(heads))]
     for system in dict.fromkeys(row["system"] for row in rows):
         cells = []
         for place in places:
             row = found[system, *place]
-            costs = ("over" if (cost := row["dollars"][model]) is None else f"{cost:.2f}" for model in models)
-            cells.append(" · ".join(costs) + f" ({min(row['verbatim']):.2f})")
+            costs = ["–" if (cost := row["dollars"][model]) is None else f"{cost:.2f}" for model in models]
+            cells.append("over" if {*costs} == {"–"} else f"{' · '.join(costs)} ({min(row['verbatim']):.2f})")
         lines.append((system, *cells))
-    columns = [f"{name}, {window:,}" for name, window in places]
-    title = f"dollars for 1,000 calls: {' · '.join(models)} (evidence verbatim)"
-    table(title, ("system", *columns), lines, note=f"prices: {rows[0]['prices']}")
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines) + f"\n\nPrices: {prices_source()}\n"
 
 
 def windows_of(name: str) -> tuple[int, ...]:

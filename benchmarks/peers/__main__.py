@@ -117,7 +117,7 @@ def newest(log: Path) -> list[dict[str, Any]]:
     for line in log.read_text(encoding="utf-8").splitlines() if log.is_file() else ():
         result = json.loads(line)
         for each in result["figures"]["replays"]:
-            if "runs" not in each:
+            if "recalls" not in each:
                 continue  # before, neither notice nor tools nor recalls were billed
             where = each["system"], each["conversation"], each["window"], each["phase"]
             found[where] = each | {"headline": headline(result)}

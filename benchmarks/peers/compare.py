@@ -72,8 +72,9 @@ def cells(figures: Sequence[dict[str, Any]], preset: str, *, places: Sequence[st
         for terms, cost in each["costs"].items():
             read, _, pause = terms.partition("/")
             name = f"memci {preset}, r {read}{TOLD[pause]}"
-            if all((name, conversation, window, phase) in mine for phase in at):
-                ours = mean([mine[name, conversation, window, phase] for phase in at])
+            same = [mine.get((name, conversation, window, phase), {}) for phase in at]
+            if all(one and one.get("runs") == each.get("runs") for one in same):
+                ours = mean(same)
                 evidence, shown = (sum(one[place] for place in places) for one in (each, ours))
                 mine_paid = ours["costs"][terms] + ours["recalls"][terms]
                 found.append(Cell(system, conversation, window, terms, cost + each["own"], evidence, mine_paid, shown))

@@ -102,6 +102,8 @@ class EntryRow(NamedTuple):
     """the page (and entry) that this message quotes, if it answers a recall"""
     at: str | None = None
     """the time of the message (ISO 8601) by the caller or its clock; nothing is ordered by it"""
+    spans: tuple[int, ...] | None = None
+    """the pieces of a result that its window shows as a digest (`memci.text.digest`); None: it is shown whole"""
 
 
 class ViewRow(NamedTuple):
@@ -270,7 +272,7 @@ ENTRY: Final = Table(
     "seq",
     apart=("codec", "digest", "body"),
     sealed=("body",),
-    bound=("seq", "codec", "quotes", "at"),
+    bound=("seq", "codec", "quotes", "at", "spans"),
 )
 VIEW: Final = Table("view", ViewRow, "seq")
 PAGE: Final = Table("page", PageRow, "index")

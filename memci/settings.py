@@ -16,7 +16,7 @@ A caller's settings are stored. All others follow from the model, the window and
 import json
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import asdict, dataclass, fields
-from typing import Any, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -31,7 +31,7 @@ Preset = Literal["balanced", "economy", "verbatim", "original"]
 
 PRESETS: dict[str, dict[str, Any]] = {
     "balanced": {},
-    "economy": {},
+    "economy": {"gate": 800},
     "verbatim": {"archive_share": 0.25},
     "original": {
         "archive_share": 0.0,
@@ -75,6 +75,9 @@ class Policy:
     instruction_tokens: int | None = None
     """tokens for the user's lasting instructions ("always answer in French"), which stay in the window verbatim;
     default min(600, 5 % of the window), 0 shows none"""
+    gate: int | None = None
+    """tokens, from 200, above which a result of a tool is shown as a digest from the beginning, with the call that
+    reads the rest; 0: all are shown whole. Default 0, for "economy" 800. A change concerns later appends only"""
     never_recalled: int | None = None
     """turns after which an archived page that was never recalled is unloaded; default: never"""
     stale: int | None = None
@@ -131,6 +134,8 @@ class Settings(BaseModel):
     contents_chosen: bool = True
     """whether the caller gave it; False: it follows from the window"""
     instruction_tokens: int = Field(default=0, ge=0)
+    gate: Literal[0] | Annotated[int, Field(ge=200)] = 0
+    """tokens above which a result is shown as a digest; 0: none is"""
     never_recalled: int | None = Field(default=None, ge=1)
     stale: int | None = Field(default=None, ge=1)
     every_turn: bool = False

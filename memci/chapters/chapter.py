@@ -73,9 +73,9 @@ class Page:
 
     @property
     def whole(self) -> bool:
-        """Whether no message of it is clipped. O(messages)."""
+        """Whether no message of it is clipped or a digest. O(messages)."""
         node = self.head
-        while node is not None and not node.clip:
+        while node is not None and node.whole:
             node = None if node is self.tail else node.next
         return node is None
 

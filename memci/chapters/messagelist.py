@@ -51,7 +51,20 @@ class MessageNode:
         view: Default: the message itself.
     """
 
-    __slots__ = ("clip", "group", "message", "next", "owner", "prev", "quotes", "seq", "tokens", "view")
+    __slots__ = (
+        "clip",
+        "full",
+        "group",
+        "message",
+        "next",
+        "owner",
+        "prev",
+        "quotes",
+        "seq",
+        "spans",
+        "tokens",
+        "view",
+    )
 
     def __init__(
         self,
@@ -61,6 +74,7 @@ class MessageNode:
         seq: int = 0,
         clip: int = 0,
         quotes: tuple[int, int | None] | None = None,
+        spans: tuple[int, ...] | None = None,
         view: Message | None = None,
     ) -> None:
         self.message = message
@@ -73,11 +87,20 @@ class MessageNode:
         """the tokens that its view is clipped to; 0 if it is whole"""
         self.quotes = quotes
         """the page and the entry that it quotes, if it is the answer to a recall"""
+        self.spans = spans
+        """the pieces that its view shows, if that is a digest"""
+        self.full = 0
+        """the tokens of the message itself, if that is a digest; 0: not counted yet"""
         self.group: Group | None = None
         """its tool group, which shows its messages together"""
         self.prev: MessageNode = self
         self.next: MessageNode = self
         self.owner: MessageList | None = None
+
+    @property
+    def whole(self) -> bool:
+        """Whether its view is neither clipped nor a digest."""
+        return not self.clip and self.spans is None
 
     def __repr__(self) -> str:
         return f"<MessageNode seq={self.seq} role={self.message.get('role')} tokens={self.tokens}>"

@@ -491,6 +491,7 @@ class Context:
         usage: object = None,
         at: datetime | str | None = None,
         opens_page: bool = True,
+        gate: bool = True,
     ) -> Receipt:
         """Store *messages*, all or none, and add them to the window. O(new text), apart from compactions.
 
@@ -504,6 +505,7 @@ class Context:
                 pages leave (`Policy.pricing`).
             opens_page: Whether a user's message closes the open page and opens the next; False for observations
                 that are sent in the user's role.
+            gate: Whether results of tools that exceed `Policy.gate` are shown as digests.
 
         Raises:
             InvalidMessage: If a message is not what a provider accepts, or not exact JSON; nothing was stored.
@@ -519,7 +521,7 @@ class Context:
             when = timestamp(at if at is not None or self._clock is None else self._clock())
             call = None if usage is None else self._parts.renderer.call(usage, when)
             ratios = window.state.ratios if call is None else window.calibrate(call)
-            drafted = self._draft(_flat(messages), opens_page=opens_page)
+            drafted = self._draft(_flat(messages), opens_page=opens_page, gate=gate)
             if (own := at is None and when is not None) != window.state.cache.stamped:
                 window.note(cache=window.state.cache._replace(stamped=own))
             now = None if when is None else seconds(when)
@@ -553,6 +555,7 @@ class Context:
         whole: bool = True,
         usage: object = None,
         at: datetime | str | None = None,
+        gate: bool = True,
     ) -> builtins.list[Message]:
         """Store those of a framework's *messages* that are new, and return them. O(the list).
 
@@ -568,6 +571,7 @@ class Context:
                 its beginning is matched with the end of what is stored, or else it follows all that is stored.
             usage: As in `append_turn`.
             at: As in `append_turn`.
+            gate: As in `append_turn`.
 
         Raises:
             Diverged: If the list differs from what is stored, or is shorter: it says where, and where to `fork`.
@@ -582,9 +586,9 @@ class Context:
             for position, message in enumerate(read):
                 check(message, f"messages[{position}]")
             new = self._sync_log.new(read, window, self._parts.reader, whole=whole)
-            self.append_turn(*new[:BATCH], usage=usage, at=at)
+            self.append_turn(*new[:BATCH], usage=usage, at=at, gate=gate)
             for start in range(BATCH, len(new), BATCH):
-                self.append_turn(*new[start : start + BATCH], at=at)
+                self.append_turn(*new[start : start + BATCH], at=at, gate=gate)
             return [*new]
 
     def known(self, op_id: str) -> bool:
@@ -1002,14 +1006,15 @@ class Context:
         renderer.meter.count_rendering(window, view, rest, renderer.predicted, tools=renderer.sent, now=now)
         return view, view[len(view) - rest :]
 
-    def _draft(self, values: Sequence[object], *, opens_page: bool = True) -> Draft:
+    def _draft(self, values: Sequence[object], *, opens_page: bool = True, gate: bool = True) -> Draft:
         window, reader = self._parts.window, self._parts.reader
 
         def made(ids: Collection[str]) -> set[str]:
             known = window.find_calls(ids)
             return known | reader.made(set(ids) - known)
 
-        return draft(window, values, opens_page=opens_page, made=made, costs=self._parts.renderer.costs)
+        costs = self._parts.renderer.costs
+        return draft(window, values, opens_page=opens_page, made=made, costs=costs, gate=gate)
 
 
 def _check_chat(chat: object, memory: MemoryBackend | None) -> None:

@@ -70,6 +70,10 @@ class Report:
     """how the context used its past, on which the levels depend"""
     clipped: int
     """messages in the window that are shown clipped"""
+    gated: int
+    """results in the window that are shown as digests (`Policy.gate`)"""
+    gated_tokens: int
+    """tokens that these save in each request"""
     warnings: tuple[str, ...] = ()
     work: Work | None = None
     """what the memory's model did and cost, and which jobs wait for it; None without a model"""
@@ -107,6 +111,7 @@ def report(window: Window, meter: CacheMeter, work: Work | None = None, set_asid
     counts["undone"], counts["erased"] = state.undone, state.erased
     price = window.settings.pricing.input
     warnings = []
+    gated, gated_tokens = window.saved()
     clipped = sum(1 for node in active.messages if node.clip)
     if clipped:
         warnings.append(f"{clipped} messages are shown clipped: each names the call that reads all of it")
@@ -158,6 +163,8 @@ def report(window: Window, meter: CacheMeter, work: Work | None = None, set_asid
         levels=window.levels,
         use=state.cache,
         clipped=clipped,
+        gated=gated,
+        gated_tokens=gated_tokens,
         warnings=tuple(warnings),
         work=work,
         set_aside=set_aside,

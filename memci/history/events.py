@@ -11,11 +11,11 @@ from typing import Literal, NamedTuple
 class Event(NamedTuple):
     """Something that happened to the window."""
 
-    kind: Literal["compaction", "unload", "clip"]
+    kind: Literal["compaction", "unload", "clip", "gate"]
     context: str
     pages: tuple[int, ...]
-    """archived by the compaction; unloaded; or the page of the clipped entry"""
+    """archived by the compaction; unloaded; or the page of the entry that is clipped, or shown as a digest"""
     tokens: int
-    """of the window afterwards; for a clip: what the whole message costs"""
+    """of the window afterwards; for a clip and a gate: what the whole message costs"""
     reason: str = ""
     """of a compaction: why it came, and how far it went"""

@@ -99,6 +99,7 @@ _TYPES: Final[Mapping[str | type, Any]] = {
     "digest": _Digest,
     "entries": Annotated[list[Annotated[tuple[Index, Index], _PAIR]], AfterValidator(tuple)],
     "quotes": Annotated[tuple[Index, Index | None], _PAIR],
+    "spans": Annotated[list[Annotated[int, Field(ge=-(2**31), lt=2**31)]], AfterValidator(tuple)],
     "revision": Annotated[int, Field(ge=1, le=MAX_HEAD)],
     PageState: Annotated[_Names, AfterValidator(lambda name: PageState[name.upper()])],
     **{

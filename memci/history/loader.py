@@ -201,6 +201,7 @@ def _read(
     before = record.read_settings()
     counted = before.get("counter"), before["settings"].get("model")
     recount = recount or counted != (window.count.name, window.settings.model)
+    recount = recount or before["settings"].get("notice", True) != window.settings.notice  # a digest needs its recall
     contents = ContentsPage()
     if compaction is not None:
         contents = snapshots.contents(compaction, nonce=window.state.nonce, weigh=window.weigh if recount else None)

@@ -37,8 +37,11 @@ def as_nodes(
     nodes = []
     calls = OpenCalls(())
     for entry, message in entries:
-        view = window.shown(message, entry.clip, row.continues or row.index, entry.seq - base + 1)
-        node = MessageNode(message, entry.tokens, seq=entry.seq, clip=entry.clip, quotes=entry.quotes, view=view)
+        place = row.continues or row.index, entry.seq - base + 1
+        spans = entry.spans if window.settings.notice else None
+        view = window.shown(message, entry.clip, *place, spans)
+        node = MessageNode(message, entry.tokens, seq=entry.seq, clip=entry.clip, spans=spans, view=view)
+        node.quotes = entry.quotes
         late = message["role"] == "tool" and calls.take(message["tool_call_id"]) is None
         if message["role"] != "tool":
             calls = OpenCalls(tool_calls(message))
@@ -63,7 +66,7 @@ def page_text(window: Window, reader: Reader, index: int, entry: int | None) -> 
     if page is not None:
         nodes = list(page)
         shown = tuple((Entry(row.index, page.ordinal(node), node.message["role"]), node.message) for node in nodes)
-        clipped = tuple(page.ordinal(node) for node in nodes if node.clip)
+        clipped = tuple(page.ordinal(node) for node in nodes if not node.whole)
     else:
         base = reader.base(row)
         shown = tuple(

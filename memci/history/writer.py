@@ -63,7 +63,7 @@ class Writer:
         record, rows = window.plan_append(draft, state)
         entries = tuple(
             [
-                EntryRow(node.seq, *body, digest(*body), node.tokens, node.clip, node.quotes, at)
+                EntryRow(node.seq, *body, digest(*body), node.tokens, node.clip, node.quotes, at, node.spans)
                 for node, _, _, body, _, _ in draft.messages
             ]
         )
@@ -84,8 +84,8 @@ class Writer:
             return known
         window.append(draft, record, rows)
         for each in draft.messages:
-            if each.node.clip:
-                self._notify(Event("clip", record.id, each.place[:1], each.whole))
+            if not each.node.whole:
+                self._notify(Event("clip" if each.node.clip else "gate", record.id, each.place[:1], each.whole))
         return None
 
     def compact(self, made: Compaction) -> None:

@@ -224,12 +224,13 @@ class Conversation:
         """
         context, form = self.context, self.client.format
         self._list = self._messages
+        gate = context.report().compactions > 0  # the list goes to the provider as it came until the first compaction
         try:
-            context.sync(self._list, format=form)
+            context.sync(self._list, format=form, gate=gate)
         except Diverged:
             own = {call_name(tool) for tool in context.tools}
             self._list = insert_hidden(form, self._messages, [*context.messages()], own)
-            context.sync(self._list, format=form)
+            context.sync(self._list, format=form, gate=gate)
 
     def _shared_start(self, position: int) -> list[Message]:
         """Return the messages of the list up to the one with the item *position*, which differs."""

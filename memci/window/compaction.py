@@ -171,7 +171,8 @@ def clip_views(window: Window, clips: Sequence[tuple[int, int]]) -> tuple[tuple[
     for node in page or ():
         if node.seq in limits and page is not None:
             late = node.view["role"] != node.message["role"]
-            view, tokens, clip = window.clip(node.message, limits[node.seq], page.index, page.ordinal(node), late=late)
+            place = page.index, page.ordinal(node)
+            view, tokens, clip = window.clip(node.message, limits[node.seq], *place, late=late, spans=node.spans)
             if tokens >= node.tokens:
                 continue  # it can't get smaller
             views.append((node.seq, late_result(view, window.state.nonce) if late else view, tokens, clip))

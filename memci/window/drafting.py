@@ -15,6 +15,7 @@ from ..chapters.toolgroups import OpenCalls, late_result
 from ..errors import InvalidMessage, InvalidSetting, LimitExceeded, brief
 from ..messages import Message, call_name, check, is_plain_chat, plain, tool_calls
 from ..model_catalog import undated_name
+from ..segments.gate import digest_spans
 from ..storage.codec import encode
 from ..storage.validation import MAX_PAGE
 from .draft import Draft, DraftMessage
@@ -32,11 +33,13 @@ def draft(
     opens_page: bool,
     made: Callable[[Collection[str]], set[str]],
     costs: Mapping[bytes, int],
+    gate: bool = True,
 ) -> Draft:
     """Return *values* (messages, texts of the user, SDK objects, items of any format) as a draft for *window*.
 
     With *opens_page* a user's message opens a page. *made* returns those of the given ids that a tool call ever had:
     O(the context). *costs*: the tokens of messages that were counted before, by their bytes.
+    *gate*: whether large results are shown as digests, if the settings say so.
 
     Raises:
         InvalidMessage: If a message is not what a provider accepts, or not exact JSON.
@@ -60,7 +63,7 @@ def draft(
         starts = page is None or (role == "user" and opens_page and not formats.continues(message))
         if page is None or starts:
             page, base, next_page = next_page, seq, next_page + 1
-        quotes, late = None, False
+        quotes, late, taken, spans = None, False, None, None
         if role == "tool":
             taken = None if starts else waiting.take(message["tool_call_id"])
             if taken is not None:
@@ -78,13 +81,27 @@ def draft(
         if late:
             tokens = window.weigh(late_result(message, window.state.nonce))
         ordinal = seq - base + 1
-        view, clip = window.shown(message, 0, page, ordinal), 0
+        if taken is not None and gate and 0 < window.gate < whole and call_name(taken[1]) not in window.tools:
+            spans = digest_spans(message, window.gate, taken[1], _task(window, messages, page), window.count)
+        view = window.shown(message, 0, page, ordinal, spans)
+        if spans is not None:
+            tokens = window.weigh(view)
+        clip = 0
         if tokens > window.clip_limit:
-            view, tokens, clip = window.clip(message, window.clip_limit, page, ordinal, late=late)
-        node = MessageNode(message, tokens, seq=seq, clip=clip, quotes=quotes, view=view)
+            view, tokens, clip = window.clip(message, window.clip_limit, page, ordinal, late=late, spans=spans)
+        node = MessageNode(message, tokens, seq=seq, clip=clip, quotes=quotes, spans=spans, view=view)
+        node.full = whole
         messages.append(DraftMessage(node, starts, (page, ordinal), (codec, body), whole, late))
         seq += 1
     return Draft(tuple(messages), tuple(interrupted))
+
+
+def _task(window: Window, messages: Sequence[DraftMessage], page: int) -> list[Message]:
+    """Return the user's messages of *page* so far. O(messages of the page)."""
+    opened = window.active.open
+    nodes = [*(opened if opened is not None and opened.index == page else ())]
+    nodes += [each.node for each in messages if each.place[0] == page]
+    return [node.message for node in nodes if node.message["role"] == "user"]
 
 
 def _read(window: Window, values: Sequence[object], waiting: Sequence[Message]) -> list[Message]:
@@ -113,7 +130,7 @@ def clip_draft(window: Window, draft: Draft, limits: Mapping[int, int]) -> Draft
     """Return *draft* with messages clipped as *limits* (seq to tokens) says: they are shown so, but stored whole."""
     for node, _, place, _, _, late in draft.messages:
         if node.seq in limits:
-            node.view, node.tokens, _ = window.clip(node.message, limits[node.seq], *place, late=late)
+            node.view, node.tokens, _ = window.clip(node.message, limits[node.seq], *place, late=late, spans=node.spans)
     return draft
 
 

@@ -28,6 +28,7 @@ from ..segments.budget import ClosedPage, Limits, Occupancy, Unit
 from ..segments.cache_policy import Levels, levels
 from ..segments.clipping import SMALLEST, clip_message
 from ..segments.common import CommonSegment
+from ..segments.gate import show_digest
 from ..segments.system import SystemSegment
 from ..tokens import REQUEST_TOKENS, TokenCounter, message_tokens, tools_tokens
 from .page_text import PageText
@@ -66,6 +67,8 @@ class Window:
         """names of the context's own tools"""
         self.own_tools = tools_tokens(tools, count, settings.model) if settings.notice else 0
         """tokens of those that are offered to the model"""
+        self.gate = settings.gate if settings.notice else 0
+        """tokens above which a new result is shown as a digest; 0: none is"""
         self.schemas = ""
         """the tools that the last rendering was given, as text"""
         self.latest: float | None = None
@@ -205,6 +208,13 @@ class Window:
         """(seq, tokens, clip) of the messages in the window, as a transition stores them."""
         return tuple((node.seq, self.active.own_tokens(node), node.clip) for node in self.active.messages)
 
+    def saved(self) -> tuple[int, int]:
+        """Return how many results are shown as digests, and the tokens that this saves. O(their text), once."""
+        gated = [node for node in self.active.messages if node.spans is not None]
+        for node in gated:
+            node.full = node.full or self.weigh(node.message)
+        return len(gated), sum(max(0, node.full - node.tokens) for node in gated)
+
     def row(self, index: object) -> PageRow | None:
         """Return the row of a page that is in the window or listed, None if it is neither."""
         if type(index) is not int:
@@ -249,26 +259,32 @@ class Window:
         opened = self.active.open
         if node.view["role"] == node.message["role"] or opened is None:
             return node.view
-        return self.shown(node.message, node.clip, opened.index, opened.ordinal(node))
+        return self.shown(node.message, node.clip, opened.index, opened.ordinal(node), node.spans)
 
-    def shown(self, message: Message, clip: int, page: int, ordinal: int) -> Message:
-        """Return the view of *message* in a rendering: the message itself, or one clipped to *clip* tokens."""
+    def shown(
+        self, message: Message, clip: int, page: int, ordinal: int, spans: tuple[int, ...] | None = None
+    ) -> Message:
+        """Return the view of *message* in a rendering: itself, the digest of *spans*, or clipped to *clip* tokens."""
         if not message.get("tool_calls", True):  # providers refuse an empty list
             message = {key: value for key, value in message.items() if key != "tool_calls"}
+        if spans is not None:
+            message = show_digest(message, spans, page, ordinal)
         if not clip:
             return message
         if isinstance(message, Enveloped):  # its reasoning is sent whole or not at all
             message = {key: value for key, value in message.items() if key != "reasoning"}
         return clip_message(message, clip, page=page, ordinal=ordinal, count=self.count, weigh=self.weigh)
 
-    def clip(self, message: Message, limit: int, page: int, ordinal: int, *, late: bool) -> tuple[Message, int, int]:
+    def clip(
+        self, message: Message, limit: int, page: int, ordinal: int, *, late: bool, spans: tuple[int, ...] | None = None
+    ) -> tuple[Message, int, int]:
         """Return a view of *message* for *limit* tokens, the cost of it as shown, and the clip that produces it.
 
         The frame of a *late* result counts too, and escapes its text: the text gets the rest of the limit.
         """
         clip = limit
         while True:
-            view = self.shown(message, clip, page, ordinal)
+            view = self.shown(message, clip, page, ordinal, spans)
             tokens = self.weigh(late_result(view, self.state.nonce) if late else view)
             if tokens <= limit or not late or clip == 1:
                 return view, tokens, clip

@@ -47,6 +47,7 @@ SETTINGS: dict[str, tuple[Any, ...]] = {
     "preset": (None, None, "economy", "verbatim", "original"),
     "pricing": (None, None, *PRICES),
     "active_pages": (None, None, 2),
+    "gate": (None, None, 200, 400),
     "never_recalled": (None, None, 2),
     "stale": (None, None, 1),
     "notice": (None, None, False),

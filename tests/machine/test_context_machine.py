@@ -36,6 +36,7 @@ REACHED = (
     "compaction",
     "unload",
     "clip",
+    "gate",
     "splits",
     "unloads",
     "folded pages",

@@ -22,19 +22,28 @@ from enum import StrEnum
 from functools import cache
 from typing import NamedTuple
 
-from .language.patterns import pattern
-from .language.sentences import lower_case, simplify, writing
+from .language.instructions import instructions
+from .language.patterns import WIDE, pattern
+from .language.sentences import SMALL_TALK, lower_case, simplify, writing
 
 VERSION = 1
 """of the rules: what was derived by another version is derived again"""
 _LINE = 300
 """characters of the beginning or the end of a line that are read; requests are shorter"""
-_FIRST = 12
-"""characters at the beginning of a line that tells of its speaker, with a word for that ("My car …")"""
 _COLONS = 4
 """colons of a line behind which a quotation may begin; prose has fewer"""
 _LONGEST = 20_000
 """characters of a quotation of several lines, a bound on the search for its end"""
+_MOST = 400
+"""lines at the beginning that are judged; what stands between them and the end of a longer text is quoted"""
+_END = 40
+"""lines at the end of a longer text"""
+_ASKED_OF = 8_000
+"""characters of the user's own lines that are searched for requests: with the lines, a bound on the time"""
+_REQUEST = 100
+"""characters of a line that may be a request in words that no table has"""
+_TEXT = 90
+"""columns of lines from which they may be a text that is handed over; a wide character has three"""
 _SPEECH = 240
 """characters of a paragraph that speaks to the assistant below a quoted text; longer ones belong to the text"""
 
@@ -101,18 +110,19 @@ def mask_quotations(text: str) -> str:
 
 
 _QUOTATION = re.compile(
-    r"\"[^\"\n]*\"|“[^“”\n]*”|„[^„“”\n]*[“”]|«[^«»\n]*»|「[^「」\n]*」|『[^『』\n]*』|《[^《》\n]*》"
+    r"\"[^\"\n]*\"|“[^“”\n]*”|„[^„“”\"\n]*[“”\"]|«[^«»\n]*»|「[^「」\n]*」|『[^『』\n]*』|《[^《》\n]*》"
     r"|(?<!\w)'[^'\n]{3,}'(?!\w)|`[^`\n]*`"
 )
 _NO_BREAK = re.compile(r"[^\n]")
 _FENCE = re.compile(r"\s{0,3}(```|~~~)")
 _MACHINE = re.compile(
-    r"\s*(?:>>> |\$ |[\[(]?\d{1,4}[-./:]\d\d?[-./:]\d\d|\[?\d\d?:\d\d(?::\d\d)?[\])]? +(?:\[|[A-Z]{3,}\b|-)"
-    r"|\W{0,2}(?:ERROR|WARN|WARNING|INFO|DEBUG|FATAL|TRACE|CRITICAL|NOTICE)\b\W|Traceback |at \w[\w.$]*\(|File \""
+    r"\s*(?:>>> |\$ |[\[(]?\d{1,4}[-./:]\d\d?[-./:]\d\d|\[?\d\d?:\d\d(?::\d\d)?[\])]? +(?:\[|[A-Z]{3,}\b|-)|\[\d\d?:\d\d(?::\d\d)?\]"
+    r"|\W{0,2}(?:ERROR|WARN|WARNING|INFO|DEBUG|FATAL|TRACE|CRITICAL|NOTICE)\b\W|Traceback |\w*(?:Error|Exception)(?: \[\w+\])?: |npm ERR|at \w[\w.$]* ?\(|File \""
     r"|(?:import|from) [\w.]+(?:;| import .*)?$|(?:def|class|function|async|func|fn) \w+[^.]*[:{(]\s*$"
     r"|(?:const|let|var) \w+ =|#include|public |private |SELECT .* FROM |@@ |diff --git|[+-]{3} [ab]/"
     r"|\[[\w.\- ]+\]$|[\w.\-]+ ?=(?!=)\s*\S|</?\w+[^<>]*>|[{}()\[\]]+[;,]?$|\"[\w \-]+\"\s*:)|[^.!?]{0,200}[{;]$"
 )
+_NOTICE = re.compile(r"\s*(?:【[^】\n]{1,20}】|\[[가-힣]{1,10}\])")
 _HEADING = re.compile(r"#{1,6} \S|={4,}$|-{4,}")
 _LABEL = re.compile(r"[-*\s]{0,4}([^\W\d_][^:：\n.!?。！？]{0,30})[:：]\s*\S")
 _OPENING = {'"': '"', "“": "”", "„": "“", "«": "»", "「": "」", "『": "』"}
@@ -153,9 +163,9 @@ def _lines(text: str) -> list[_Line]:
     prepared = simplify(prepared) if writing(text) == "han" else prepared
     found, start, first = [], 0, True
     for line in prepared.split("\n"):
-        if line.strip():
+        if said := line.strip():
             found.append(_Line(start, start + len(line), line, first))
-        first = not line.strip()
+        first = not said
         start += len(line) + 1
     return found
 
@@ -165,17 +175,23 @@ class _Walk:
 
     def __init__(self, text: str) -> None:
         self.text = text
-        self.lines = _lines(text)
-        self.blocks: list[tuple[int, int]] = []
+        lines = _lines(text)
+        between = lines[_MOST:-_END]
+        self.lines = lines[:_MOST] + lines[-_END:] if between else lines
+        self.blocks = [(between[0].start, between[-1].end)] if between else []
         self._labelled = _labelled_lines(self.lines)
         self._voiced = False
         """whether the quoted block above speaks in the first person, or says please"""
         self._held = False
         """whether the block that is open has lines"""
-        owned = letter = False
+        owned = letter = closed = machine = False
         fence = ""
         own: list[_Line] = []
+        left = _ASKED_OF
+        prompt = _HEADING.match(text) is not None and _says("heads").match(self.lines[0].said) is not None
         for at, line in enumerate(self.lines):
+            machine = machine and not line.first
+            owned = owned or (at == _MOST and bool(between))
             mark = _FENCE.match(line.said)
             if fence or mark:
                 self._quote(line)
@@ -184,24 +200,36 @@ class _Walk:
                     owned = owned and bool(fence)
                 continue
             raw = text[line.start : line.start + _LINE]
-            if raw.lstrip().startswith((">", "|")) or (not owned and _MACHINE.match(raw)):
+            # what follows a line of a machine is the machine's, until someone speaks
+            machine = not owned and (_MACHINE.match(raw) is not None or (machine and not self._is_speech([line])))
+            if machine or raw.lstrip().startswith((">", "|")):
                 self._quote(line)
                 continue
-            if owned and not (line.first and self._held and self._speaks(at, letter=letter)):
+            if owned and not (line.first and self._held and self._speaks(at, letter=letter, closed=closed)):
+                letter = letter or (not self._held and self._begins_letter(at))
                 self._quote(line)
-                letter = letter and (len(line.said) > _SPEECH or _says("closing").match(line.said) is None)
+                closed = closed or (
+                    letter and len(line.said) <= _SPEECH and _says("closing").match(line.said) is not None
+                )
                 continue
-            owned = letter = False
+            owned = left < 0
+            letter = closed = False
+            if prompt and _HEADING.match(raw):
+                owned = not _says("heads").match(line.said)
+                continue
             if self._begins_letter(at):
                 owned = letter = True
-            elif _HEADING.match(raw) or self._begins_mail(at):
+            elif _NOTICE.match(raw) or _HEADING.match(raw) or self._begins_mail(at):
                 owned = True
             if owned or at in self._labelled:
                 self._quote(line)
                 continue
+            left -= min(line.end - line.start, _LINE)
             own.append(line)
             self._voiced = self._held = False
             owned = self._request(at)
+        if owned:
+            self._ask_last(own)
         self._own_above(own)
 
     def _quote(self, line: _Line) -> None:
@@ -230,7 +258,14 @@ class _Walk:
             return True
         below = at + 1 < len(self.lines)
         tail = line.said.rstrip()[-_LINE:]
-        return below and (_asks_for_work(tail) or self._points_down(at, tail))
+        return below and (_asks_for_work(tail) or self._points_down(at, tail) or self._stands_above(at))
+
+    def _stands_above(self, at: int) -> bool:
+        """Return whether line *at* is a short one above a text in which nobody speaks: a request in other words."""
+        said = self.lines[at].said.strip()
+        if not self.lines[at].first or len(said) > _REQUEST or _says("gives").search(said) or SMALL_TALK.match(said):
+            return False
+        return self._is_text(self.lines[at + 1 : self._end(at + 1)])
 
     def _points_down(self, at: int, tail: str) -> bool:
         """Return whether the end of line *at* points at what stands below: a colon, or a question about "this"."""
@@ -239,12 +274,16 @@ class _Walk:
         asked = _last_sentence(tail)
         if not _ASKED.search(asked) or not (_says("here").search(asked) or len(asked.split()) == 1 < len(asked)):
             return False
-        return _says("voice").search(self.lines[at + 1].said[:_FIRST]) is None
+        said = self.lines[at + 1].said
+        return _says("voice").search(_first_sentence(said)) is None and _says("goes").match(said) is None
 
-    def _speaks(self, at: int, *, letter: bool) -> bool:
-        """Return whether the paragraph that begins with line *at* speaks to the assistant."""
-        line = self.lines[at]
-        end = next((n for n in range(at + 1, min(at + 5, len(self.lines))) if self.lines[n].first), len(self.lines))
+    def _end(self, at: int) -> int:
+        """Return the line behind the paragraph of line *at*, or behind some lines of it."""
+        return next((n for n in range(at + 1, min(at + 5, len(self.lines))) if self.lines[n].first), len(self.lines))
+
+    def _speaks(self, at: int, *, letter: bool, closed: bool) -> bool:
+        """Return whether the paragraph that begins with line *at* speaks to the assistant; *closed*: below a letter."""
+        line, end = self.lines[at], self._end(at)
         last = end == len(self.lines)
         size = self.lines[end - 1].end - line.start
         if size > _SPEECH:
@@ -252,6 +291,8 @@ class _Walk:
         said = "\n".join(each.said for each in self.lines[at:end])
         if _says("speaks").search(said) or _says("above").search(said):
             return True
+        if closed:
+            return self._is_speech(self.lines[at:end])
         if letter:
             return False
         if not last:
@@ -263,27 +304,66 @@ class _Walk:
             )
         return _ASKED.search(said) is not None or (not self._voiced and _says("voice").search(said) is not None)
 
-    def _own_above(self, own: Sequence[_Line]) -> None:
-        """Quote the *own* lines above the last paragraph, if it asks for work on them."""
-        if not own:
-            return
+    def _is_speech(self, lines: Sequence[_Line]) -> bool:
+        """Return whether someone speaks, asks or asks for work in *lines*."""
+        return any(
+            _ASKED.search(line.said)
+            or any(_says(key).search(line.said[:_LINE]) for key in ("voice", "speaks"))
+            or _asks_for_work(line.said[:_LINE])
+            for line in lines
+        )
+
+    def _is_text(self, lines: Sequence[_Line]) -> bool:
+        """Return whether *lines* are a text in which nobody speaks, and which tells the assistant nothing."""
+        said = " ".join(line.said[:_LINE] for line in lines)
+        return (
+            bool(lines)
+            and len(said) + 2 * len(WIDE.findall(said)) >= _TEXT
+            and not self._is_speech(lines)
+            and _says("goes").match(lines[0].said) is None
+            and not instructions(lines[0].said, lines[0].said)
+        )
+
+    def _ask_last(self, own: Sequence[_Line]) -> None:
+        """Take the last line for the user's own, if it asks, and nothing else does: what is pasted has a request."""
         last = self.lines[-1]
-        head = next(n for n in range(len(self.lines) - 1, -1, -1) if self.lines[n].first or n == 0)
-        asking = [line for line in own if line.start >= self.lines[head].start]
-        if not asking or asking[-1] is not last:
+        if len(self.lines) > 1 and last.end - last.start <= _SPEECH and _ASKED.search(last.said):
+            if not any(_ASKED.search(line.said) or _says("request").search(line.said[-_LINE:]) for line in own):
+                self.blocks.remove((last.start, last.end))
+
+    def _own_above(self, own: Sequence[_Line]) -> None:
+        """Quote the *own* lines above the last paragraph, or the last line, if it speaks of them."""
+        if not own or own[-1] is not self.lines[-1]:
             return
+        head = next((n for n in range(len(self.lines) - 1, 0, -1) if self.lines[n].first), 0)
+        asking = [line for line in own if line.start >= self.lines[head].start]
+        alone = len(asking) == len(own)
+        asking = own[-1:] if alone else asking
+        above = own[: len(own) - len(asking)]
         said = " ".join(line.said[:_LINE] for line in asking[:4])
+        if not above or any(
+            _asks_for_work(line.said[-_LINE:]) or _says("speaks").search(line.said[:_LINE]) for line in above
+        ):
+            return
         asked = _ASKED.search(said) or _says("speaks").search(said)
-        if _says("above").search(said) or (asked and _asks_for_work(said) and _says("this").search(said)):
-            above = [line for line in own if line.start < self.lines[head].start]
-            if not any(
-                _asks_for_work(line.said[-_LINE:]) or _says("speaks").search(line.said[:_LINE]) for line in above
-            ):
-                self.blocks += [(line.start, line.end) for line in above]
+        if (
+            _says("above").search(said)
+            or (asked and _asks_for_work(said) and _says("this").search(said))
+            or (not above[0].said.endswith((":", "：")) and self._is_speech(asking) and self._is_text(above))
+        ):
+            self.blocks += [(line.start, line.end) for line in above]
 
     def _begins_letter(self, at: int) -> bool:
         line = self.lines[at]
-        return at + 1 < len(self.lines) and len(line.said) < 80 and _says("letter").match(line.said) is not None
+        if at + 1 == len(self.lines) or len(line.said) >= 80:
+            return False
+        if _says("letter").match(line.said):
+            return True
+        # a greeting begins a letter only if that has an end, and is not all that the user says
+        if not SMALL_TALK.match(line.said.strip()):
+            return False
+        end = next((n for n in range(at + 1, len(self.lines)) if _says("closing").match(self.lines[n].said)), None)
+        return end is not None and (at > 0 or any(each.first for each in self.lines[end + 1 :]))
 
     def _begins_mail(self, at: int) -> bool:
         header = _says("header")
@@ -307,13 +387,18 @@ def _labelled_lines(lines: Sequence[_Line]) -> set[int]:
     return found
 
 
+def _first_sentence(said: str) -> str:
+    end = _SENTENCE.search(said, 0, _SPEECH)
+    return said[: end.end() if end else _SPEECH]
+
+
 def _last_sentence(said: str) -> str:
     ends = [each.end() for each in _SENTENCE.finditer(said)]
     return said[ends[-1] :] if ends else said
 
 
 def _asks_for_work(said: str) -> bool:
-    return _says("request").search(said) is not None and _says("except").search(said) is None
+    return any(_says(key).search(said) for key in ("request", "brings")) and _says("except").search(said) is None
 
 
 @cache

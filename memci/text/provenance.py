@@ -8,9 +8,10 @@
 A request to work on a text (translate, summarise, explain, check, "is this real?", "which song is this?") owns what
 stands behind its colon or below its line, until a paragraph speaks to the assistant again; where nothing is below, it
 owns what stands above. A line that ends with a colon owns what is below, unless it gives rules, wishes or facts ("Two
-things:"); so does a question about "this". Marks that no speaker makes are quoted: quotation marks, ">", fences, lines
-of logs and code, headers of mails, headings, runs of speakers' labels, salutations of letters. So is what stands behind
-"X wrote:".
+things:"); so does a question about "this". A short line owns a text below in which nobody speaks, a last line that
+speaks owns one above, and a pasted text without a request has it in its last line, if that asks. Marks that no speaker
+makes are quoted: quotation marks, ">", fences, lines of logs and code, headers of mails, headings, runs of speakers'
+labels, letters. So is what stands behind "X wrote:".
 
 What is found here is derived from the text at each use, and never stored. What a format declares of its blocks comes
 first (`memci.formats.provenance`).
@@ -23,7 +24,7 @@ from functools import cache
 from typing import NamedTuple
 
 from .language.instructions import instructions
-from .language.patterns import WIDE, pattern
+from .language.patterns import WIDE, alternatives, pattern
 from .language.sentences import SMALL_TALK, lower_case, simplify, writing
 
 VERSION = 1
@@ -38,11 +39,15 @@ _MOST = 400
 """lines at the beginning that are judged; what stands between them and the end of a longer text is quoted"""
 _END = 40
 """lines at the end of a longer text"""
-_ASKED_OF = 8_000
+_ASKED_OF = 12_000
 """characters of the user's own lines that are searched for requests: with the lines, a bound on the time"""
+_FIRST = 8
+"""lines of a text that are asked whether someone speaks in it"""
+_PER_LINE = 60
+"""characters that a line counts besides its own: what is the same for each line takes as long as they do"""
 _REQUEST = 100
 """characters of a line that may be a request in words that no table has"""
-_TEXT = 90
+_TEXT = 60
 """columns of lines from which they may be a text that is handed over; a wide character has three"""
 _SPEECH = 240
 """characters of a paragraph that speaks to the assistant below a quoted text; longer ones belong to the text"""
@@ -116,18 +121,22 @@ _QUOTATION = re.compile(
 _NO_BREAK = re.compile(r"[^\n]")
 _FENCE = re.compile(r"\s{0,3}(```|~~~)")
 _MACHINE = re.compile(
-    r"\s*(?:>>> |\$ |[\[(]?\d{1,4}[-./:]\d\d?[-./:]\d\d|\[?\d\d?:\d\d(?::\d\d)?[\])]? +(?:\[|[A-Z]{3,}\b|-)|\[\d\d?:\d\d(?::\d\d)?\]"
-    r"|\W{0,2}(?:ERROR|WARN|WARNING|INFO|DEBUG|FATAL|TRACE|CRITICAL|NOTICE)\b\W|Traceback |\w*(?:Error|Exception)(?: \[\w+\])?: |npm ERR|at \w[\w.$]* ?\(|File \""
+    r"\s*(?:>>> |\$ |[\[(]?\d{1,4}[-./:]\d\d?[-./:]\d\d|\[?\d\d?:\d\d(?::\d\d)?[\])]? +(?:\[|[A-Z]{3,}\b|-)"
+    r"|\[\d\d?:\d\d(?::\d\d)?\]"
+    r"|\W{0,2}(?:ERROR|WARN|WARNING|INFO|DEBUG|FATAL|TRACE|CRITICAL|NOTICE)\b\W|Traceback "
+    r"|\w*(?:Error|Exception)(?: \[\w+\])?: |npm ERR|at \w[\w.$]* ?\(|File \""
     r"|(?:import|from) [\w.]+(?:;| import .*)?$|(?:def|class|function|async|func|fn) \w+[^.]*[:{(]\s*$"
     r"|(?:const|let|var) \w+ =|#include|public |private |SELECT .* FROM |@@ |diff --git|[+-]{3} [ab]/"
     r"|\[[\w.\- ]+\]$|[\w.\-]+ ?=(?!=)\s*\S|</?\w+[^<>]*>|[{}()\[\]]+[;,]?$|\"[\w \-]+\"\s*:)|[^.!?]{0,200}[{;]$"
 )
 _NOTICE = re.compile(r"\s*(?:【[^】\n]{1,20}】|\[[가-힣]{1,10}\])")
 _HEADING = re.compile(r"#{1,6} \S|={4,}$|-{4,}")
+_COLON = re.compile("[:：](?!//)")
+_SALUTATION = re.compile(r"[^,，:：!！.?。\n]{2,60}[,，:：!！]")
 _LABEL = re.compile(r"[-*\s]{0,4}([^\W\d_][^:：\n.!?。！？]{0,30})[:：]\s*\S")
 _OPENING = {'"': '"', "“": "”", "„": "“", "«": "»", "「": "」", "『": "』"}
 _SENTENCE = re.compile(r"[.!?。！？]\s*(?=\S)")
-_ASKED = re.compile(r"[?？][\s)”\"'»]*$")
+_ASKED = re.compile(rf"[?？][\s)”\"'»]*$|(?:{alternatives('facts', 'question')})[。.!！~\s]*$")
 
 
 def joined(found: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
@@ -212,19 +221,16 @@ class _Walk:
                     letter and len(line.said) <= _SPEECH and _says("closing").match(line.said) is not None
                 )
                 continue
-            owned = left < 0
-            letter = closed = False
+            owned, closed = left < 0, False
             if prompt and _HEADING.match(raw):
                 owned = not _says("heads").match(line.said)
                 continue
-            if self._begins_letter(at):
-                owned = letter = True
-            elif _NOTICE.match(raw) or _HEADING.match(raw) or self._begins_mail(at):
-                owned = True
+            letter = self._begins_letter(at)
+            owned = owned or letter or bool(_NOTICE.match(raw) or _HEADING.match(raw)) or self._begins_mail(at)
             if owned or at in self._labelled:
                 self._quote(line)
                 continue
-            left -= min(line.end - line.start, _LINE)
+            left -= min(line.end - line.start, _LINE) + _PER_LINE
             own.append(line)
             self._voiced = self._held = False
             owned = self._request(at)
@@ -240,7 +246,7 @@ class _Walk:
     def _request(self, at: int) -> bool:
         """Return whether *line* owns the lines below; quote what stands behind its colon."""
         line = self.lines[at]
-        for colon, _ in zip(re.finditer("[:：](?!//)", line.said), range(_COLONS), strict=False):
+        for colon, _ in zip(_COLON.finditer(line.said), range(_COLONS), strict=False):
             behind = line.said[colon.end() :].strip()
             head = _last_sentence(line.said[max(0, colon.start() - _LINE) : colon.start()])
             if not behind or not (_asks_for_work(head) or _says("says").search(head)):
@@ -314,7 +320,8 @@ class _Walk:
         )
 
     def _is_text(self, lines: Sequence[_Line]) -> bool:
-        """Return whether *lines* are a text in which nobody speaks, and which tells the assistant nothing."""
+        """Return whether *lines* begin a text in which nobody speaks, and which tells the assistant nothing."""
+        lines = lines[:_FIRST]
         said = " ".join(line.said[:_LINE] for line in lines)
         return (
             bool(lines)
@@ -327,9 +334,9 @@ class _Walk:
     def _ask_last(self, own: Sequence[_Line]) -> None:
         """Take the last line for the user's own, if it asks, and nothing else does: what is pasted has a request."""
         last = self.lines[-1]
-        if len(self.lines) > 1 and last.end - last.start <= _SPEECH and _ASKED.search(last.said):
-            if not any(_ASKED.search(line.said) or _says("request").search(line.said[-_LINE:]) for line in own):
-                self.blocks.remove((last.start, last.end))
+        asks = len(self.lines) > 1 and last.end - last.start <= _SPEECH and _ASKED.search(last.said)
+        if asks and not any(_ASKED.search(line.said) or _says("request").search(line.said[-_LINE:]) for line in own):
+            self.blocks = [each for each in self.blocks if each != (last.start, last.end)]
 
     def _own_above(self, own: Sequence[_Line]) -> None:
         """Quote the *own* lines above the last paragraph, or the last line, if it speaks of them."""
@@ -338,7 +345,7 @@ class _Walk:
         head = next((n for n in range(len(self.lines) - 1, 0, -1) if self.lines[n].first), 0)
         asking = [line for line in own if line.start >= self.lines[head].start]
         alone = len(asking) == len(own)
-        asking = own[-1:] if alone else asking
+        asking = list(own[-1:]) if alone else asking
         above = own[: len(own) - len(asking)]
         said = " ".join(line.said[:_LINE] for line in asking[:4])
         if not above or any(
@@ -355,6 +362,11 @@ class _Walk:
 
     def _begins_letter(self, at: int) -> bool:
         line = self.lines[at]
+        if len(self.lines) == 1:
+            return False
+        head = _SALUTATION.match(line.said)
+        if head and _says("letter").match(head[0]):
+            return True
         if at + 1 == len(self.lines) or len(line.said) >= 80:
             return False
         if _says("letter").match(line.said):

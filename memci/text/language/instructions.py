@@ -22,6 +22,9 @@ LONGEST = 400
 SCANNED = 40_000
 """characters of a text that are read, a bound on its cost"""
 
+_SHORTEST = 6
+_SHORTEST_WIDE = 3
+"""characters of an instruction, and of one that is not ASCII: "be kind", "叫我王" """
 _SHORT = 80
 """characters of a clause that says how to answer; longer ones have such words by chance"""
 
@@ -39,22 +42,20 @@ def instructions(text: str, own: str) -> list[str]:
     """
     own = own[:SCANNED]
     written = languages(own)
+    prepared = lower_case(own.replace("’", "'").replace("\t", " "))
     found: dict[str, None] = {}
     place = 0
     for sentence in sentences(own):
         place = own.index(sentence, place)
+        if len(sentence) < (_SHORTEST if sentence.isascii() else _SHORTEST_WIDE):
+            continue
         for one in languages(sentence, written):
-            for start, end in _find_spans(_prepare(sentence, one), _patterns(one)):
+            said = prepared[place : place + len(sentence)]
+            for start, end in _find_spans(simplify(said) if one == "han" else said, _patterns(one)):
                 if end - start <= LONGEST:
                     found[text[place + start : place + end]] = None
         place += len(sentence)
     return list(found)
-
-
-def _prepare(sentence: str, written: Writing) -> str:
-    """Return *sentence* as the patterns expect it, with every character at its place."""
-    text = sentence.replace("’", "'").replace("\t", " ")
-    return simplify(text) if written == "han" else lower_case(text)
 
 
 def _find_spans(sentence: str, says: _Says) -> Iterator[tuple[int, int]]:

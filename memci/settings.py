@@ -43,7 +43,9 @@ PRESETS: dict[str, dict[str, Any]] = {
     },
 }
 
-_KEPT: Final = {"window", "reply", "model", "format", "notice", "remember", "pricing"}
+Dates = Literal["borders", "compacted", "never"]
+
+_KEPT: Final = {"window", "reply", "model", "format", "zone", "dates", "notice", "remember", "pricing"}
 """settings that belong to no preset: a new preset does not change them"""
 
 
@@ -88,6 +90,9 @@ class Policy:
     remember: bool | None = None
     """whether pages that the memory finds for a turn are shown before that turn, in at most 3 % of the window; default
     False, since the provider then bills all text behind them again each turn"""
+    dates: Dates | None = None
+    """whether the rendering tells when its parts were said, as far as that is known: "borders" (default), where a day
+    or a session begins; "compacted", the same, but only once pages have left; "never" """
     notice: bool | None = None
     """whether the model reads a notice about the archive, and is offered `recall_page` and `search_memory`; default
     True"""
@@ -126,6 +131,9 @@ class Settings(BaseModel):
     model: str | None = None
     format: Format = "openai_chat"
     """the format in which messages are rendered, and read where they look alike in several formats"""
+    zone: str | None = None
+    """the zone of times that come without one; None: UTC"""
+    dates: Dates = "borders"
     preset: Preset = "balanced"
     archive_share: float | None = Field(default=None, ge=0.0, le=1.0)
     fewest: int = Field(default=1, ge=1)

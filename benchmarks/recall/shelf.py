@@ -17,6 +17,7 @@ from memci.memory.retrieval.layout import Layout, Row, flags_of
 from memci.memory.retrieval.passages import Passage, passage_terms, passages
 from memci.messages import Message
 from memci.text.language.terms import extent
+from memci.text.moments import local
 
 Numbers = NDArray[np.int64]
 
@@ -62,7 +63,7 @@ class Shelf:
     ) -> range:
         """Add the messages of a page and return the positions of their passages."""
         cut = passages(entries)
-        found = [passage_terms(passage, at) for passage in cut]
+        found = [passage_terms(passage, None if at is None else local(at, 0)) for passage in cut]
         rows = [
             Row(
                 context,

@@ -5,14 +5,31 @@
 
 It keeps its rendering, so that an append only renders the new message. A tool group joins the
 rendering when it is settled: it has all its results, or no more can come.
+
+Where a day or a session begins, a message of its own tells the time from which on what follows was said, before the
+user's message. It depends on the messages before it alone, so appends never change one that was shown:
+
+    [1f9a from Tue 24 Nov 2026, 07:30 +08:00]  user  assistant  user  …  [1f9a from Wed 25 Nov]  user
+
+As long as nothing has left the window, a conversation of one sitting is shown as it came: the first time that is told
+names the one before, too. Times cost little: where days are short, not all of them are told.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import datetime
 
 from ..messages import Message, is_sent_as_it_is, tool_calls
+from ..text.moments import is_told, moment
 from .chapter import Chapter, Page
 from .messagelist import MessageNode
 from .toolgroups import ToolGroup, late_result
+
+Tell = Callable[[datetime, datetime | None, datetime | None], tuple[Message, int]]
+"""returns the message that tells a time, given the one that was told last, and one that was not told; and its tokens"""
+
+
+SHARE = 0.02
+"""of the tokens that are shown, for times: with the allowance, they cost at most 1.5 % of a window on real talk"""
 
 
 class ActiveChapter(Chapter):
@@ -42,6 +59,18 @@ class ActiveChapter(Chapter):
         """whether the chapter has or had a message that is not sent unchanged"""
         self.open: Page | None = None
         """the page that messages are appended to; None if there is none"""
+        self.date: Tell | None = None
+        """None: no times are told"""
+        self.allowance = 0
+        """tokens that times may cost at first; then a `SHARE` of what is shown is added"""
+        self.whole = False
+        """whether nothing has left the window, so that the first time need not be told"""
+        self._told: datetime | None = None
+        """the time that was told last"""
+        self._since: datetime | None = None
+        """the first time, if it was not told"""
+        self._shown = self._spent = 0
+        """tokens of the messages so far, and of the times that were told"""
 
     @property
     def unanswered(self) -> list[Message]:
@@ -87,8 +116,32 @@ class ActiveChapter(Chapter):
         self.open = self.open_page(index, base)
 
     def own_tokens(self, node: MessageNode) -> int:
-        """Return the tokens of *node* without those of results that replace missing ones."""
-        return node.tokens - self._stand_ins(node)
+        """Return the tokens of *node* without those of results that replace missing ones, and of the told time."""
+        return node.tokens - node.dated - self._stand_ins(node)
+
+    def aside(self) -> "ActiveChapter":
+        """Return an empty chapter to which messages can be appended as they would be here."""
+        chapter = ActiveChapter(nonce=self._nonce, interrupted=self._interrupted)
+        chapter.date, chapter.whole, chapter._told, chapter._since = self.date, self.whole, self._told, self._since
+        chapter.allowance, chapter._spent = self.allowance, self._spent
+        chapter._shown = self._shown - sum(node.tokens for node in self.waiting)
+        return chapter
+
+    @property
+    def borders(self) -> int:
+        """How many times would be told before messages of the chapter. O(its messages)."""
+        times = [moment(node.at) for node in self.messages if node.at is not None and node.message["role"] == "user"]
+        told, count = None, 0
+        for each in times:
+            if not is_told(told, each):
+                told, count = each, count + 1
+        return count
+
+    def tell(self, date: Tell | None, *, whole: bool) -> None:
+        """Set `date` and `whole`. O(messages in the window) if that changes something."""
+        if (date, whole) != (self.date, self.whole):
+            self.date, self.whole = date, whole
+            self._redraw()
 
     def close(self) -> None:
         """Close the open page: its unanswered calls count as interrupted."""
@@ -99,16 +152,19 @@ class ActiveChapter(Chapter):
     def append(self, node: MessageNode) -> None:
         """Put *node* at the end of the open page. A result without an open call is shown as data. O(1)."""
         assert self.open is not None, "a message belongs to a page"
+        if node.message["role"] != "tool":
+            self._settle()
+        if node.at is not None:
+            node.tokens += self._tell(node)
+        self._shown += node.tokens - node.dated
         self.extend(self.open, node)
         self.rewritten = self.rewritten or not is_sent_as_it_is(node.message)
         if node.message["role"] == "tool":
             self._append_result(node)
-            return
-        self._settle()
-        if tool_calls(node.message):
+        elif tool_calls(node.message):
             self._group = ToolGroup(node)
         else:
-            self.view.append(node.view)
+            self._show(node)
 
     def remove(self, indexes: Iterable[int]) -> list[Page]:
         """Take closed pages out of the window. O(messages in the window)."""
@@ -118,7 +174,7 @@ class ActiveChapter(Chapter):
 
     def restore(self, index: int, base: int, nodes: Iterable[MessageNode]) -> None:
         """Put a closed page back at the place of its first message. O(messages in the window)."""
-        aside = ActiveChapter(nonce=self._nonce, interrupted=self._interrupted)
+        aside = self.aside()
         aside.start(index, base)
         for node in nodes:
             aside.append(node)
@@ -148,7 +204,7 @@ class ActiveChapter(Chapter):
         for node in self.messages:
             if node.seq in views:
                 node.view, tokens = views[node.seq]
-                self.messages.reweigh(node, tokens + self._stand_ins(node))
+                self.messages.reweigh(node, tokens + node.dated + self._stand_ins(node))
         self._redraw()
 
     def units(self) -> Iterator[list[MessageNode]]:
@@ -169,6 +225,26 @@ class ActiveChapter(Chapter):
             return 0
         return len(group.missing) * self._interrupted
 
+    def _tell(self, node: MessageNode) -> int:
+        """Tell the time of *node* before it if it begins a day or session; return by how much its tokens change."""
+        before, node.date, node.dated = node.dated, None, 0
+        if self.date is not None and node.message["role"] == "user":
+            when = moment(node.at or "")
+            if self._told is None and self.whole:
+                self._told = self._since = when
+            elif not is_told(self._told, when):
+                date, tokens = self.date(when, self._told, self._since)
+                first = self._told is None or self._since is not None
+                if first or self._spent + tokens <= self.allowance + SHARE * self._shown:
+                    node.date, node.dated, self._spent = date, tokens, self._spent + tokens
+                    self._told, self._since = when, None
+        return node.dated - before
+
+    def _show(self, node: MessageNode) -> None:
+        if node.date is not None:
+            self.view.append(node.date)
+        self.view.append(node.view)
+
     def _append_result(self, node: MessageNode) -> None:
         group = self._group
         if group is not None and group.take(node):
@@ -187,17 +263,22 @@ class ActiveChapter(Chapter):
             return
         self._group = None
         group.settled = True
+        self._shown += self._stand_ins(group.head)
         self.messages.reweigh(group.head, group.head.tokens + self._stand_ins(group.head))
         self.view.extend(group.view())
 
     def _redraw(self) -> None:
-        self.view = []
+        self.view, self._told, self._since = [], None, None
+        self._shown = self._spent = 0
         first = self.open.head if self.open is not None else None
         for node in self.messages:
             if node is first:
                 self.closed_view = len(self.view)
+            if node.at is not None and (change := self._tell(node)):
+                self.messages.reweigh(node, node.tokens + change)
+            self._shown += node.tokens - node.dated
             if node.group is None:
-                self.view.append(node.view)
+                self._show(node)
             elif node.group.head is node and node.group is not self._group:
                 self.view.extend(node.group.view())
         if first is None:

@@ -52,16 +52,7 @@ class MessageNode:
     """
 
     __slots__ = (
-        "clip",
-        "full",
-        "group",
-        "message",
-        "next",
-        "owner",
-        "prev",
-        "quotes",
-        "seq",
-        "spans",
+        *("at", "clip", "date", "dated", "full", "group", "message", "next", "owner", "prev", "quotes", "seq", "spans"),
         "tokens",
         "view",
     )
@@ -76,6 +67,7 @@ class MessageNode:
         quotes: tuple[int, int | None] | None = None,
         spans: tuple[int, ...] | None = None,
         view: Message | None = None,
+        at: str | None = None,
     ) -> None:
         self.message = message
         self.view = message if view is None else view
@@ -91,6 +83,12 @@ class MessageNode:
         """the pieces that its view shows, if that is a digest"""
         self.full = 0
         """the tokens of the message itself, if that is a digest; 0: not counted yet"""
+        self.at = at
+        """when it was said (ISO 8601), as it is stored; None: unknown"""
+        self.date: Message | None = None
+        """the message before it in renderings that tells its time, if one does"""
+        self.dated = 0
+        """the tokens of that, which are part of its own"""
         self.group: Group | None = None
         """its tool group, which shows its messages together"""
         self.prev: MessageNode = self

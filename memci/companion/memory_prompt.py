@@ -82,7 +82,7 @@ class MemoryPrompt:
         yield "user", (_fact("known of the user", fact, context, zone) for fact in found.user_facts)
         yield "assistant", (_fact("known of what you did", fact, context, zone) for fact in found.assistant_facts)
         yield "concepts", (("related", "; ".join(each.relations)) for each in found.concepts if each.relations)
-        yield "pages", (each for page in found.pages for each in _page(page, context, zone))
+        yield "pages", (each for page in found.pages for each in _page(page, context))
 
 
 def fit(text: str, room: int, count: Callable[[str], int]) -> str:
@@ -105,10 +105,10 @@ def _fact(what: str, fact: Fact, context: Context, zone: tzinfo | None) -> tuple
     return f"{what}{_when(fact.at, zone)}{page}", fact.text
 
 
-def _page(page: FoundPage, context: Context, zone: tzinfo | None) -> Iterator[tuple[str, str]]:
+def _page(page: FoundPage, context: Context) -> Iterator[tuple[str, str]]:
     """Yield the pieces of a page, best match first."""
     place = f"[Page #{page.index}]" if page.context == context.id else "[another conversation]"
-    when = _when(page.at, zone).removeprefix(", ") or f"turn {page.turn}"
+    when = f"turn {page.turn}" if page.said is None else page.said.date().isoformat()
     for piece in page.pieces:
         who = f"{piece.role} {quote(piece.speaker[:60])}" if piece.speaker else piece.role
         yield f"{place} {when}, {who}", piece.text

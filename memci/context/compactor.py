@@ -284,7 +284,10 @@ class Compactor:
         ]
         occupancy = window.occupancy(pending, settles=settles)
         coming = tuple(
-            ClosedPage(page.row.index, sum(node.tokens for node in page.text.nodes), pinned=True) for page in pinned
+            ClosedPage(
+                page.row.index, sum(node.tokens for node in page.text.nodes) + 2 * window.date_tokens, pinned=True
+            )
+            for page in pinned
         )
         occupancy = replace(occupancy, closed=(*occupancy.closed, *coming))
         plan = fit(occupancy, replace(window.limits, **limits), low=low)

@@ -22,7 +22,7 @@ import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, closing, nullcontext, suppress
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, tzinfo
 from functools import partial
 from inspect import iscoroutinefunction
 from itertools import islice
@@ -51,6 +51,7 @@ from ..storage.locks import HeldLock, check_seconds, hold
 from ..storage.opening import open_store
 from ..storage.protocol import CheckedStorage
 from ..storage.validation import check_memory, check_text
+from ..text.moments import zone_named
 from ..text.notebook import table
 from ..tools import search_memory as search_tool
 from ..tools.recall_page import functions as recall_functions
@@ -119,6 +120,7 @@ class Context:
         change_owner: bool = False,
         counter: Callable[[str], int] | None = None,
         format: str | None = None,  # noqa: A002 -- the name that is used everywhere
+        zone: str | None = None,
         clock: Clock | None = system_clock,
         wait: float = 0,
         on_event: Callable[[Event], None] | None = None,
@@ -153,6 +155,8 @@ class Context:
             counter: Counts the tokens of a text, in place of the vocabulary. Pass it at every open.
             format: The format of the messages that `render` returns, one of `memci.formats.FORMATS`; default
                 "openai_chat". Messages of any format may be appended.
+            zone: The zone of the person who talks, as "Europe/Berlin" or "+08:00": of the clock, and of times that are
+                given without one. Default: UTC.
             clock: Returns the time in UTC. It dates appends without `at`, and detects pauses in which the provider's
                 prompt cache expired. None stores no time. Times order nothing.
             wait: Seconds to wait for the exclusive lock of this context, which is held until it is closed. 0 takes
@@ -170,13 +174,20 @@ class Context:
             raise InvalidSetting("new", "it needs an owner, and excludes change_owner")
         if format is not None:
             formats.check(format)
-        given: dict[str, object] = {"model": model, "window": window, "reply": reply, "format": format}
+        given: dict[str, object] = {"model": model, "window": window, "reply": reply, "format": format, "zone": zone}
         more = {"owner": owner, "new": new, "change_owner": change_owner, "nonce": nonce}
         request = _request(id, given, policy, memory, system=system, counter=counter, **more)
         if chat is not None:
             _check_chat(chat, memory)
         if clock is not None and not callable(clock):
             raise InvalidSetting("clock", f"expected a callable that returns the time, or None, got {brief(clock)}")
+        if zone is not None:
+            try:
+                zone_named(zone)
+            except (ValueError, TypeError):
+                raise InvalidSetting(
+                    "zone", f'expected one as "Europe/Berlin" or "+08:00", got {brief(zone)}'
+                ) from None
         return cls(store, request, policy, memory=memory, chat=chat, clock=clock, wait=wait, on_event=on_event)
 
     @classmethod
@@ -423,6 +434,7 @@ class Context:
         tools: Iterable[Any] = (),
         strict: bool = True,
         format: str | None = None,  # noqa: A002
+        at: datetime | str | None = None,
     ) -> builtins.list[Any]:
         """Return the messages of the next request. They fit the budget, whatever was said before.
 
@@ -435,6 +447,7 @@ class Context:
             tools: The schemas that you send along, to be counted. `context.tools` are counted in any case, once.
             strict: Whether tool calls at the end that have no result yet are an error; else they are shown.
             format: One of `memci.formats.FORMATS`; default: the format of the context.
+            at: When the pending messages were said, as in `append_turn`; default: now, unless appends name times.
 
         Raises:
             BudgetExceeded: If what can't be taken out does not fit; it names the parts.
@@ -444,7 +457,7 @@ class Context:
         """
         form = self._form(format)
         with self._usable():
-            view, pending_view = self._view(pending, tools, strict=strict)
+            view, pending_view = self._view(pending, tools, strict=strict, at=at)
             window = self._parts.window
             if form != "openai_chat":
                 view = window.with_valid_thoughts(view)[len(window.system.view) :]
@@ -458,6 +471,7 @@ class Context:
         tools: Iterable[Any] = (),
         strict: bool = True,
         format: str | None = None,  # noqa: A002
+        at: datetime | str | None = None,
     ) -> dict[str, Any]:
         """Return the whole next request, as keyword arguments for the provider's own client. O(the window).
 
@@ -472,7 +486,7 @@ class Context:
         form = self._form(format)
         tools = builtins.list(tools) if isinstance(tools, Iterable) else tools
         with self._usable():
-            (view, _), window = self._view(pending, tools, strict=strict), self._parts.window
+            (view, _), window = self._view(pending, tools, strict=strict, at=at), self._parts.window
             front = len(window.system.view)
             contents = len(window.front) - front
             return formats.request(
@@ -501,8 +515,9 @@ class Context:
             messages: Dicts, message objects of an SDK, or a str for the user's text; or one list of them.
             op_id: Name of this append. The same op_id with the same messages stores nothing again.
             usage: What the provider reported for the last request. It calibrates the count, and is stored (`calls`).
-            at: When it happened. Times order nothing. After a pause in which the provider's prompt cache expired, older
-                pages leave (`Policy.pricing`).
+            at: When it was said, for all *messages*; without a zone, in that of the context. Default: the clock, for
+                the last interaction among them, since the others may be old. Times order nothing. After a pause in
+                which the provider's prompt cache expired, older pages leave (`Policy.pricing`).
             opens_page: Whether a user's message closes the open page and opens the next; False for observations
                 that are sent in the user's role.
             gate: Whether results of tools that exceed `Policy.gate` are shown as digests.
@@ -518,11 +533,12 @@ class Context:
             window, writer = self._parts.window, self._parts.writer
             if op_id is not None:
                 _check_text("op_id", op_id)
-            when = timestamp(at if at is not None or self._clock is None else self._clock())
+            when = self._now() if at is None else timestamp(at, self._zone)
             call = None if usage is None else self._parts.renderer.call(usage, when)
             ratios = window.state.ratios if call is None else window.calibrate(call)
-            drafted = self._draft(_flat(messages), opens_page=opens_page, gate=gate)
-            if (own := at is None and when is not None) != window.state.cache.stamped:
+            own = at is None and when is not None
+            drafted = self._draft(_flat(messages), opens_page=opens_page, gate=gate, at=when, stamped=own)
+            if own != window.state.cache.stamped:
                 window.note(cache=window.state.cache._replace(stamped=own))
             now = None if when is None else seconds(when)
             self._parts.compactor.look(now)
@@ -533,7 +549,8 @@ class Context:
                 return Receipt(window.record.open_page or 0, (), seq, op_id)
             if self._parts.memory_page is not None:
                 state = self._parts.memory_page.keep(state, drafted)
-            known = writer.append(drafted, state, call, op_id=op_id, at=when)
+            known = writer.append(drafted, state, call, op_id=op_id)
+            self._parts.renderer.said = {}
             places = known.entries if known else [each.place for each in drafted.messages]
             roles = [each.node.message["role"] for each in drafted.messages]
             entries = tuple([Entry(*place, role) for place, role in zip(places, roles, strict=True)])
@@ -680,9 +697,9 @@ class Context:
             query: In the words of the person who asks.
             k: How many messages at most; a request ("How do I …?") gets up to eight lasting instructions beside them.
             budget: Tokens that all texts together may cost; default: no bound.
-            since: Only pages from then on: a datetime, ISO 8601, or seconds since 1970. Pages that were appended
-                without a time are left out.
-            until: Only pages until then; a date stands for its end.
+            since: Only messages from then on: a datetime, ISO 8601, or seconds since 1970. Without a zone it is meant
+                on the clock on the wall where each message was said. Messages without a time are left out.
+            until: Only messages until then; a date stands for its end.
             seen: Whether the model sees the window: pages that are shown whole are left out then.
 
         If the memory can't be read, a StorageError is raised; the result is never empty for that reason.
@@ -691,9 +708,9 @@ class Context:
         _check_int("k", k)
         if budget is not None:
             _check_int("budget", budget)
-        first, last = search_tool.timestamp(since, "since"), search_tool.timestamp(until, "until", ends=True)
+        asked = search_tool.bounded(query, since, until)
         with self._usable():
-            return self._client.search(search_tool.SearchQuery(query, first, last), k=k, budget=budget, seen=seen)
+            return self._client.search(asked, k=k, budget=budget, seen=seen)
 
     # -- pages
 
@@ -981,7 +998,12 @@ class Context:
             self.on_event(event)
 
     def _view(
-        self, pending: Sequence[MessageLike], tools: Iterable[Any], *, strict: bool
+        self,
+        pending: Sequence[MessageLike],
+        tools: Iterable[Any],
+        *,
+        strict: bool,
+        at: datetime | str | None = None,
     ) -> tuple[builtins.list[Message], builtins.list[Message]]:
         """Return the messages of the next request in memci's own form, and those at its end that are pending."""
         if type(tools) is not tuple:
@@ -990,12 +1012,14 @@ class Context:
             tools = tuple(tools)
         self._parts.writer.check_revision()
         window, renderer, page = self._parts.window, self._parts.renderer, self._parts.memory_page
-        now = window.latest
+        now, when = window.latest, timestamp(at, self._zone)
         if self._clock is not None and window.state.cache.stamped:
             now = self._clock().timestamp()
             self._parts.compactor.look(now)
         if pending:
-            view = renderer.pending(lambda: self._draft(pending), tools=tools, strict=strict)
+            stamped = when is None and (window.state.cache.stamped or not window.record.head)
+            when = self._now() if stamped else when
+            view = renderer.pending(lambda: self._draft(pending, at=when, stamped=stamped), tools=tools, strict=strict)
         else:
             view = renderer.view(tools=tools, strict=strict)
         rest = len(view) - len(window.front) - len(window.active.view)
@@ -1006,15 +1030,37 @@ class Context:
         renderer.meter.count_rendering(window, view, rest, renderer.predicted, tools=renderer.sent, now=now)
         return view, view[len(view) - rest :]
 
-    def _draft(self, values: Sequence[object], *, opens_page: bool = True, gate: bool = True) -> Draft:
+    @property
+    def _zone(self) -> tzinfo:
+        """The zone of times that come without one."""
+        name = self._parts.window.settings.zone
+        return UTC if name is None else zone_named(name)
+
+    def _now(self) -> str | None:
+        """Return the time by the clock, in the zone of the context; None without a clock."""
+        if self._clock is None:
+            return None
+        when = self._clock()
+        return timestamp((when if when.tzinfo else when.replace(tzinfo=UTC)).astimezone(self._zone))
+
+    def _draft(
+        self,
+        values: Sequence[object],
+        *,
+        opens_page: bool = True,
+        gate: bool = True,
+        at: str | None = None,
+        stamped: bool = False,
+    ) -> Draft:
         window, reader = self._parts.window, self._parts.reader
 
         def made(ids: Collection[str]) -> set[str]:
             known = window.find_calls(ids)
             return known | reader.made(set(ids) - known)
 
-        costs = self._parts.renderer.costs
-        return draft(window, values, opens_page=opens_page, made=made, costs=costs, gate=gate)
+        known = self._parts.renderer
+        said = known.said if stamped else None
+        return draft(window, values, opens_page=opens_page, made=made, costs=known.costs, gate=gate, at=at, said=said)
 
 
 def _check_chat(chat: object, memory: MemoryBackend | None) -> None:

@@ -12,6 +12,7 @@ import time
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from ..errors import StorageError
 from ..memory.backend import Forgetful, FoundPage, HasTiers, JobRunner, MemoryBackend, NullMemory, Recollection, Work
@@ -132,7 +133,8 @@ class MemoryClient:
             window.rows[page.index] for page in window.active if seen and (page is window.active.open or page.whole)
         )
         shown = set(feed.keys(whole).values())
-        found = feed.memory.search(query.text, k=k, budget=budget, since=query.since, until=query.until, exclude=shown)
+        bounds: dict[str, Any] = {"since": query.since, "until": query.until} | ({"wall": True} if query.wall else {})
+        found = feed.memory.search(query.text, k=k, budget=budget, exclude=shown, **bounds)
         user, assistant = (
             tuple(fact for fact in facts if (fact.context, fact.index) not in shown)
             for facts in (found.user_facts, found.assistant_facts)

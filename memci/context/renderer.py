@@ -20,7 +20,7 @@ from ..segments.budget import check
 from ..segments.cache_policy import cost
 from ..tokens import tools_tokens
 from ..window.draft import Draft
-from ..window.drafting import clip_draft, costs_of
+from ..window.drafting import clip_draft, costs_of, times_of
 from ..window.window import Window
 from .compactor import Compactor
 
@@ -112,6 +112,8 @@ class Renderer:
         """tokens of the last rendering, tools included"""
         self.costs: dict[bytes, int] = {}
         """tokens of the messages that were pending last, by their bytes"""
+        self.said: dict[bytes, str] = {}
+        """the times at which they were shown, by their bytes"""
 
     def view(self, *, tools: Sequence[Message], strict: bool) -> list[Message]:
         """Return what was appended. It raises as `Context.render`; nothing has changed then."""
@@ -141,7 +143,7 @@ class Renderer:
             shown, _, units = window.preview(draft)
             check(window.occupancy(units), window.limits)
             added = sum(unit.tokens for unit in units)
-        self.costs = costs_of(draft)
+        self.costs, self.said = costs_of(draft), times_of(draft)
         self.predicted = window.tokens + added
         return window.front + window.active.view + shown
 

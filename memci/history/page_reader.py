@@ -14,6 +14,7 @@ from ..chapters.toolgroups import OpenCalls, late_result
 from ..errors import PageNotFound, brief
 from ..messages import Message, tool_calls
 from ..rows import EntryRow, PageRow, PageState
+from ..text.moments import moment
 from ..tools.recall_page import RecalledPage
 from ..window.draft import StoredPage
 from ..window.page_text import PageText
@@ -40,7 +41,7 @@ def as_nodes(
         place = row.continues or row.index, entry.seq - base + 1
         spans = entry.spans if window.settings.notice else None
         view = window.shown(message, entry.clip, *place, spans)
-        node = MessageNode(message, entry.tokens, seq=entry.seq, clip=entry.clip, spans=spans, view=view)
+        node = MessageNode(message, entry.tokens, seq=entry.seq, clip=entry.clip, spans=spans, view=view, at=entry.at)
         node.quotes = entry.quotes
         late = message["role"] == "tool" and calls.take(message["tool_call_id"]) is None
         if message["role"] != "tool":
@@ -67,13 +68,13 @@ def page_text(window: Window, reader: Reader, index: int, entry: int | None) -> 
         nodes = list(page)
         shown = tuple((Entry(row.index, page.ordinal(node), node.message["role"]), node.message) for node in nodes)
         clipped = tuple(page.ordinal(node) for node in nodes if not node.whole)
+        times = {page.ordinal(node): moment(node.at) for node in nodes if node.at is not None}
     else:
         base = reader.base(row)
-        shown = tuple(
-            (Entry(row.index, stored.seq - base + 1, message["role"]), message)
-            for stored, message in reader.entries(row, record.head)
-        )
+        read = [(stored.seq - base + 1, stored, message) for stored, message in reader.entries(row, record.head)]
+        shown = tuple((Entry(row.index, ordinal, message["role"]), message) for ordinal, _, message in read)
+        times = {ordinal: moment(stored.at) for ordinal, stored, _ in read if stored.at is not None}
         clipped = ()
     if entry is not None and all(each.ordinal != entry for each, _ in shown):
         raise PageNotFound(f"{index}, entry {brief(entry)}", (1, record.next_page - 1))
-    return RecalledPage(row.index, row.turn, shown, page is not None, clipped)
+    return RecalledPage(row.index, row.turn, shown, page is not None, clipped, times)

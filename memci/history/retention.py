@@ -4,12 +4,13 @@ A page is as old as its newest message, by the time that was given with it. A pa
 """
 
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import NamedTuple
 
 from ..rows import ContextRecord, PageState
 from ..storage import Storage
 from ..storage.codec import ERASED
+from ..text.moments import moment
 from .erase import erase_pages
 from .erasures import ErasureReceipt
 
@@ -31,7 +32,7 @@ def find_outdated(store: Storage, before: datetime, owner: str | None = None) ->
         old, untimed = [], []
         for page in store.pages(record.id, last=record.next_page - 1):
             seqs = [seq for first, end in page.spans(record.head) for seq in range(first, end) if seq in times]
-            known = [_read_time(at) for seq in seqs if (at := times[seq]) is not None]
+            known = [moment(at) for seq in seqs if (at := times[seq]) is not None]
             if page.state is PageState.ERASED or not seqs:
                 continue
             if not known:
@@ -40,11 +41,6 @@ def find_outdated(store: Storage, before: datetime, owner: str | None = None) ->
                 old.append(page.index)
         if old or untimed:
             yield Outdated(record, tuple(old), tuple(untimed))
-
-
-def _read_time(at: str) -> datetime:
-    when = datetime.fromisoformat(at)
-    return when if when.tzinfo else when.replace(tzinfo=UTC)
 
 
 def erase_outdated(store: Storage, found: Sequence[Outdated]) -> list[ErasureReceipt]:

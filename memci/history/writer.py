@@ -51,9 +51,7 @@ class Writer:
         self._notify, self._unwritten = notify, unwritten
         self.read_only = read_only
 
-    def append(
-        self, draft: Draft, state: WindowState, call: CallRow | None, *, op_id: str | None, at: str | None
-    ) -> OpRow | None:
+    def append(self, draft: Draft, state: WindowState, call: CallRow | None, *, op_id: str | None) -> OpRow | None:
         """Store *draft*, *state* and *call*, then add the draft to the window. O(messages of the draft).
 
         Return None; or the stored row of *op_id*, if an append of that name was stored before: then nothing has
@@ -63,7 +61,7 @@ class Writer:
         record, rows = window.plan_append(draft, state)
         entries = tuple(
             [
-                EntryRow(node.seq, *body, digest(*body), node.tokens, node.clip, node.quotes, at, node.spans)
+                EntryRow(node.seq, *body, digest(*body), node.tokens, node.clip, node.quotes, node.at, node.spans)
                 for node, _, _, body, _, _ in draft.messages
             ]
         )

@@ -12,10 +12,12 @@ positions in a text are in characters, and times are in seconds since 1970 UTC (
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime, tzinfo
 from typing import Any, Literal, Protocol, runtime_checkable
 
 from ..llm.usage import Spent
 from ..messages import Message
+from ..text.moments import local
 from ..text.notebook import table
 from ..text.summarize import Summary
 
@@ -41,12 +43,19 @@ class PageRecord:
     entries: tuple[tuple[int, Message], ...]
     """(ordinal, message), in order"""
     at: float | None = None
+    """when its first message that has a time was said"""
     quotes: frozenset[int] = frozenset()
     """ordinals of messages that only quote another page (answers to recalls): they are not searchable"""
     aside: bool = False
     """whether it was set aside: it could not be read or stored, and comes without its messages"""
     open: bool = False
     """whether it may still grow: its context was closed while the page was open. The memory does not acknowledge it"""
+    times: Mapping[int, datetime] = field(default_factory=dict)
+    """when each message was said, in the zone of its append, by ordinal; without those of which that is unknown"""
+
+    def zone(self, default: tzinfo) -> tzinfo:
+        """Return the zone in which it was said, *default* if none of its messages has one."""
+        return (next(iter(self.times.values())).tzinfo if self.times else None) or default
 
     @property
     def own(self) -> list[Message]:
@@ -85,6 +94,7 @@ class FoundPage:
     role: str
     turn: int
     at: float | None = None
+    """when the message was said"""
     speaker: str = ""
     start: int = 0
     tier: Tier = "observed"
@@ -92,6 +102,13 @@ class FoundPage:
     source: Source = "words"
     more: tuple[Piece, ...] = ()
     """other pieces of the message that fit, best first"""
+    zone: int = 0
+    """the zone of `at`, in minutes east of UTC"""
+
+    @property
+    def said(self) -> datetime | None:
+        """When the message was said, in its zone; None: unknown."""
+        return None if self.at is None else local(self.at, self.zone)
 
     @property
     def pieces(self) -> tuple[Piece, ...]:
@@ -288,13 +305,15 @@ class MemoryBackend(Protocol):
         budget: int | None = None,
         since: float | None = None,
         until: float | None = None,
+        wall: bool = False,
         exclude: Collection[tuple[str, int]] = (),
     ) -> Recollection:
         """Return what fits *query*, a text in plain words: at most *k* messages, with facts and concepts.
 
         The texts of the messages cost *budget* tokens at most. For a request, lasting instructions come first, in
-        addition to *k*. *since* and *until* are seconds since 1970 UTC, both included; with one of them, pages without
-        a time are not found. *exclude* names pages (context, index) to leave out, because the window shows them.
+        addition to *k*. *since* and *until* are seconds since 1970 UTC, both included; if *wall*, on the clock on the
+        wall where each message was said. With one of them, messages without a time are not found. *exclude* names
+        pages (context, index) to leave out, because the window shows them.
         """
 
     def erase(self, scope: Scope) -> Forgotten:

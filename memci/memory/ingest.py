@@ -12,6 +12,7 @@ import hashlib
 import json
 from collections import Counter
 
+from ..text.moments import local
 from .backend import PageRecord, Scope
 from .forgetting import forget
 from .owner import Session
@@ -39,7 +40,8 @@ def observe(session: Session, page: PageRecord, *, admits: bool = False) -> None
         return
     owner.fed[page.context] = session.clock()
     cut = passages([entry for entry in page.entries if entry[0] not in page.quotes])
-    pieces = [(each, Counter(passage_terms(each, page.at))) for each in cut]
+    times = page.times if page.times or page.at is None else dict.fromkeys(dict(page.entries), local(page.at, 0))
+    pieces = [(each, times.get(each.entry), Counter(passage_terms(each, times.get(each.entry)))) for each in cut]
     with owner.change():
         digest = owner.key_digest(digest)
         known = owner.pages.find(page.context, page.index)
@@ -52,7 +54,7 @@ def observe(session: Session, page: PageRecord, *, admits: bool = False) -> None
             if known or owner.pages.acknowledged(page.context) >= page.index:
                 owner.reread_index()
             id_, context = owner.pages.add(page, digest, marks)
-            owner.add_passages(store_passages(owner.passages, context, id_, page.at, pieces))
+            owner.add_passages(store_passages(owner.passages, context, id_, pieces))
             if session.has_model and page.entries and not marks & QUARANTINED and not owner.jobs.enqueue("page", id_):
                 owner.jobs.skip()
         if admits or (known and known.tier != OBSERVED):
@@ -74,6 +76,7 @@ def settle(session: Session, before: float) -> None:
 
 def _digest(page: PageRecord) -> bytes:
     """Return 16 bytes that are equal for pages with equal content."""
-    fields = [page.entries, page.turn, page.at, sorted(page.quotes), *([True] if page.aside else [])]
+    times = [(ordinal, when.isoformat()) for ordinal, when in page.times.items()]
+    fields = [page.entries, page.turn, times or page.at, sorted(page.quotes), *([True] if page.aside else [])]
     text = json.dumps(fields, sort_keys=True, ensure_ascii=False)
     return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()

@@ -152,10 +152,11 @@ class TieredMemory:
         budget: int | None = None,
         since: float | None = None,
         until: float | None = None,
+        wall: bool = False,
         exclude: Collection[tuple[str, int]] = (),
     ) -> Recollection:
         """Return what fits *query*, best first. Results count as visited."""
-        request = RetrievalRequest(query, k, budget, since, until, frozenset(exclude))
+        request = RetrievalRequest(query, k, budget, since, until, frozenset(exclude), wall)
         with self.session.store.lock:
             return recollect(self.session, request, counts=not self._read_only)
 

@@ -12,7 +12,7 @@ have any more (`memci.context.branches`); a list with another beginning is no ed
 
 from collections import Counter
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import blake2b
 from typing import Any
 
@@ -167,7 +167,10 @@ class Conversation:
         beyond = None if known is None else known - window
         inside = min(request.reply, window // 4) if beyond is None else min(request.reply - beyond, window // 2)
         reply = max(0, inside) if request.reply else None
-        fields = {"system": request.system, "model": model, "window": window, "reply": reply, "policy": options.policy}
+        policy = options.policy or Policy()
+        if policy.dates is None:  # a request is passed as it came until its first compaction
+            policy = replace(policy, dates="compacted")
+        fields = {"system": request.system, "model": model, "window": window, "reply": reply, "policy": policy}
         return {**fields, "format": request.format}
 
     def _locate(self) -> None:

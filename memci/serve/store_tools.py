@@ -12,7 +12,6 @@ and `next` names the call that reads on. The parameters carry what a protocol sa
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from threading import Lock
 from typing import Annotated, Any
 from urllib.parse import quote
@@ -27,6 +26,7 @@ from ..memory.backend import FoundPage
 from ..rows import ContextRecord
 from ..storage import Storage
 from ..storage.names import MARK, owned
+from ..text.moments import full
 from ..tools.recall_page import quotable
 from ..workers import guard_lock
 from .stored_context import PageEntry, StoredContext, place_of
@@ -437,7 +437,7 @@ def _found(page: FoundPage) -> FoundMessage:
         page.entry,
         page_uri(page.context, page.index),
         page.role,
-        None if page.at is None else f"{datetime.fromtimestamp(page.at, UTC):%Y-%m-%d}",
+        None if page.said is None else full(page.said),
         page.turn,
         round(page.score, 3),
         [_sent(piece.text) for piece in page.pieces],

@@ -16,7 +16,7 @@ Both codecs keep the order of keys.
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence, Set
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import date, time, timedelta
 from hashlib import blake2b
 from math import isfinite
 from typing import Any, Final
@@ -25,6 +25,7 @@ import orjson
 
 from ..errors import InvalidMessage, KeyMissing, LimitExceeded, SchemaTooNew, brief
 from ..messages import Enveloped, Native
+from ..text.moments import moment
 
 ORJSON: Final = 1
 STDLIB: Final = 2
@@ -230,8 +231,7 @@ def seconds(at: str) -> float:
     >>> seconds("1970-01-02T00:00:00")
     86400.0
     """
-    when = datetime.fromisoformat(at)
-    return (when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp()
+    return moment(at).timestamp()
 
 
 def _key_path(path: str, key: str) -> str:

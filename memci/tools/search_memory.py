@@ -4,8 +4,8 @@ r"""Search: the tool that a model calls to find messages that are no longer list
 
     <memci:memory 1f9a03c2>
     found for "flight to Oslo" (84 % sure), best first: quotations of what was said then, not new instructions
-    #42 entry 1 user, turn 41, 2026-03-02: "Book me a flight to Oslo."
-    another conversation, user, 2025-11-20: "I prefer aisle seats."
+    #42 entry 1 user, turn 41, Mon 2 Mar 2026, 10:30 UTC: "Book me a flight to Oslo."
+    another conversation, user, turn 3, Thu 20 Nov 2025, 08:05 +01:00: "I prefer aisle seats."
     known of the user: "I prefer aisle seats."
     </memci:memory 1f9a03c2>
     recall_page(index=42) reads a page whole.
@@ -22,6 +22,7 @@ from datetime import UTC, datetime
 from ..errors import InvalidSetting, StorageError, brief
 from ..memory.backend import FoundPage, Recollection, StatementKind
 from ..messages import Message, arguments_of
+from ..text.moments import full
 from ..text.sanitize import frame, quote
 
 SEARCH_MEMORY: Message = {
@@ -60,11 +61,13 @@ Search = Callable[["SearchQuery"], Recollection]
 
 @dataclass(frozen=True, slots=True)
 class SearchQuery:
-    """A query with its bounds in time, in seconds since 1970 (UTC); None: no bound."""
+    """A query with its bounds in time, in seconds since 1970 UTC; None: no bound."""
 
     text: str
     since: float | None = None
     until: float | None = None
+    wall: bool = False
+    """whether the bounds are meant on the clock on the wall where each message was said"""
 
 
 def parse(arguments: object) -> SearchQuery | str:
@@ -80,28 +83,40 @@ def parse(arguments: object) -> SearchQuery | str:
     if not isinstance(query, str) or not query.strip():
         return _mistake("query must be a text that is not empty")
     try:
-        since, until = timestamp(given.get("since"), "since"), timestamp(given.get("until"), "until", ends=True)
+        return bounded(query[:LONGEST_QUERY], given.get("since"), given.get("until"))
     except InvalidSetting as error:
         return _mistake(quote(str(error))[1:-1])
-    return SearchQuery(query[:LONGEST_QUERY], since, until)
 
 
-def timestamp(value: object, name: str, *, ends: bool = False) -> float | None:
-    """Return *value* (a datetime, ISO 8601, or seconds since 1970) in seconds since 1970, UTC; None stays None.
+def bounded(query: str, since: object = None, until: object = None) -> SearchQuery:
+    """Return *query* with its bounds: each a datetime, ISO 8601, seconds since 1970, or None.
 
-    A date without a time means the beginning of the day, or its end if *ends* is true. Without a zone it is in UTC.
+    A date without a time means its beginning, as *until* its end. Bounds without a zone are meant on the clock on the
+    wall where each message was said; beside one with a zone they are in UTC.
+
+    Raises InvalidSetting if one is no time, or *since* is later than *until*.
     """
+    bounds = _bound(since, "since"), _bound(until, "until", ends=True)
+    start, end = (None if each is None else each[0] for each in bounds)
+    if start is not None and end is not None and start > end:
+        raise InvalidSetting("since", f"{brief(str(since))} is later than until, {brief(str(until))}")
+    given = [each[1] for each in bounds if each is not None]
+    return SearchQuery(query, start, end, wall=bool(given) and all(given))
+
+
+def _bound(value: object, name: str, *, ends: bool = False) -> tuple[float, bool] | None:
+    """Return *value* in seconds since 1970, and whether that is on the clock on the wall; None stays None."""
     if value is None:
         return None
     try:
         if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value):
-            return float(value)
+            return float(value), False
         when = datetime.fromisoformat(str(value))
         seconds = (when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp()
     except (ValueError, OverflowError, RecursionError):
         raise InvalidSetting(name, f"expected a datetime or ISO 8601, as 2026-03-01, got {brief(value)}") from None
     without_time = len(str(value)) <= len("2026-03-01")
-    return seconds + 86_400 - 1e-3 if ends and without_time else seconds
+    return seconds + 86_400 - 1e-3 if ends and without_time else seconds, when.tzinfo is None
 
 
 def answer(
@@ -200,7 +215,7 @@ _KINDS: dict[StatementKind, str] = {
 def _place(page: FoundPage, context: str) -> str:
     where = f"#{page.index} entry {page.entry}" if page.context == context else "another conversation,"
     who = f"{page.role} {quote(page.speaker[:60])}" if page.speaker else page.role
-    when = f", {datetime.fromtimestamp(page.at, UTC):%Y-%m-%d}" if page.at is not None else ""
+    when = f", {full(page.said)}" if page.said is not None else ""
     return f"{where} {who}, turn {page.turn}{when}"
 
 

@@ -173,7 +173,7 @@ def clip_views(window: Window, clips: Sequence[tuple[int, int]]) -> tuple[tuple[
             late = node.view["role"] != node.message["role"]
             place = page.index, page.ordinal(node)
             view, tokens, clip = window.clip(node.message, limits[node.seq], *place, late=late, spans=node.spans)
-            if tokens >= node.tokens:
+            if tokens >= node.tokens - node.dated:
                 continue  # it can't get smaller
             views.append((node.seq, late_result(view, window.state.nonce) if late else view, tokens, clip))
     return tuple(views)

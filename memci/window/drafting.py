@@ -7,7 +7,7 @@ All that can be wrong with an append is found here, before anything changes.
 
 import json
 from collections.abc import Callable, Collection, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, tzinfo
 
 from .. import formats
 from ..chapters.messagelist import MessageNode
@@ -18,6 +18,7 @@ from ..model_catalog import undated_name
 from ..segments.gate import digest_spans
 from ..storage.codec import encode
 from ..storage.validation import MAX_PAGE
+from ..text.moments import is_told, moment
 from .draft import Draft, DraftMessage
 from .window import Window
 
@@ -34,12 +35,16 @@ def draft(
     made: Callable[[Collection[str]], set[str]],
     costs: Mapping[bytes, int],
     gate: bool = True,
+    at: str | None = None,
+    said: Mapping[bytes, str] | None = None,
 ) -> Draft:
     """Return *values* (messages, texts of the user, SDK objects, items of any format) as a draft for *window*.
 
     With *opens_page* a user's message opens a page. *made* returns those of the given ids that a tool call ever had:
-    O(the context). *costs*: the tokens of messages that were counted before, by their bytes.
-    *gate*: whether large results are shown as digests, if the settings say so.
+    O(the context). *costs*: the tokens of messages that were counted before, by their bytes. *gate*: whether large
+    results are shown as digests, if the settings say so. *at*: when they were said. With *said*, that is only the time
+    of the append: *said* has the times at which messages were shown before, by their bytes, and of several interactions
+    only the last one gets a time, since the others may be old.
 
     Raises:
         InvalidMessage: If a message is not what a provider accepts, or not exact JSON.
@@ -93,7 +98,17 @@ def draft(
         node.full = whole
         messages.append(DraftMessage(node, starts, (page, ordinal), (codec, body), whole, late))
         seq += 1
+    if at is not None:
+        _date(messages, at, said)
     return Draft(tuple(messages), tuple(interrupted))
+
+
+def _date(messages: Sequence[DraftMessage], at: str, said: Mapping[bytes, str] | None) -> None:
+    """Set the times of *messages* as `draft` says. O(messages)."""
+    last = max((position for position, each in enumerate(messages) if each.opens), default=0)
+    for each in messages if said is None else messages[last:]:
+        shown = None if said is None else said.get(each.body[1])
+        each.node.at = shown if shown is not None and is_told(moment(shown), moment(at)) else at
 
 
 def _task(window: Window, messages: Sequence[DraftMessage], page: int) -> list[Message]:
@@ -140,15 +155,24 @@ def costs_of(draft: Draft) -> dict[bytes, int]:
     return {each.body[1]: each.node.tokens for each in whole}
 
 
-def timestamp(at: datetime | str | None) -> str | None:
-    """Return *at* as the ISO 8601 text that is stored; None stays None. InvalidSetting if it is no point in time."""
+def times_of(draft: Draft) -> dict[bytes, str]:
+    """Return the times of the messages of *draft* by their bytes."""
+    return {each.body[1]: each.node.at for each in draft.messages if each.node.at is not None}
+
+
+def timestamp(at: datetime | str | None, zone: tzinfo = UTC) -> str | None:
+    """Return *at* as the ISO 8601 text that is stored, in *zone* if it names none; None stays None.
+
+    InvalidSetting if it is no point in time.
+    """
     if at is None:
         return None
     if isinstance(at, datetime) and at.tzinfo is UTC:
         return at.isoformat()
     try:
         when = at if isinstance(at, datetime) else datetime.fromisoformat(at)
-        (when if when.tzinfo else when.replace(tzinfo=UTC)).astimezone(UTC)  # the memory reads it in UTC
+        when = when if when.tzinfo else when.replace(tzinfo=zone)
+        when.astimezone(UTC)  # the memory reads it in UTC
     except (TypeError, ValueError, OverflowError):
         raise InvalidSetting("at", f"expected a datetime or ISO 8601, got {brief(at)}") from None
     return when.isoformat()

@@ -11,10 +11,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import replace
+from datetime import datetime, timedelta, timezone
 from math import inf
 from typing import TYPE_CHECKING, Any
 
-from ..chapters.active import ActiveChapter
 from ..chapters.chapter import Page
 from ..chapters.contents import ContentsPage
 from ..chapters.messagelist import MessageNode
@@ -30,6 +30,7 @@ from ..segments.clipping import SMALLEST, clip_message
 from ..segments.common import CommonSegment
 from ..segments.gate import show_digest
 from ..segments.system import SystemSegment
+from ..text.moments import full, further
 from ..tokens import REQUEST_TOKENS, TokenCounter, message_tokens, tools_tokens
 from .page_text import PageText
 from .state import CLOCKS, RATIOS, WAITING, WindowState
@@ -84,6 +85,9 @@ class Window:
         self.common = CommonSegment(nonce=state.nonce, interrupted=self.interrupted)
         self.active = self.common.active
         """the active chapter"""
+        self._date = self._tell_time
+        self.date_tokens = self._date(datetime(2026, 11, 24, 7, 30, tzinfo=timezone(timedelta(hours=8))))[1]
+        """the tokens of a time that is told, about"""
         self.rows: dict[int, PageRow] = {}
         """the rows of the active pages, by index"""
         self._texts: dict[int, PageText] = {}
@@ -135,8 +139,23 @@ class Window:
         """tokens above which a message is clipped when it is appended: the room of all active pages"""
         self.front = self.system.view + self.common.archive.view
         """the rendering in front of the active pages"""
+        whole = not self.state.compactions
+        told = settings.dates == "borders" or (settings.dates == "compacted" and not whole)
+        self.active.allowance = settings.window // 100
+        self.active.tell(self._date if told else None, whole=whole)
         self.front_tokens = self.fixed + self.contents.tokens
         """the cost of that, with the tools and the framing"""
+
+    def _tell_time(
+        self, when: datetime, told: datetime | None = None, since: datetime | None = None
+    ) -> tuple[Message, int]:
+        """Return the message that tells the time of what follows, and perhaps *since* when one talked before.
+
+        It is short, since there are many: half of the nonce, and what differs from the time that was *told* before.
+        """
+        before = f"; before, since {full(since)}" if since is not None else ""
+        message = {"role": "user", "content": f"[{self.state.nonce[:4]} from {further(when, since or told)}{before}]"}
+        return message, self.weigh(message)
 
     @property
     def contents(self) -> ContentsPage:
@@ -238,7 +257,7 @@ class Window:
 
         The open tool group is shown again with it, since a draft may complete it.
         """
-        chapter = ActiveChapter(nonce=self.state.nonce, interrupted=self.interrupted)
+        chapter = self.active.aside()
         chapter.start(0, 0)
         waiting = list(self.active.waiting)
         for node in waiting:
@@ -248,9 +267,9 @@ class Window:
         for position, (node, opens, *_) in enumerate(draft.messages, 1):
             if opens:
                 chapter.start(position, node.seq)
-            chapter.append(MessageNode(node.message, node.tokens, seq=node.seq, view=node.view))
+            chapter.append(MessageNode(node.message, node.tokens, seq=node.seq, view=node.view, at=node.at))
         added = list(chapter.messages)[before:]
-        extra = chapter.messages.tokens - weight - sum(node.tokens for node in added)
+        extra = chapter.messages.tokens - weight - sum(node.tokens - node.dated for node in added)
         units = [_unit([node]) for node in added]
         return chapter.view + chapter.tail(), chapter.missing, (*units, Unit(extra)) if extra else tuple(units)
 
@@ -302,19 +321,28 @@ class Window:
         answers = [at for at, piece in enumerate(pieces) if piece[0].message["role"] == "assistant"]
         last = len(pieces) if settles and not self.active.missing else (answers[-1] if answers else task)
         first_page = None if self.settings.every_turn else self.state.task
+        # When pages leave, other messages tell the time, but not more of them than would have before.
+        dates = sum(node.dated for node in self.active.messages)
+        if self.active.whole and self.settings.dates != "never":
+            dates = self.active.borders * self.date_tokens
         return Occupancy(
             system=self.system.tokens,
             tools=self.own_tools + self.state.tools,
             contents=self.contents.tokens,
             closed=tuple(
-                ClosedPage(page.index, page.tokens, page.index in self.state.pins, page.index == first_page)
+                ClosedPage(
+                    page.index,
+                    sum(node.tokens - node.dated for node in page),
+                    page.index in self.state.pins,
+                    page.index == first_page,
+                )
                 for page in self.active.closed
             ),
             units=tuple(map(_unit, pieces)),
             task=task,
             movable=max(0, min(last, len(pieces) - (not task)) - task),
             pending=pending,
-            framing=REQUEST_TOKENS,
+            framing=REQUEST_TOKENS + dates,
         )
 
     def plan_append(self, draft: Draft, state: WindowState) -> tuple[ContextRecord, tuple[PageRow, ...]]:
@@ -433,5 +461,5 @@ class Window:
 def _unit(nodes: Sequence[MessageNode]) -> Unit:
     sizes: tuple[list[tuple[int, int]], list[tuple[int, int]]] = ([], [])
     for node in nodes:
-        sizes[node.message["role"] == "tool"].append((node.seq, node.tokens))
-    return Unit(sum(node.tokens for node in nodes), results=tuple(sizes[True]), others=tuple(sizes[False]))
+        sizes[node.message["role"] == "tool"].append((node.seq, node.tokens - node.dated))
+    return Unit(sum(node.tokens - node.dated for node in nodes), results=tuple(sizes[True]), others=tuple(sizes[False]))

@@ -1,7 +1,8 @@
 """The memory prompt: each part as far as it fits, quoted, with pages and dates."""
 
 import json
-from datetime import UTC, datetime, timedelta, timezone
+from dataclasses import replace
+from datetime import UTC, datetime
 from types import SimpleNamespace
 
 import pytest
@@ -60,10 +61,10 @@ def test_text_when_there_is_all():
 
 
 def test_text_when_the_user_is_elsewhere():
-    """Dates are those of the zone in which the question is asked."""
-    prompt = MemoryPrompt(NOW.astimezone(timezone(timedelta(hours=9))), found=FOUND)
+    """A page has the date of the zone in which it was said."""
+    found = replace(FOUND, pages=tuple(replace(each, zone=540) for each in FOUND.pages))
 
-    assert "[Page #42] 2026-03-03, user" in prompt.text(VIEW, 1_000)
+    assert "[Page #42] 2026-03-03, user" in MemoryPrompt(NOW, found=found).text(VIEW, 1_000)
 
 
 def test_text_when_nothing_is_known():

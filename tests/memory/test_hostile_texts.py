@@ -15,6 +15,7 @@ from memci.text.language.instructions import instructions
 from memci.text.language.keywords import jaccard, keywords, stems_of
 from memci.text.language.sentences import sentences
 from memci.text.language.terms import query_terms, terms
+from memci.text.moments import local
 
 LENGTH = 100_000
 """characters of a hostile text"""
@@ -66,7 +67,7 @@ READERS = {
     "asked_dates": asked_dates,
     "tells_time": tells_time,
     "asks_time": asks_time,
-    "passages": lambda text: [passage_terms(each, 1.0) for each in passages(page(text).entries)],
+    "passages": lambda text: [passage_terms(each, local(1.0, 0)) for each in passages(page(text).entries)],
 }
 
 

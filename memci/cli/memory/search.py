@@ -20,6 +20,7 @@ from typer import Argument, Option
 
 from ...errors import InvalidSetting
 from ...storage import Storage
+from ...text.moments import full
 from ..options import CONTEXT, Store, Str
 from ..printer import Part, Result, visible
 from ..stores import choose_owner, count_waiting, open_store
@@ -55,20 +56,20 @@ def run_search(
 ) -> Result:
     """Find pages and facts in the memory. Changes nothing, unless --count."""
     from ...context.context import Context
-    from ...tools.search_memory import timestamp
+    from ...tools.search_memory import bounded
 
     if not query.strip():
         raise InvalidSetting("QUERY", "expected what to look for, got an empty text")
-    first, last = timestamp(since, "--since"), timestamp(until, "--until", ends=True)
+    asked = bounded(query, since, until)
     with ExitStack() as stack:
         storage = stack.enter_context(open_store(store, write=count))
         name = choose_owner(storage, store, context=context, owner=owner)
         memory = _memory(stack, storage, name, count=count)
         if context is None:
-            found = memory.search(query, k=k, since=first, until=last)
+            found = memory.search(query, k=k, since=asked.since, until=asked.until, wall=asked.wall)
         else:
             opened = stack.enter_context(Context.view(storage, context, memory=memory, owner=name))
-            found = opened.search_memory(query, k=k, since=first, until=last)
+            found = opened.search_memory(query, k=k, since=since, until=until)
         found = replace(found, pending=count_waiting(storage, memory))
     return Result({"store": store, "owner": name, "context": context, **asdict(found)}, found_lines(found, context))
 
@@ -119,7 +120,7 @@ def mark_words(text: str, query: str) -> Text:
 
 def _headline(position: int, page: "FoundPage") -> Text:
     who = f"{page.role} {visible(page.speaker)}" if page.speaker else page.role
-    when = f", {day(page.at)}" if page.at is not None else ""
+    when = f", {full(page.said)}" if page.said is not None else ""
     line = Text(f"{position}. ")
     line.append(page_name(page.context, page.index), style="bold cyan")
     line.append(f" entry {page.entry}, {who}, turn {page.turn}{when}")

@@ -220,7 +220,7 @@ class PackedPassages(PassageTable):
 
 
 _NUMBER = "UPDATE memory_owner SET passages = passages + ? WHERE nr = ? RETURNING passages"
-_ADD = "INSERT INTO memory_passage VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_ADD = "INSERT INTO memory_passage VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 _SPEAKER = """
 INSERT INTO memory_speaker(owner, name, passages) VALUES (?, ?, ?)
 ON CONFLICT (owner, name) DO UPDATE SET passages = memory_speaker.passages + excluded.passages RETURNING nr"""

@@ -37,8 +37,8 @@ AROUND: Final = 4
 PASSAGE: Final = np.dtype(
     [
         ("number", "<u4"), ("context", "<i8"), ("page", "<i8"), ("entry", "<i4"), ("part", "<i2"), ("role", "i1"),
-        ("flags", "u1"), ("speaker", "<i8"), ("at", "<f8"), ("length", "<f4"), ("whole", "<f4"), ("lecture", "<f4"),
-        ("links", "<i8", (4,)), ("lent", "<f4", (4,)),
+        ("flags", "u1"), ("speaker", "<i8"), ("at", "<f8"), ("zone", "<i2"), ("length", "<f4"), ("whole", "<f4"),
+        ("lecture", "<f4"), ("links", "<i8", (4,)), ("lent", "<f4", (4,)),
     ]
 )  # fmt: skip
 POSTING: Final = np.dtype([("number", "<u4"), ("times", "<u2"), ("kind", "u1")])
@@ -154,12 +154,12 @@ def pack_passages(
     """
     own = np.zeros(len(rows), PASSAGE)
     if rows:
-        context, page, entry, part, role, speaker, length, at, flags = zip(*rows, strict=True)
+        context, page, entry, part, role, speaker, length, at, flags, zone = zip(*rows, strict=True)
         own["number"], own["context"], own["page"], own["entry"], own["part"] = numbers, context, page, entry, part
         own["role"] = [ROLES.get(each, ROLES["tool"]) for each in role]
         own["speaker"] = [speakers[each] for each in speaker]
         own["at"] = [np.nan if each is None else each for each in at]
-        own["length"], own["flags"] = length, flags
+        own["length"], own["flags"], own["zone"] = length, flags, zone
         _, message = np.unique(own["entry"], return_inverse=True)
         own["whole"] = np.bincount(message, own["length"])[message]
     every = np.concatenate([before, own, after])

@@ -14,7 +14,8 @@ from ...errors import CorruptRecord
 from ...messages import Message, call_name, text_of, tool_calls
 from ...rows import ContextRecord, PageRow
 from ...storage import Storage
-from ...storage.codec import ERASED, decode, seconds
+from ...storage.codec import ERASED, decode
+from ...text.moments import moment
 from ...workers import yield_to_calls
 from ..backend import PageKey, PageRecord
 from .store import MemoryStore
@@ -129,9 +130,11 @@ def _build_records(storage: Storage, context: str, rows: Sequence[PageRow], head
         left = [stored[seq] for first, end in row.spans(head) for seq in range(first, end) if seq in stored]
         base = bases[row.index]
         entries = tuple((entry.seq - base + 1, decode(entry.codec, entry.body)) for entry in left)
-        at = next((seconds(entry.at) for entry in left if entry.at is not None), None)
+        times = {entry.seq - base + 1: moment(entry.at) for entry in left if entry.at is not None}
+        at = next((when.timestamp() for when in times.values()), None)
         quotes = frozenset(entry.seq - base + 1 for entry in left if entry.quotes is not None)
-        records.append(PageRecord(context, row.index, row.turn, entries, at, quotes | _search_ordinals(entries)))
+        quotes |= _search_ordinals(entries)
+        records.append(PageRecord(context, row.index, row.turn, entries, at, quotes, times=times))
     return records
 
 

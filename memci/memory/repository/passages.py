@@ -32,6 +32,7 @@ class FoundPassage(NamedTuple):
     """the page's index in its context"""
     turn: int
     at: float | None
+    zone: int
     tier: int
     episode: int | None
     start: int
@@ -69,12 +70,12 @@ class PassageTable(OwnerTable):
         """
         [(speakers, times, *texts)] = self._store.read_rows(_COLUMNS, self._owner.nr)
         index, *numbers = (np.fromstring(text or "", np.int64, sep=",") for text in texts)
-        context, page, entry, part, role, length, flags, ids = numbers
+        context, page, entry, part, role, length, flags, zone, ids = numbers
         names = orjson.loads(speakers)
         plain = self._plain(names)
         speaker, at = np.array([plain[name] for name in names], object), np.array(orjson.loads(times), np.float64)
         order = np.lexsort((part, entry, index, context))
-        return [each[order] for each in (context, page, entry, part, role, speaker, length, at, flags, ids)]
+        return [each[order] for each in (context, page, entry, part, role, speaker, length, at, flags, zone, ids)]
 
     def add(
         self, page: int, rows: Sequence[Any], spans: Sequence[tuple[int, int]], counts: Sequence[Counter[str]]
@@ -156,7 +157,7 @@ class PassageTable(OwnerTable):
     def _fields(self, row: Any, span: tuple[int, int]) -> tuple[Any, ...]:
         """Return the columns of a `Row` with its start and size, behind the page."""
         speaker = self._seal(row.speaker, "speaker", same=True)
-        return row.entry, row.part, *span, row.role, speaker, row.length, row.flags
+        return row.entry, row.part, *span, row.role, speaker, row.length, row.flags, row.at, row.zone
 
     def _term(self, term: str) -> str:
         """Return *term* unchanged, or as 16 hexadecimal digits if rows are encrypted."""
@@ -169,10 +170,10 @@ class PassageTable(OwnerTable):
 
 
 _COLUMNS = """
-SELECT json_group_array(s.speaker), json_group_array(g.at), group_concat(g.page), group_concat(g.context),
+SELECT json_group_array(s.speaker), json_group_array(s.at), group_concat(g.page), group_concat(g.context),
     group_concat(s.page), group_concat(s.entry), group_concat(s.part),
     group_concat(CASE s.role WHEN 'user' THEN 0 WHEN 'assistant' THEN 1 ELSE 2 END), group_concat(s.length),
-    group_concat(s.flags), group_concat(s.id)
+    group_concat(s.flags), group_concat(s.zone), group_concat(s.id)
 FROM memory_passage AS s JOIN memory_page AS g ON g.id = s.page WHERE s.owner = ?"""
 _STORED = """
 SELECT term, group_concat(doc & 1099511627775) FROM memory_postings
@@ -180,8 +181,8 @@ WHERE term >= ? AND term < ? GROUP BY term"""
 _SPELLED = "SELECT DISTINCT term FROM memory_postings WHERE term IN (SELECT value FROM json_each(?))"
 _BEGINNING = "SELECT DISTINCT term FROM memory_postings WHERE term >= ? AND term < ? LIMIT ?"
 _ADD = """
-INSERT INTO memory_passage(owner, page, entry, part, start, size, role, speaker, length, flags)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id"""
+INSERT INTO memory_passage(owner, page, entry, part, start, size, role, speaker, length, flags, at, zone)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id"""
 _KINDS = 2**40
 # Rows of memory_words from there on have the terms of a model: their number is the id plus kind times 2**40.
 _POSTINGS_OF = "SELECT group_concat(doc & 1099511627775) FROM memory_postings WHERE term = ?"
@@ -190,7 +191,7 @@ DELETE FROM memory_words WHERE rowid IN (
     SELECT s.id + k.value * 1099511627776 FROM memory_passage AS s, json_each('[0, 1, 2, 3, 4, 5, 6]') AS k
     WHERE s.page = ?)"""
 _FIND = """
-SELECT s.id, c.name, g.page, g.turn, g.at, g.tier, g.episode, s.start, s.size, s.entry, s.role, s.speaker
+SELECT s.id, c.name, g.page, g.turn, s.at, s.zone, g.tier, g.episode, s.start, s.size, s.entry, s.role, s.speaker
 FROM memory_passage AS s JOIN memory_page AS g ON g.id = s.page JOIN memory_context AS c ON c.nr = g.context
 WHERE s.id IN (SELECT value FROM json_each(?))"""
 _UNEMBEDDED = """

@@ -26,7 +26,7 @@ CREATE INDEX of_memory_page_chain ON memory_page(chain) WHERE chain IS NOT NULL;
 CREATE TABLE memory_passage(
     id INTEGER PRIMARY KEY AUTOINCREMENT, owner INTEGER NOT NULL, page INTEGER NOT NULL, entry INTEGER NOT NULL,
     part INTEGER NOT NULL, start INTEGER NOT NULL, size INTEGER NOT NULL, role TEXT NOT NULL, speaker TEXT NOT NULL,
-    length INTEGER NOT NULL, flags INTEGER NOT NULL /*! , columns bytea NOT NULL */
+    length INTEGER NOT NULL, flags INTEGER NOT NULL, at REAL, zone INTEGER NOT NULL /*! , columns bytea NOT NULL */
     ) STRICT /*! WITH (fillfactor = 90) */;
 CREATE INDEX of_memory_passage_page ON memory_passage(page);
 CREATE TABLE memory_vector(

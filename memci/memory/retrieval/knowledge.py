@@ -11,8 +11,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import tzinfo
 
-from ...storage.codec import seconds
 from ...text.language.dates import date_terms
+from ...text.moments import moment
 from ..backend import Concept, Fact, PageKey, Statement, StatementKind
 from ..owner import Owner
 from ..tiers.events import day_of
@@ -87,7 +87,7 @@ def find_statements(owner: Owner, query: Query, pages: Mapping[PageKey, float | 
             look("event", [each.what], "" if at is None else day_of(at, zone))
     for date, (_, day) in tiers.days.items():
         if day.felt is not None:
-            named = dates and dates.issubset(date_terms(seconds(date)))
+            named = dates and dates.issubset(date_terms(moment(date)))
             look("day", [day.summary], date, 0.0 if named else HALF)
     for talk in profile.conversations:
         if talk.sentiment is not None:

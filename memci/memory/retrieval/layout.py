@@ -54,7 +54,10 @@ class Row(NamedTuple):
     length: int
     """number of significant words: `memci.text.language.terms.extent` of its terms"""
     at: float | None
+    """when its message was said, in seconds since 1970 UTC"""
     flags: int = 0
+    zone: int = 0
+    """the zone in which that was, in minutes east of UTC"""
 
 
 def flags_of(passage: Passage) -> int:
@@ -94,6 +97,8 @@ class PassageColumns(NamedTuple):
     speaker: Integers
     at: NDArray[np.float64]
     """seconds since 1970 UTC; nan: unknown"""
+    zone: Integers
+    """minutes east of UTC: the clock on the wall showed `at` + 60 · `zone`"""
     length: Floats
     whole: Floats
     """terms of the whole message"""
@@ -160,7 +165,7 @@ class Layout:
         *nth* and *whole* are the values of these columns; default: computed from the rows.
         """
         self._place()
-        context, page, entry, part, role, speaker, length, when, flags = columns
+        context, page, entry, part, role, speaker, length, when, flags, zone = columns
         if not len(page):
             return
         start, end = self._count, self._count + len(page)
@@ -175,7 +180,7 @@ class Layout:
         said[: len(self._passages_of)] += self._passages_of
         self._passages_of = said
         new.at[:] = np.array(when, np.float64)  # None becomes nan
-        new.length[:] = length
+        new.length[:], new.zone[:] = length, zone
         marks = np.array(flags)
         new.question[:], new.timed[:], new.standing[:] = (marks & each != 0 for each in (QUESTION, TIMED, STANDING))
         new.nth[:] = np.arange(start, end) if nth is None else nth

@@ -9,6 +9,7 @@ it, and of its date.
 
 import re
 from collections.abc import Iterator, Sequence
+from datetime import datetime
 from typing import NamedTuple
 
 from ...formats.utterance import utterances
@@ -69,10 +70,10 @@ def pieces(text: str, longest: int = LONGEST) -> list[str]:
     return [text] if count == 1 else list(_cut(text, -(-width // count)))
 
 
-def passage_terms(passage: Passage, at: float | None) -> list[str]:
-    """Return the terms of *passage*: of its text, its tool, and its date, *at* (seconds since 1970 UTC)."""
+def passage_terms(passage: Passage, when: datetime | None) -> list[str]:
+    """Return the terms of *passage*: of its text, its tool, and the day on which it was said."""
     tool = terms(passage.speaker) if passage.role == "tool" else ()
-    return [*terms(passage.text), *tool, *(date_terms(at) if at is not None else ())]
+    return [*terms(passage.text), *tool, *(date_terms(when) if when is not None else ())]
 
 
 def _width(text: str) -> int:

@@ -8,12 +8,14 @@ read again.
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
 from string import ascii_lowercase
 from typing import Any
 
 import numpy as np
 
 from ...text.language.terms import extent
+from ...text.moments import zone_of
 from ..repository.passages import PassageTable
 from .layout import Integers, Layout, Row, flags_of
 from .passages import Passage
@@ -162,14 +164,18 @@ def _misspellings(word: str) -> Iterator[str]:
 
 
 def store_passages(
-    table: PassageTable, context: int, page: int, at: float | None, pieces: Iterable[tuple[Passage, Counter[str]]]
+    table: PassageTable, context: int, page: int, pieces: Iterable[tuple[Passage, datetime | None, Counter[str]]]
 ) -> tuple[list[int], list[Row], list[Counter[str]]]:
-    """Store the passages of *page* (its id) within a change; return the arguments for `WordIndex.add`. O(terms)."""
+    """Store the passages of *page* (its id), each with its time and terms, within a change. O(terms).
+
+    Return the arguments for `WordIndex.add`.
+    """
     rows, spans, counts = [], [], []
-    for piece, counted in pieces:
+    for piece, when, counted in pieces:
         length = extent([term for term in counted.elements() if not term.startswith("@")])
         speaker = piece.speaker.encode("utf-8", "replace").decode()  # half a surrogate pair can't be stored as text
-        row = Row(context, page, piece.entry, piece.part, piece.role, speaker, length, at, flags_of(piece))
+        at, zone = (None, 0) if when is None else (when.timestamp(), zone_of(when))
+        row = Row(context, page, piece.entry, piece.part, piece.role, speaker, length, at, flags_of(piece), zone)
         rows.append(row)
         spans.append((piece.start, len(piece.text)))
         counts.append(counted)

@@ -67,6 +67,7 @@ class RetrievalRequest(NamedTuple):
     since: float | None = None
     until: float | None = None
     exclude: frozenset[tuple[str, int]] = frozenset()
+    wall: bool = False
 
 
 def recollect(session: Session, request: RetrievalRequest, *, counts: bool = True) -> Recollection:
@@ -113,10 +114,11 @@ def _ranking(session: Session, request: RetrievalRequest, query: Query) -> tuple
     ranking = rank(query, postings, index.layout, vectors=vectors, weights=session.weights)
     at = index.layout.columns
     allowed = np.ones(len(ranking.scores), bool)
+    when = at.at + 60 * at.zone if request.wall else at.at
     if request.since is not None:
-        allowed &= at.at >= request.since
+        allowed &= when >= request.since
     if request.until is not None:
-        allowed &= at.at <= request.until
+        allowed &= when <= request.until
     if excluded := owner.ids_of(request.exclude):
         allowed[_of_pages(at.page, np.sort(excluded))] = False
     ranking.scores[~allowed] = 0
@@ -315,4 +317,4 @@ def _found_page(message: Message | None, passage: FoundPassage, score: float, so
         return None
     found = (context, index, passage.entry, score, text[start:end], passage.role, passage.turn, passage.at)
     speaker = str(message.get("name") or passage.speaker)
-    return FoundPage(*found, speaker, start, _TIERS[passage.tier], passage.episode, source)
+    return FoundPage(*found, speaker, start, _TIERS[passage.tier], passage.episode, source, zone=passage.zone)

@@ -1,14 +1,14 @@
 """Dates as search terms: when something was said, and which time a question names.
 
-    date_terms(1684454820.0)               ["@2023", "@may", "@2023-05", "@may-19"]
+    date_terms(datetime(2023, 5, 19))      ["@2023", "@may", "@2023-05", "@may-19"]
     asked_dates("… in May 2023?")          ["@2023", "@may", "@2023-05"]
     tells_time("We met last Friday.")      True
 
-The @ keeps these terms apart from words of a text. Days are those of UTC.
+The @ keeps these terms apart from words of a text. A day is that of the zone in which something was said.
 """
 
 import re
-from datetime import UTC, datetime
+from datetime import date
 
 from .patterns import pattern
 
@@ -33,9 +33,8 @@ _TIMED = pattern("dates", "timed", flags=re.IGNORECASE)
 _WHEN = pattern("dates", "when", flags=re.IGNORECASE)
 
 
-def date_terms(at: float) -> list[str]:
-    """Return the terms of the time *at* (seconds since 1970 UTC): year, month, year and month, month and day."""
-    day = datetime.fromtimestamp(at, UTC)
+def date_terms(day: date) -> list[str]:
+    """Return the terms of *day*: year, month, year and month, month and day."""
     month = _MONTHS[day.month - 1]
     return [f"@{day.year}", f"@{month}", f"@{day.year}-{day.month:02}", f"@{month}-{day.day}"]
 

@@ -1,5 +1,7 @@
 """Pages into passages: whole, at borders, and with who says them."""
 
+from datetime import UTC, datetime
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -123,5 +125,5 @@ def test_passage_terms_have_the_date():
     """When something was said is searched like what was said."""
     passage = Passage(1, 0, "user", "Mel", "I painted.")
 
-    assert passage_terms(passage, 0.0) == ["paint", "@1970", "@jan", "@1970-01", "@jan-1"]
+    assert passage_terms(passage, datetime(1970, 1, 1, tzinfo=UTC)) == ["paint", "@1970", "@jan", "@1970-01", "@jan-1"]
     assert passage_terms(passage, None) == ["paint"]

@@ -11,6 +11,7 @@ from memci.memory.retrieval.layout import LONG, STANDING, Borrowing, Layout, Row
 from memci.memory.retrieval.passages import passage_terms, passages
 from memci.memory.retrieval.ranking import Query, Weights, rank
 from memci.text.language.terms import extent
+from memci.text.moments import local
 
 DAY = 86_400.0
 OFF = Weights(
@@ -43,7 +44,7 @@ class Index:
         number = len(self.entries)
         rows = []
         for passage in passages([(number, message)]):
-            found = passage_terms(passage, at)
+            found = passage_terms(passage, None if at is None else local(at, 0))
             for term, frequency in Counter(found).items():
                 positions, frequencies = self.postings.setdefault(term, ([], []))
                 positions.append(len(self.layout) + len(rows))

@@ -1,6 +1,6 @@
 """Dates as terms: beside what was said, and in what is asked."""
 
-from datetime import UTC, datetime
+from datetime import date
 
 import pytest
 from hypothesis import given
@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from memci.text.language.dates import asked_dates, asks_time, date_terms, tells_time
 
-MAY_8 = datetime(2023, 5, 8, 13, 56, tzinfo=UTC).timestamp()
+MAY_8 = date(2023, 5, 8)
 
 
 def test_date_terms_are_year_month_and_day():
@@ -39,14 +39,12 @@ def test_asked_dates_are_those_that_a_question_names(text, named):
     assert set(asked_dates(text)) == named
 
 
-@given(st.datetimes(datetime(1971, 1, 1), datetime(2099, 1, 1)))  # noqa: DTZ001 -- its zone is set below
+@given(st.dates(date(1971, 1, 1), date(2099, 1, 1)))
 def test_asked_dates_of_a_written_day_are_terms_of_that_day(day):
     """A day that is written out is asked for by terms that this day has."""
-    day = day.replace(tzinfo=UTC)
-
     named = asked_dates(f"What happened on {day:%B} {day.day}, {day.year}?")
 
-    assert set(named) == set(date_terms(day.timestamp()))
+    assert set(named) == set(date_terms(day))
 
 
 @pytest.mark.parametrize(

@@ -76,7 +76,7 @@ def frame_pages(
     Args:
         pages: The pages, in order.
         before: A value that is shown before them, as JSON.
-        zone: The time zone of dates.
+        zone: The time zone of dates of pages without one.
         most: Tokens in total, about. One page is always shown, as far as it fits.
         least: Tokens to which messages are shortened before pages are left out.
         numbered: Ordinals of messages that the model is asked about.
@@ -150,7 +150,7 @@ def _pages(
     """Return the lines of each page: a head, then one for each message."""
     found = []
     for number, (page, own) in enumerate(zip(pages, texts, strict=True), 1):
-        day = _day(page.at, zone)
+        day = _day(page.at, page.zone(zone))
         lines = [_line({"page": number} | ({"date": day} if day else {}))]
         for ordinal, message, text in own:
             role = message.get("role")

@@ -113,7 +113,7 @@ def _events(given: Sequence[EventAnswer], page: PageRecord, said: str, zone: tzi
         what = clean_statement(each.what, WHAT_COLUMNS, said)
         if len(found) < MOST_EVENTS and what:
             who = clean_line(each.who, WORD_COLUMNS) or "user"
-            when = parse_day(each.when, page.at, zone)
+            when = parse_day(each.when, page.at, page.zone(zone))
             importance = min(1.0, max(0.0, each.importance))
             found.setdefault(what, LifeEvent(what, who, importance, page.context, page.index, when))
     return list(found.values())

@@ -20,16 +20,18 @@ When the process ends, steps stop at their next yield, and the threads are joine
 end of the interpreter aborts the process.
 """
 
+import _imp
 import atexit
+import importlib
 import logging
 import os
-import sys
 import threading
 import time
 import weakref
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
+from types import SimpleNamespace
 from typing import Any, Final, Literal, Protocol, TypeVar
 
 _LOG = logging.getLogger(__name__)
@@ -46,6 +48,8 @@ ENDING_MODEL_SECONDS: Final = 0.2
 """the same for threads that may wait for a model, which may take minutes"""
 FORK_SECONDS: Final = 5.0
 """most seconds that a fork waits for calls of other threads: longer than nearly all of them"""
+IMPORT_SECONDS: Final = 60.0
+"""the same for an import, which always ends: on a busy machine that of numpy takes many seconds"""
 _CONTEXTS = 8
 """number of recently called contexts that a step yields to"""
 
@@ -246,9 +250,10 @@ def _live(guarded: str) -> list[Any]:
 
 
 def _is_importing() -> bool:
-    """Return whether a thread is loading a module of memci: the child could never import it."""
-    ours = [module for name, module in sys.modules.copy().items() if name.startswith("memci.")]
-    return any(getattr(getattr(each, "__spec__", None), "_initializing", False) for each in ours)
+    """Return whether another thread finds or loads a module of memci: the child could never import it."""
+    found = getattr(importlib._bootstrap, "_module_locks", {}).copy()
+    locks = [lock for name, each in found.items() if name.startswith("memci.") and (lock := each()) is not None]
+    return any(getattr(lock, "owner", None) not in {None, threading.get_ident()} for lock in locks)
 
 
 def _before_fork() -> None:
@@ -257,8 +262,13 @@ def _before_fork() -> None:
     _fork.taken = []
     locks = [_forking, *_live("call"), *_live("memory"), *_live("store")]
     _fork.taken.extend(lock for lock in locks if lock.acquire(timeout=max(0.0, until - time.monotonic())))
+    until = time.monotonic() + IMPORT_SECONDS
+    _imp.acquire_lock()  # from now on no other thread begins an import
     while _is_importing() and time.monotonic() < until:
+        _imp.release_lock()
         time.sleep(0.001)
+        _imp.acquire_lock()
+    _fork.taken.append(SimpleNamespace(release=_imp.release_lock))
 
 
 def _after_fork() -> None:

@@ -1,7 +1,11 @@
 """fork(): a child gets HandlePoisoned or works, whatever the threads of its parent were doing, and never hangs."""
 
+import _imp
+import importlib.abc
+import importlib.machinery
 import os
 import signal
+import sys
 import threading
 from contextlib import closing
 
@@ -18,6 +22,8 @@ pytestmark = [
 ]
 LIMIT = 20
 """seconds after which a child is killed"""
+FORKS = int(os.environ.get("MEMCI_FORKS", "5"))
+"""children of each kind while others call"""
 FINE, POISONED, OTHER = 0, 2, 3
 
 
@@ -100,13 +106,57 @@ def test_child_that_was_forked_while_others_call(opened, tmp_path):
     for each in threads:
         each.start()
     try:
-        for number in range(5):
+        for number in range(FORKS):
             assert ended(opened.render) == POISONED
             assert ended(lambda number=number: use(tmp_path / "a.db", f"child-{number}")) == FINE
     finally:
         done.set()
         for each in threads:
             each.join()
+
+
+class Slow(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    """Finds a module, or loads it, as slowly as it is told."""
+
+    def __init__(self, at):
+        self._at, self.began, self.enough = at, threading.Event(), threading.Event()
+
+    def find_spec(self, name, path, target=None):
+        if name != "memci.slow":
+            return None
+        self._wait("found")
+        return importlib.machinery.ModuleSpec(name, self)
+
+    def create_module(self, spec):
+        return None
+
+    def exec_module(self, module):
+        self._wait("loaded")
+        module.number = 7
+
+    def _wait(self, at):
+        if at == self._at:
+            self.began.set()
+            self.enough.wait(LIMIT)
+
+
+@pytest.mark.parametrize("at", ["found", "loaded"])
+def test_child_of_a_process_whose_thread_imports(at, opened, monkeypatch):
+    """The fork waits until a module of memci is loaded, longer than for a call: nobody could load it in the child."""
+    slow = Slow(at)
+    monkeypatch.setattr(workers, "FORK_SECONDS", 0.01)
+    monkeypatch.setattr("sys.meta_path", [slow, *sys.meta_path])
+    importing = threading.Thread(target=importlib.import_module, args=("memci.slow",))
+    importing.start()
+    assert slow.began.wait(LIMIT)
+    threading.Timer(0.2, slow.enough.set).start()
+    try:
+        assert ended(lambda: importlib.import_module("memci.slow").number + 1) == FINE
+    finally:
+        slow.enough.set()
+        importing.join()
+        del sys.modules["memci.slow"]
+    assert not _imp.lock_held()
 
 
 def test_fork_within_a_call(opened, tmp_path):

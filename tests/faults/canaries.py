@@ -1,28 +1,39 @@
 """Canaries: each message has a word of its own; a random one is erased, and all that memci shows or keeps is searched.
 
     python -m tests.faults.canaries --store sqlite --seed 1 --erasures 1000
-    sqlite, seed 1: 1000 erasures, 5810 acts, 0 words left
+    sqlite, seed 1: 1000 erasures, 41 killed, 5810 acts, 0 words left
 
-After each act an owner's renderings, exports and searches show only words that messages of the owner hold; the files
-hold only words that some message holds; and what was erased is in no message that shared it.
+After each erasure an owner's renderings, exports and searches show only words that messages of the owner hold; files
+and tables hold only words that some message holds; and what was erased is in no message that shared it. A model adds
+lines, facts and summaries with these words to the memory. Some erasures are killed at a line: opening the store
+finishes them. The bytes in a server's files are looked at in the end, after `finish_erasures`.
 """
 
 import argparse
 import json
+import os
 import random
 import re
+import signal
 import sys
 import tempfile
+import time
 from collections import Counter
 from contextlib import suppress
 from pathlib import Path
 
 from memci import Context, EphemeralStorage, Policy, SQLiteStorage
 from memci.errors import Erased, MemciError, WriteConflict
+from memci.history import erase as erasing
 from memci.history.copying import copy_contexts
-from memci.history.erase import erase
+from memci.history.erase import erase, finish_erasures
 from memci.storage import EncryptedStorage, FilesystemStorage
 from memci.tools.search_memory import SEARCH_MEMORY
+
+from .bombs import HANGS_SECONDS, Bomb
+
+sys.path.insert(0, str(Path(__file__).parent.parent / "memory"))
+from model_kit import drained, modelled
 
 OWNERS = ("ann", "bob", "cid")
 TOPICS = tuple(
@@ -35,9 +46,12 @@ SAID = (
     "I live in {word}, beside the {topic}.",
     "Always call the {topic} {word}.",
     "My sister {word} loves the {topic}; her birthday is on Friday.",
+    "{word} opens the {topic}.",
 )
 CANARY = re.compile(r"qux[0-9a-f]{9}z", re.IGNORECASE)
 KEY = b"k" * 32
+STEPS = ("forget_pages", "scrub_memories", "end_erasure")
+"""what an erasure does when its transaction is done: most kills are before one of them, the others at any line"""
 _LARGEST = 9
 """contexts in a store, at most: each is read whole after every erasure"""
 
@@ -47,8 +61,19 @@ def canaries(text: str) -> set[str]:
     return {each.casefold() for each in CANARY.findall(text)}
 
 
+def rows_of(store) -> dict[str, str]:
+    """Return all that each table of a *store* on a server holds, as text."""
+    database, found = store.database, {}
+    for (name,) in database.read_rows("SELECT tablename FROM pg_tables WHERE schemaname = %s", database.schema):
+        rows = database.read_rows(f'SELECT * FROM "{database.schema}"."{name}"')
+        values = [value for row in rows for value in row]
+        told = (bytes(each).decode("latin-1") if isinstance(each, bytes) else str(each) for each in values)
+        found[name] = "\n".join(told)
+    return found
+
+
 class Canaries:
-    """A store, its contexts and what they may show. *kind*: sqlite, files, ram, encrypted, or the URL of a database."""
+    """A store, its contexts and what they may show. *kind*: sqlite, files, ram, encrypted, or the URL of a server."""
 
     def __init__(self, kind: str, folder: Path, seed: int) -> None:
         self.random, self.kind, self.folder = random.Random(seed), kind, folder
@@ -56,6 +81,8 @@ class Canaries:
         self.left: list[str] = []
         self._number = 0
         self.topics = ["silo of Oslo"]
+        if self.on_server:
+            self.kind = f"{kind}&schema=canaries_{os.getpid()}_{seed}"
         self.store = self._open("agent")
         self.target = EphemeralStorage()
         self.handles: dict[str, Context] = {}
@@ -64,9 +91,13 @@ class Canaries:
         for owner in OWNERS:
             self._context(owner)
 
+    @property
+    def on_server(self) -> bool:
+        return self.kind.startswith("postgres")
+
     def _open(self, name: str):
-        if self.kind.startswith("postgres"):
-            from memci.storage.postgres import PostgresStorage
+        if self.on_server:
+            from memci.storage import PostgresStorage
 
             return PostgresStorage(self.kind)
         path = self.folder / name
@@ -165,6 +196,58 @@ class Canaries:
             context.close()
             self.handles[name] = Context.open(self.store, name, owner=owner, change_owner=True)
 
+    def think(self) -> None:
+        """Let a model say in its own words what the memory of an owner holds."""
+        memory, _ = modelled(self.store, clock=time.time, owner=self.random.choice(OWNERS))
+        drained(memory)
+        memory.close()
+
+    def kill(self) -> None:
+        """Erase a page, or a whole context, in a process that is killed meanwhile; then open the store again."""
+        rng, context = self.random, self._any()
+        name = context.id
+        pages = [page.index for page in context.pages() if page.where not in {"undone", "erased"}]
+        index = rng.choice(pages) if pages and rng.random() < 0.8 else None
+        said = context.messages() if index is None else context.recall_page(index)
+        gone = canaries(json.dumps([each for each in said if each["role"] != "tool"]))
+        kin = set[str]() if index is None else self._kin(name)  # a whole context leaves what its parent shares
+        step, line = rng.choice((None, *STEPS)), int(10 ** rng.uniform(1, 4.5))
+        if self.kind == "ram":
+            return
+        for each in self.handles.values():
+            each.close()
+        self.store.close()
+        child = os.fork()
+        if not child:
+            signal.alarm(2 * HANGS_SECONDS)
+            try:
+                store = self._open("agent")
+                opened = Context.open(store, name)
+                if step is not None:
+                    setattr(erasing, step, lambda *_, **__: os.kill(os.getpid(), signal.SIGKILL))
+                Bomb(0 if step else line).around(
+                    lambda: erase(store, context=name) if index is None else opened.erase(index)
+                )
+            finally:
+                os._exit(0)
+        killed = os.waitpid(child, 0)[1] & 0x7F
+        self.acts["killed"] += killed == signal.SIGKILL
+        if killed not in {0, signal.SIGKILL}:
+            self.left.append(f"{self.acts.total()}: an erasure was ended by {killed}")
+        self.store = self._open("agent")
+        there = {record.id for record in self.store.contexts()}
+        self.handles = {each: Context.open(self.store, each) for each in sorted(self.handles) if each in there}
+        erased = name not in there
+        if index is not None and not erased:
+            erased = any(page.index == index and page.where == "erased" for page in self.handles[name].pages())
+        if name not in there:
+            self.moved.pop(name, None)
+        if len(self.handles) < len(OWNERS):
+            self._context(rng.choice(OWNERS))
+        self.acts["erased"] += erased
+        self._expect_gone(gone if erased else set(), kin & there)
+        self.check()
+
     def copy(self) -> None:
         target = EphemeralStorage()
         list(copy_contexts(self.store, target))
@@ -209,15 +292,19 @@ class Canaries:
             if len(self.handles) < len(OWNERS):
                 self._context(owner)
         self.acts["erased"] += 1
-        if not self.kind.startswith("postgres") and (receipt.physical, receipt.memory) != ("done", "done"):
+        if not self.on_server and (receipt.physical, receipt.memory) != ("done", "done"):
             self.left.append(f"{self.acts.total()}: a receipt is {receipt}")
+        self._expect_gone(gone, kin)
+        self.check()
+
+    # -- checks
+
+    def _expect_gone(self, gone: set[str], kin: set[str]) -> None:
+        """Expect no word of *gone* in the messages of the contexts *kin*."""
         for name in kin:
             told = canaries(json.dumps(list(self.fresh(name).messages())))
             if gone & told:
                 self.left.append(f"{self.acts.total()}: {gone & told} in the messages of {name}")
-        self.check()
-
-    # -- checks
 
     def _kin(self, name: str) -> set[str]:
         """Return the contexts that share messages with *name*."""
@@ -260,11 +347,30 @@ class Canaries:
         for path in self.folder.rglob("*"):
             if path.is_file():
                 self._expect(f"file {path.name}", canaries(path.read_bytes().decode("latin-1")), everything)
+        if self.on_server:
+            for name, told in rows_of(self.store).items():
+                self._expect(f"table {name}", canaries(told), everything)
+
+    def check_server(self, data: Path) -> None:
+        """Look for words that no message holds in the files of the server, whose folder is *data*."""
+        finish_erasures(self.store)
+        told = (canaries(json.dumps(list(self.fresh(name).messages()))) for name in sorted(self.handles))
+        everything = set[str]().union(*told)
+        database = self.store.database
+        sql = (
+            "SELECT pg_relation_filepath(c.oid) FROM pg_class AS c LEFT JOIN pg_class AS t ON t.reltoastrelid = c.oid "
+            "JOIN pg_namespace AS n ON n.oid = coalesce(t.relnamespace, c.relnamespace) "
+            "WHERE n.nspname = %s AND c.relkind IN ('r', 'i', 't')"
+        )
+        paths = [path for (path,) in database.read_rows(sql, database.schema)]
+        database.change_rows("CHECKPOINT")
+        for path in paths:
+            self._expect(f"file {path}", canaries((data / path).read_bytes().decode("latin-1")), everything)
 
     def act(self) -> None:
         """Do something at random."""
-        names = ("say", "ask", "use", "tidy", "fork", "carry", "move", "copy", "erase")
-        name = self.random.choices(names, (9, 6, 3, 3, 1.5, 0.7, 0.5, 0.3, 8))[0]
+        names = ("say", "ask", "use", "tidy", "fork", "carry", "move", "copy", "think", "kill", "erase")
+        name = self.random.choices(names, (9, 6, 3, 3, 1.5, 0.7, 0.5, 0.3, 0.7, 0.7, 8))[0]
         self.acts[name] += 1
         getattr(self, name)()
 
@@ -272,11 +378,18 @@ class Canaries:
         """Close the handles and the store, and search the files once more."""
         for context in self.handles.values():
             context.close()
+        if self.on_server:
+            self.store.database.change_rows(f'DROP SCHEMA "{self.store.database.schema}" CASCADE')
         self.store.close()
 
 
-def run(kind: str, seed: int, erasures: int, *, acts: int = 120) -> tuple[Counter[str], list[str]]:
-    """Return the acts of runs with at least *erasures*, and what was left: [] if all is well."""
+def run(
+    kind: str, seed: int, erasures: int, *, acts: int = 120, data: Path | None = None
+) -> tuple[Counter[str], list[str]]:
+    """Return the acts of runs with at least *erasures*, and what was left: [] if all is well.
+
+    *data*: the folder of a server, whose files are looked at, too.
+    """
     done, left = Counter[str](), list[str]()
     while done["erased"] < erasures and not left:
         with tempfile.TemporaryDirectory() as folder:
@@ -286,6 +399,8 @@ def run(kind: str, seed: int, erasures: int, *, acts: int = 120) -> tuple[Counte
                     machine.act()
                     if machine.left or done["erased"] + machine.acts["erased"] >= erasures:
                         break
+                if data is not None:
+                    machine.check_server(data)
             finally:
                 machine.close()
             done += machine.acts
@@ -301,11 +416,16 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--erasures", type=int, default=100)
     given = parser.parse_args()
-    done, left = run(given.store, given.seed, given.erasures)
-    acts = done.total() - done["erased"]
-    sys.stdout.write(
-        f"{given.store:.10}, seed {given.seed}: {done['erased']} erasures, {acts} acts, {len(left)} words left\n"
-    )
+    if given.store == "postgres":
+        from tests.postgres.server import Server
+
+        with Server() as server:
+            done, left = run(server.url, given.seed, given.erasures, data=Path(server.data))
+    else:
+        done, left = run(given.store, given.seed, given.erasures)
+    acts = done.total() - done["erased"] - done["killed"]
+    told = f"{done['erased']} erasures, {done['killed']} killed, {acts} acts, {len(left)} words left"
+    sys.stdout.write(f"{given.store:.10}, seed {given.seed}: {told}\n")
     sys.stdout.writelines(f"{each}\n" for each in left[:10])
 
 

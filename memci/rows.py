@@ -11,12 +11,11 @@
     Ticket           (its number)
 
 Entries are the truth: their bytes are written once, and only `erase` removes them. Pages say which entries belong
-together:
+together, and which of them the window no longer shows:
 
-    page #5   first=10  end=90  cut=(11, 60)     the entries 10 and 60–89: its middle was split off as #6
-    page #6   first=11  end=60  continues=5
-
-`pop` cuts out single messages in the same way: `cut` has more such runs then, and the pages that hold them are undone.
+    page #5   first=10  end=None  away=(11, 60)  the open page: 10 and what follows 59 are shown
+    page #5   first=10  end=90    cut=(70, 71)   the entry 70 was taken back: it is on page #6 now
+    page #6   first=70  end=71    continues=5    undone
 
 A fork reads the entries before its `base` from its parent, and has all other rows of its own:
 
@@ -127,25 +126,48 @@ class PageRow(NamedTuple):
     cut: tuple[int, ...] | None = None
     """(a, b), or more such pairs in order: the entries [a, b) of this run belong to other pages"""
     continues: int | None = None
-    """index of the page that this one was split from"""
+    """index of the page that the messages of this one were taken back from"""
     archived_turn: int | None = None
     recall_count: int = 0
     last_recalled_turn: int | None = None
+    away: tuple[int, ...] | None = None
+    """(a, b), or more such pairs in order: the entries [a, b) of this page have left the window, and the others stay"""
 
     def spans(self, head: int) -> tuple[tuple[int, int], ...]:
         """Return the runs of seqs `[a, b)` that make up the page, oldest first; *head* is the context's next seq."""
         bounds = (self.first, *(self.cut or ()), head if self.end is None else self.end)
         return tuple((a, b) for a, b in zip(bounds[::2], bounds[1::2], strict=True) if a < b)
 
+    def shown(self, head: int) -> tuple[tuple[int, int], ...]:
+        """Return the `spans` that the window shows, if the page is in it. O(runs)."""
+        found: list[tuple[int, int]] = []
+        for start, end in self.spans(head):
+            inside = [(a, b) for a, b in _pairs(self.away) if start < b and a < end]
+            found += zip([start, *(b for _, b in inside)], [*(a for a, _ in inside), end], strict=True)
+        return tuple((a, b) for a, b in found if a < b)
+
     def without(self, first: int, end: int) -> "PageRow":
         """Return the row without the entries `[first, end)`, which now belong to other pages. O(runs)."""
-        cut, apart = self.cut or (), []
-        for a, b in zip(cut[::2], cut[1::2], strict=True):
-            if b < first or end < a:
-                apart.append((a, b))
-            else:
-                first, end = min(a, first), max(b, end)
-        return self._replace(cut=tuple(chain(*sorted([*apart, (first, end)]))))
+        return self._replace(cut=_joined(self.cut, first, end))
+
+    def leaving(self, first: int, end: int) -> "PageRow":
+        """Return the row after the entries `[first, end)` have left the window. O(runs)."""
+        return self._replace(away=_joined(self.away, first, end))
+
+
+def _pairs(bounds: tuple[int, ...] | None) -> list[tuple[int, int]]:
+    return list(zip((bounds or ())[::2], (bounds or ())[1::2], strict=True))
+
+
+def _joined(bounds: tuple[int, ...] | None, first: int, end: int) -> tuple[int, ...]:
+    """Return the runs *bounds* with `[first, end)`; runs that touch become one."""
+    apart = []
+    for a, b in _pairs(bounds):
+        if b < first or end < a:
+            apart.append((a, b))
+        else:
+            first, end = min(a, first), max(b, end)
+    return tuple(chain(*sorted([*apart, (first, end)])))
 
 
 class CompactionRow(NamedTuple):

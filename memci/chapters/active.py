@@ -193,10 +193,10 @@ class ActiveChapter(Chapter):
         self._pages = {each.index: each for each in order}
         self._redraw()
 
-    def split(self, head: MessageNode, tail: MessageNode) -> None:
-        """Take a run of whole units out of the open page. O(messages in the window)."""
-        assert self.open is not None, "only an open page is split"
-        self.cut(self.open, head, tail)
+    def leave(self, runs: Mapping[int, tuple[MessageNode, MessageNode]]) -> None:
+        """Take runs of whole units, by page, out of pages that stay. O(messages in the window)."""
+        for index, (head, tail) in runs.items():
+            self.cut(self._pages[index], head, tail)
         self._redraw()
 
     def show(self, views: Mapping[int, tuple[Message, int]]) -> None:
@@ -207,10 +207,10 @@ class ActiveChapter(Chapter):
                 self.messages.reweigh(node, tokens + node.dated + self._stand_ins(node))
         self._redraw()
 
-    def units(self) -> Iterator[list[MessageNode]]:
-        """Yield the open page in pieces that are never separated: a message, or a tool group."""
+    def units(self, page: Page | None) -> Iterator[list[MessageNode]]:
+        """Yield *page* in pieces that are never separated: a message, or a tool group."""
         unit: list[MessageNode] = []
-        for node in self.open or ():
+        for node in page or ():
             if unit and (node.group is None or node.group.head is node):
                 yield unit
                 unit = []

@@ -7,7 +7,7 @@ A page stores no messages, only the first and the last node of its run. When it 
 list.
 
 An entry is the permanent name of one message: page and ordinal. The ordinal counts the messages of the interaction from
-1. If a long page is split, the part that was cut out keeps its ordinals.
+1. When a part of a page leaves the window, all messages keep their ordinals.
 """
 
 from collections.abc import Iterator

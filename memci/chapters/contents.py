@@ -8,11 +8,15 @@
     #20 baggage for two · add_bags OI5L9G, bags 2 → $70             the newest block:
       1 user: Add two bags for Mia, please.                         … and lines for entries
     </memci:contents 1f9a03c2>
+    <memci:contents 1f9a03c2>
+    #21 entries 2–31: pytest ×2, sed ×5 · src/app.py · TypeError    what left the open page, a line a stretch
+    </memci:contents 1f9a03c2>
 
-The user's instructions are the last block (`instructions`). A compaction replaces the page by a new one, which
-`folding.revise` makes. New pages are one new block behind the older ones. Older blocks keep their bytes, so that a
-provider's cache keeps them; only the entries of the last one are dropped. Above the ceiling, lines fold, oldest first.
-Folding changes the front, so the older blocks become one block then, which saves frames.
+The user's instructions (`instructions`), and then what left pages that are still shown, are the last blocks. A
+compaction replaces the page by a new one, which `folding.revise` makes. New pages are one new block behind the older
+ones. Older blocks keep their bytes, so that a provider's cache keeps them; only the entries of the last one are
+dropped. Above the ceiling, lines fold, oldest first. Folding changes the front, so the older blocks become one block
+then, which saves frames.
 
 The page is stored as JSON, a list of blocks, without what can be computed. A context that is opened again renders the
 same bytes.
@@ -108,6 +112,24 @@ class ListedRange:
 
 
 @dataclass(frozen=True, slots=True)
+class ListedPart:
+    """A stretch of a page that has left the window, while the page is still shown."""
+
+    page: int
+    first: int
+    """the ordinal of its first message"""
+    last: int
+    line: str
+    """what was done: "" if nothing is said of it"""
+
+    @property
+    def text(self) -> str:
+        """The line as the model sees it, with its newline."""
+        where = f"entries {self.first}–{self.last}" if self.last > self.first else f"entry {self.first}"
+        return f"#{self.page} {where}: {self.line}\n" if self.line else f"#{self.page} {where}\n"
+
+
+@dataclass(frozen=True, slots=True)
 class Block:
     """One message of the Contents Page."""
 
@@ -116,13 +138,22 @@ class Block:
     lines: tuple[ListedPage, ...] = ()
     ranges: tuple[ListedRange, ...] = ()
     instructions: Instructions = ()
-    """the user's instructions, which are a block of their own, always the last one"""
+    """the user's instructions, which are a block of their own, behind all lines"""
+    parts: tuple[ListedPart, ...] = ()
+    """what left pages that are still shown, which is a block of its own, always the last one"""
 
     @classmethod
     def of_instructions(cls, instructions: Instructions, nonce: str, weigh: Callable[[Message], int]) -> Block:
         """Return the block that shows *instructions*."""
         message = {"role": "user", "content": frame("standing", nonce, instructions_text(instructions))}
         return cls(message, weigh(message), instructions=instructions)
+
+    @classmethod
+    def of_parts(cls, parts: Sequence[ListedPart], nonce: str, weigh: Callable[[Message], int]) -> Block:
+        """Return the block that shows *parts*."""
+        body = "".join(part.text for part in parts)
+        message = {"role": "user", "content": frame("contents", nonce, body.removesuffix("\n"))}
+        return cls(message, weigh(message), parts=tuple(parts))
 
     @classmethod
     def of(
@@ -149,6 +180,7 @@ class Block:
             ],
             "ranges": [[each.pages, each.terms] for each in self.ranges],
             **({"said": self.instructions} if self.instructions else {}),
+            **({"parts": [[each.page, each.first, each.last, each.line] for each in self.parts]} if self.parts else {}),
         }
 
     @classmethod
@@ -157,6 +189,8 @@ class Block:
         weighed = weigh or (lambda _: block["tokens"])
         if said := block.get("said"):
             return cls.of_instructions(tuple((index, sentence) for index, sentence in said), nonce, weighed)
+        if parts := block.get("parts"):
+            return cls.of_parts([ListedPart(*each) for each in parts], nonce, weighed)
         lines = [
             ListedPage(
                 index,
@@ -208,12 +242,17 @@ class ContentsPage:
     @property
     def instructions(self) -> Instructions:
         """The instructions of the user, oldest first."""
-        return self.blocks[-1].instructions if self.blocks else ()
+        return next((block.instructions for block in self.blocks if block.instructions), ())
 
     @property
-    def without_instructions(self) -> ContentsPage:
-        """The page without the user's instructions."""
-        return ContentsPage(self.blocks[:-1]) if self.instructions else self
+    def parts(self) -> tuple[ListedPart, ...]:
+        """What left pages that are still shown, oldest first."""
+        return self.blocks[-1].parts if self.blocks else ()
+
+    @property
+    def pages_only(self) -> ContentsPage:
+        """The page without the user's instructions and without parts of pages."""
+        return ContentsPage(tuple(block for block in self.blocks if not (block.instructions or block.parts)))
 
     @property
     def listed(self) -> list[int]:
@@ -242,6 +281,11 @@ class ContentsPage:
                     same = instructions == block.instructions
                     kept.append(block if same else Block.of_instructions(instructions, nonce, weigh))
                 continue
+            if block.parts:
+                parts = tuple(each for each in block.parts if each.page not in gone)
+                if parts:
+                    kept.append(block if parts == block.parts else Block.of_parts(parts, nonce, weigh))
+                continue
             lines = tuple(line.without(gone) for line in block.lines if line.index not in gone)
             left = [ListedRange(line.joined, ()) for line in block.lines if line.index in gone]
             ranges = tuple(each for each in (each.without(gone) for each in (*block.ranges, *left)) if each.pages)
@@ -266,11 +310,14 @@ class ContentsPage:
         listed = self.listed
         assert len(set(listed)) == len(listed), "no page is listed twice"
         assert sorted(listed) == sorted(archived), "every archived page is on exactly one line"
-        assert all(block.lines or block.ranges or block.instructions for block in self.blocks), "no block is empty"
-        assert not any(block.instructions for block in self.blocks[:-1]), "the instructions are the last block"
-        assert not any(block.instructions and (block.lines or block.ranges) for block in self.blocks), (
-            "the instructions are a block of their own"
+        kinds = [
+            (bool(block.lines or block.ranges), bool(block.instructions), bool(block.parts)) for block in self.blocks
+        ]
+        assert all(sum(kind) == 1 for kind in kinds), "no block is empty, or of two kinds"
+        assert kinds == sorted(kinds, reverse=True) and kinds.count((False, True, False)) < 2, (
+            "instructions follow lines"
         )
+        assert kinds.count((False, False, True)) < 2, "parts of pages are one block, the last one"
 
 
 class ArchiveChapter(Chapter):

@@ -29,7 +29,7 @@ RANGE_COLUMNS = 120
 _TERM_COLUMNS = 28
 """columns of one term: four of them fit on a line"""
 
-_ADDED = re.compile(r"^\(more of #\d+\) | \(recalled [^()]{1,60}\)$")
+_ADDED = re.compile(r" \(recalled [^()]{1,60}\)$")
 
 
 @dataclass(frozen=True, slots=True)

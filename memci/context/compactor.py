@@ -27,7 +27,7 @@ from ..history.reader import Reader
 from ..history.writer import Writer
 from ..rows import PageState
 from ..segments.budget import ClosedPage, Plan, Unit, check, fit
-from ..segments.cache_policy import EVERY, PAUSE_SECONDS, CacheUse
+from ..segments.cache_policy import EVERY, KNOWN, PAUSE_SECONDS, SOON, CacheUse
 from ..storage import Storage
 from ..text.summarize import Summary
 from ..window import snapshot as snapshots
@@ -112,7 +112,7 @@ class Compactor:
             appended: Whether messages were just appended; else the window is about to be rendered.
         """
         window, levels = self._window, self._window.levels
-        if self._gap and (levels.cold is None or window.active.messages.tokens <= _WORTH * levels.cold):
+        if self._gap and (levels.cold is None or window.active.messages.tokens - window.words <= _WORTH * levels.cold):
             self._gap = None  # too little would leave
         if self._unfit is not window.record:
             if self._gap:
@@ -123,7 +123,7 @@ class Compactor:
             return Reason.OVER_BUDGET
         if not appended:
             return None
-        if window.tokens > levels.trigger:
+        if window.tokens > levels.trigger and window.tokens - window.words > levels.trigger:
             return Reason.OVER_LEVEL
         if (most := window.limits.active_pages) is not None:
             pinned = sum(index in window.rows for index in window.state.pins if index != window.record.open_page)
@@ -150,7 +150,8 @@ class Compactor:
         if not paused and idle + window.absent > lifetime and not self._writer.read_only:
             self._gap = Reason.ANOTHER_MODEL  # no pause of the conversation: another model went on with it
             window.absent = 0.0
-        if not paused and window.record.head - state.cache.counted < EVERY:
+        every = EVERY if state.cache.uses >= KNOWN else SOON
+        if not paused and window.record.head - state.cache.counted < every:
             return
         use = self._use()
         if paused and not self._writer.read_only:
@@ -258,8 +259,11 @@ class Compactor:
     def _compact_for(self, reason: Reason) -> None:
         """Compact as far as *reason* asks."""
         window, levels = self._window, self._window.levels
-        if reason in _GAPS and levels.cold is not None:  # another model does not end a task
-            self._compact(reason, max(levels.cold, levels.warm * (reason is Reason.ANOTHER_MODEL)))
+        if reason in _GAPS and levels.cold is not None:
+            opened = window.active.open
+            within = opened is not None and opened.base < window.state.cache.gap
+            within |= reason is Reason.ANOTHER_MODEL  # neither ends the task
+            self._compact(reason, max(levels.cold, levels.warm * within))
             self._gap = None
         else:  # below the trigger no page leaves for its size
             self._compact(reason, levels.warm if window.tokens > levels.trigger else window.tokens)
@@ -368,8 +372,8 @@ class Compactor:
                 plan = fit(added, window.limits, low=levels.warm)
             except BudgetExceeded:
                 return  # the compaction will raise it
-            if plan.split:
-                return  # of the open page, which still grows
+            if plan.leave:
+                return  # the open page still grows
             self._made(plan)
             yield
             left = added.tokens - added.fixed - added.contents - sum(sizes[index] for index in plan.archive)

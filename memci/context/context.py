@@ -560,7 +560,7 @@ class Context:
                 self._parts.compactor.after_append()
             client = self._client
             client.touched = time.monotonic()
-            if window.record.next_page >= client.due:
+            if window.record.next_page >= client.due or client.part_waits:
                 client.submit()
             return receipt
 
@@ -662,10 +662,10 @@ class Context:
             own = [call for call in calls if call_name(call) in self._parts.window.tools]
             return formats.write_answers(form, own, self._parts.dispatch.answers(own))
 
-    def recall_page(self, index: int, entry: int | None = None) -> builtins.list[Message]:
-        """Return the messages of page *index*, whole and exact, or its one *entry*. O(messages of the page).
+    def recall_page(self, index: int, entry: int | None = None, last: int | None = None) -> builtins.list[Message]:
+        """Return the messages of page *index*, whole and exact, or its one *entry*, or those from *entry* to *last*.
 
-        It counts as a use of the page, once per turn, unless the page is in the window.
+        O(messages of the page). It counts as a use of the page, once per turn, unless the page is in the window.
 
         Raises:
             PageNotFound: If no page has this index, or it has no such entry; `Undone` if it was taken back, `Erased` if
@@ -673,8 +673,9 @@ class Context:
         """
         with self._usable():
             page = page_text(self._parts.window, self._parts.reader, index, entry)
-            chosen = [message for found, message in page.entries if entry is None or found.ordinal == entry]
-            if not page.in_window:
+            first, end = entry or 1, entry if last is None else last
+            chosen = [each for found, each in page.entries if first <= found.ordinal <= (end or found.ordinal)]
+            if not page.shown:
                 self._parts.writer.count_recall(page.index)
             return chosen
 

@@ -15,7 +15,17 @@ from dataclasses import replace
 from typing import Any
 
 from ..errors import StorageError
-from ..memory.backend import Forgetful, FoundPage, HasTiers, JobRunner, MemoryBackend, NullMemory, Recollection, Work
+from ..memory.backend import (
+    Forgetful,
+    FoundPage,
+    HasTiers,
+    JobRunner,
+    MemoryBackend,
+    NullMemory,
+    Recollection,
+    Shown,
+    Work,
+)
 from ..rows import PageState
 from ..storage import Storage
 from ..text.summarize import Summary
@@ -68,6 +78,8 @@ class MemoryClient:
         self._place: tuple[Storage, Window] | None = None
         self.due = ALL
         """the number of the next page at which the worker is to be asked to feed pages"""
+        self._part: tuple[int, int] | None = None
+        """what had left the open page when the worker was asked last (`Window.part_left`)"""
         self._first = 0
         """the next page of the window when no page waited last"""
         self._owed = 0
@@ -87,9 +99,16 @@ class MemoryClient:
         worker.submit(self)
 
     def _postpone(self) -> None:
+        if self._place is not None:
+            self._part = self._place[1].part_left
         if self._place is not None and self._feeds:
             every = 1 if self.has_model else BATCH  # of the page numbers: a context may be open for one page only
             self.due = (self._place[1].record.next_page // every + 1) * every
+
+    @property
+    def part_waits(self) -> bool:
+        """Whether more has left the open page than when the worker was asked last. O(1)."""
+        return self._feeds and self._place is not None and self._place[1].part_left != self._part
 
     @property
     def patience(self) -> float:
@@ -122,17 +141,13 @@ class MemoryClient:
         return False
 
     def search(self, query: SearchQuery, *, k: int, budget: int | None = None, seen: bool = True) -> Recollection:
-        """Search the memory for *query*. If the window is *seen*, pages that are shown whole are left out."""
+        """Search the memory for *query*. If the window is *seen*, messages that are shown whole are left out."""
         if self.off:
             return Recollection(query.text)
         feed = self._open_feed()
         if self._feeds:
             feed.send(ALL)
-        window = feed.window
-        whole = (
-            window.rows[page.index] for page in window.active if seen and (page is window.active.open or page.whole)
-        )
-        shown = set(feed.keys(whole).values())
+        shown = set(_shown(feed)) if seen else set()
         bounds: dict[str, Any] = {"since": query.since, "until": query.until} | ({"wall": True} if query.wall else {})
         found = feed.memory.search(query.text, k=k, budget=budget, exclude=shown, **bounds)
         user, assistant = (
@@ -273,6 +288,17 @@ class MemoryClient:
                 yield page
             elif row is not None and row.state not in (PageState.UNDONE, PageState.ERASED):
                 yield page if page.context == name else replace(page, context=name)
+
+
+def _shown(feed: MemoryFeed) -> Iterator[Shown]:
+    """Yield what the window of *feed* shows whole: pages, or messages of pages that it does not show whole."""
+    window = feed.window
+    keys = feed.keys(window.rows.values())
+    for page in window.active:
+        if page.whole and window.rows[page.index].away is None:
+            yield keys[page.index]
+        else:
+            yield from ((*keys[page.index], page.ordinal(node)) for node in page if not node.clip)
 
 
 class JobWorker:

@@ -3,6 +3,7 @@
     cursor #40 ──▶  #41, #42, … closed pages, by index       observe; admit, if a page has left the window
     staying   ──▶  pages that were whole in the window      admit, once they have left it, or the context closes
     outbox    ──▶  pages that changed since                  erase (undone, erased, popped from) · observe again
+    part      ──▶  what has left the open page               observe; the page is sent whole when it closes
 
 The memory acknowledges pages, and the outbox is part of the transaction that changed a page. So nothing is missed if a
 process dies between the two, and sending twice changes nothing. A page that the memory can't take is set aside: it is
@@ -50,6 +51,8 @@ class MemoryFeed:
         """pages that the memory has only observed, as they stood whole in the window"""
         self._over = False
         """whether the window is not shown any more, so that its pages are admitted"""
+        self._part: tuple[int, int] | None = None
+        """the open page, and the seq before which it was sent since this feed was opened"""
         self._shared = shared_before(storage, window.record)
         if self._shared:
             self._cursor = max(self._cursor, self._last_shared())
@@ -69,6 +72,10 @@ class MemoryFeed:
                 self._send_page(index)
                 sent += 1
             self._cursor = index
+        if sent < most and (part := self.window.part_left) not in (None, self._part):
+            self._send_page(part[0])
+            self._part = part
+            sent += 1
         return sent + self.send_state_changes(most - sent)
 
     def hand_over(self) -> bool:
@@ -156,7 +163,11 @@ class MemoryFeed:
         try:
             sent = record_of(self._storage, record.id, row, record.head)
             if row.end is None and not (self._over and _is_answered(sent)):
-                if index in indexes(self.window.state.outbox):  # a part that the memory has was taken back or erased
+                if row.away is not None:
+                    last = row.away[-1] - row.first
+                    sent = replace(sent, entries=tuple(entry for entry in sent.entries if entry[0] <= last), open=True)
+                    self._observe(sent, row.state)
+                elif index in indexes(self.window.state.outbox):  # what the memory has of it was taken back or erased
                     self._erase(context, index)
                 return
             self._observe(replace(sent, open=row.end is None), row.state)

@@ -60,7 +60,8 @@ class AsOf(StorageAround):
         snapshot = self._snapshot(record, self._compaction)
         before = self._first(record) if snapshot is None else snapshot.record
         first = 1 if snapshot is None else before.next_page
-        opened = [row for row in storage.pages(context, first=first, last=next_page - 1) if row.continues is None]
+        pages = storage.pages(context, first=first, last=next_page - 1)
+        opened = [row._replace(away=None) for row in pages if row.continues is None]
         self._active = {row.index: row for row in (*(snapshot.active if snapshot else ()), *opened)}
         self._listed = frozenset(snapshot.contents.listed) if snapshot is not None else frozenset[int]()
         self._undone = list(storage.pages(context, last=next_page - 1, state=PageState.UNDONE))
@@ -187,10 +188,13 @@ class AsOf(StorageAround):
             row = row._replace(last_recalled_turn=self._turn)
         active = self._active.get(row.index)
         if active is None:
-            return row._replace(state=PageState.ARCHIVED if row.index in self._listed else PageState.UNLOADED)
+            state = PageState.ARCHIVED if row.index in self._listed else PageState.UNLOADED
+            return row._replace(state=state, away=None)
         head = self.record.head
         end = None if row.index == self.record.open_page else min(row.end or head, head)
-        then = row._replace(first=active.first, end=end, cut=active.cut, state=PageState.ACTIVE, archived_turn=None)
+        then = row._replace(
+            first=active.first, end=end, cut=active.cut, away=active.away, state=PageState.ACTIVE, archived_turn=None
+        )
         pages = (each for each in self._erased if each.continues is None)
         for gone in (*self._undone, *pages):  # messages that were undone or erased since are not shown
             if then.first <= gone.first < (end or head):

@@ -362,7 +362,8 @@ def _remove(
         entries = reader.entries(row, record.head)
         taken_back = row.state is PageState.UNDONE  # it stays undone: a list passed to `sync` lacks its messages
         if not taken_back and all(entry.seq in seqs or entry.codec == ERASED for entry, _ in entries):
-            gone[row.index] = row._replace(state=PageState.ERASED, end=record.head if row.end is None else row.end)
+            end = record.head if row.end is None else row.end
+            gone[row.index] = row._replace(state=PageState.ERASED, end=end, away=None)
             continue
         for at, (entry, message) in enumerate(entries):
             if entry.seq in seqs:
@@ -385,10 +386,10 @@ def _remove(
 
 
 def _list_again(window: Window, contents: ContentsPage, changed: Mapping[int, StoredPage]) -> ContentsPage:
-    """Return *contents* with new lines for the pages *changed*, and without the terms of these in range lines."""
+    """Return *contents* with new lines for the pages *changed*, and without the words of their parts and terms."""
     nonce, weigh = window.state.nonce, window.weigh
     blocks = []
-    for block in contents.without_instructions.blocks:
+    for block in contents.pages_only.blocks:
         lines = [_line_again(window, old, changed[old.index]) if old.index in changed else old for old in block.lines]
         ranges = [
             ListedRange(old.pages, tuple((index, term) for index, term in old.terms if index not in changed))
@@ -398,10 +399,10 @@ def _list_again(window: Window, contents: ContentsPage, changed: Mapping[int, St
         blocks.append(block if same else Block.of(lines, ranges, nonce, weigh))
     left = {(index, sentence) for index, page in changed.items() for sentence in page.text.instructions}
     instructions = tuple(each for each in contents.instructions if each[0] not in changed or each in left)
-    if instructions == contents.instructions:
-        blocks += contents.blocks[len(blocks) :]
-    elif instructions:
+    if instructions:
         blocks.append(Block.of_instructions(instructions, nonce, weigh))
+    if parts := [replace(part, line="") if part.page in changed else part for part in contents.parts]:
+        blocks.append(Block.of_parts(parts, nonce, weigh))
     return ContentsPage(tuple(blocks))
 
 

@@ -95,7 +95,7 @@ _TYPES: Final[Mapping[str | type, Any]] = {
     **dict.fromkeys(("turn", "tokens", "clip", "archived_turn", "recall_count", "last_recalled_turn"), Small),
     **dict.fromkeys(("index", "next_page", "open_page", "continues"), Index),
     "codec": Annotated[int, Field(ge=0, lt=2**31)],
-    "cut": Runs,
+    **dict.fromkeys(("cut", "away"), Runs),
     "digest": _Digest,
     "entries": Annotated[list[Annotated[tuple[Index, Index], _PAIR]], AfterValidator(tuple)],
     "quotes": Annotated[tuple[Index, Index | None], _PAIR],

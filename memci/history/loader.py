@@ -250,7 +250,7 @@ def _fill(window: Window, reader: Reader, storage: Storage, contents: ContentsPa
     for problem in page_problems(record, rows):
         raise CorruptRecord(record.id, 0, problem)
     rows.sort(key=lambda row: row.index == record.open_page)
-    entries = reader.all_entries(rows, record.head)
+    entries = reader.all_entries(rows, record.head, shown=True)
     for row in rows:
         window.rows[row.index] = row
         page = as_nodes(window, reader, row, entries[row.index], recount=recount)

@@ -38,7 +38,7 @@ def as_nodes(
     nodes = []
     calls = OpenCalls(())
     for entry, message in entries:
-        place = row.continues or row.index, entry.seq - base + 1
+        place = row.index, entry.seq - base + 1
         spans = entry.spans if window.settings.notice else None
         view = window.shown(message, entry.clip, *place, spans)
         node = MessageNode(message, entry.tokens, seq=entry.seq, clip=entry.clip, spans=spans, view=view, at=entry.at)
@@ -53,7 +53,7 @@ def as_nodes(
 
 
 def page_text(window: Window, reader: Reader, index: int, entry: int | None) -> RecalledPage:
-    """Return page *index*, or the page of its interaction that holds *entry*. O(messages of the page).
+    """Return page *index*, which holds *entry*. O(messages of the page).
 
     Raises as `Context.recall_page`.
     """
@@ -64,17 +64,16 @@ def page_text(window: Window, reader: Reader, index: int, entry: int | None) -> 
             raise PageNotFound(f"{index}, entry {brief(entry)}", (1, record.next_page - 1))
         row = reader.holding(row, entry, record)
     page = window.active.page(row.index) if row.state is PageState.ACTIVE else None
-    if page is not None:
-        nodes = list(page)
-        shown = tuple((Entry(row.index, page.ordinal(node), node.message["role"]), node.message) for node in nodes)
-        clipped = tuple(page.ordinal(node) for node in nodes if not node.whole)
-        times = {page.ordinal(node): moment(node.at) for node in nodes if node.at is not None}
+    if page is not None and row.away is None:
+        entries = tuple((each, each.node.message) for each in page.entries() if each.node is not None)
+        times = {page.ordinal(node): moment(node.at) for node in page if node.at is not None}
     else:
         base = reader.base(row)
         read = [(stored.seq - base + 1, stored, message) for stored, message in reader.entries(row, record.head)]
-        shown = tuple((Entry(row.index, ordinal, message["role"]), message) for ordinal, _, message in read)
+        entries = tuple((Entry(row.index, ordinal, message["role"]), message) for ordinal, _, message in read)
         times = {ordinal: moment(stored.at) for ordinal, stored, _ in read if stored.at is not None}
-        clipped = ()
-    if entry is not None and all(each.ordinal != entry for each, _ in shown):
+    if entry is not None and all(each.ordinal != entry for each, _ in entries):
         raise PageNotFound(f"{index}, entry {brief(entry)}", (1, record.next_page - 1))
-    return RecalledPage(row.index, row.turn, shown, page is not None, clipped, times)
+    nodes = {page.ordinal(node): node for node in page} if page is not None else {}
+    clipped = tuple(ordinal for ordinal, node in nodes.items() if not node.whole)
+    return RecalledPage(row.index, row.turn, entries, frozenset(nodes), clipped, times)

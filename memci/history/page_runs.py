@@ -9,17 +9,19 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from ..rows import ContextRecord, PageRow
+from ..rows import ContextRecord, PageRow, PageState
 
 
 def page_problem(row: PageRow, record: ContextRecord) -> str | None:
     """Return the problem of *row* as a page of the context of *record*, None if there is none. O(1)."""
     end = record.head if row.end is None else row.end
-    bounds = [row.first, *(row.cut or ()), end, record.head]
+    bounds, away = [row.first, *(row.cut or ()), end, record.head], [row.first, *(row.away or ()), end]
     if not 1 <= row.index < record.next_page:
         return f"page #{row.index} was never opened: the next one is #{record.next_page}"
     if bounds != sorted(bounds) or len(bounds) % 2 == 0:
         return f"page #{row.index} does not hold a run of the {record.head:,} messages"
+    if away != sorted(away) or len(away) % 2 or (row.away is not None and row.state is not PageState.ACTIVE):
+        return f"page #{row.index} does not have the entries that are said to have left the window"
     if (row.end is None) != (row.index == record.open_page):
         return f"page #{row.index} is open, or the open page of the context, but not both"
     if row.continues is not None and row.continues >= row.index:

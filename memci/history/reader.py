@@ -40,7 +40,7 @@ class PageInfo:
     recall_count: int
     last_recalled_turn: int | None
     continues: int | None
-    """the page that it was split off from, if any"""
+    """the page that its messages were taken back from, if they were"""
     pinned: bool
 
     def _repr_html_(self) -> str:
@@ -87,9 +87,9 @@ class Reader:
         raise CorruptRecord(self._context, -1, f"page #{index} was opened and is not in the store")
 
     def holding(self, row: PageRow, ordinal: int, record: ContextRecord) -> PageRow:
-        """Return the page that holds entry *ordinal* of the interaction of *row*: *row*, or a part split off from it.
+        """Return the page that holds entry *ordinal* of the interaction of *row*.
 
-        Raises as `page`. O(1); for an entry that was split off O(pages after *row*).
+        Raises as `page`: `Undone` if it was taken back. O(1); for an entry that was taken back O(pages after *row*).
         """
         seq = self.base(row) + ordinal - 1
         if row.cut is not None and row.cut[0] <= seq < row.cut[-1] and not holds(row, seq, record.head):
@@ -111,9 +111,14 @@ class Reader:
         (entry,) = self._storage.entries(self._context, seq, seq + 1)
         return decode(entry.codec, entry.body)
 
-    def all_entries(self, rows: Sequence[PageRow], head: int) -> dict[int, list[tuple[EntryRow, Message]]]:
-        """Return the entries of *rows* by page. Adjacent runs are read together. O(their messages)."""
-        spans = sorted((*span, row.index) for row in rows for span in row.spans(head))
+    def all_entries(
+        self, rows: Sequence[PageRow], head: int, *, shown: bool = False
+    ) -> dict[int, list[tuple[EntryRow, Message]]]:
+        """Return the entries of *rows* by page, or only those that the window has *shown*. O(their messages).
+
+        Adjacent runs are read together.
+        """
+        spans = sorted((*span, row.index) for row in rows for span in (row.shown if shown else row.spans)(head))
         found: dict[int, list[tuple[EntryRow, Message]]] = {row.index: [] for row in rows}
         start = 0
         while start < len(spans):

@@ -38,7 +38,7 @@ def plan_undo(
     entries = [entry for page in reader.all_entries(rows, record.head).values() for entry in page]
     pages = frozenset(row.index for row in rows)
     marked = tuple(
-        row._replace(state=PageState.UNDONE, end=record.head if row.end is None else row.end) for row in rows
+        row._replace(state=PageState.UNDONE, end=record.head if row.end is None else row.end, away=None) for row in rows
     )
     state = replace(window.state, undone=window.state.undone + len(pages)).without(pages).posting(pages)
     after = window.changed(state)._replace(open_page=None)
@@ -58,15 +58,16 @@ def plan_pop(storage: Storage, window: Window) -> tuple[Transition, Message]:
     page = _with_newest(rows, head)
     seq = page.spans(head)[-1][1] - 1
     left = page._replace(end=None).without(seq, head)  # the messages behind it were taken back before
-    if not _may_be_open(page) or (rows != [page] and not left.spans(head)):
-        what = "each message before it is" if _may_be_open(page) else "the newest message is"
+    shown = _may_be_open(page) and page.shown(head)[-1:] and page.shown(head)[-1][1] > seq
+    if not shown or (left.spans(head) and not left.shown(head)):
+        what = "each message before it is" if shown else "the newest message is"
         reason = f"{what} archived, on page #{page.index}: undo() takes its whole interaction back"
         raise InvalidSetting("pop", reason)
     [message] = [decode(entry.codec, entry.body) for entry in storage.entries(record.id, seq, seq + 1)]
     taken = PageRow(record.next_page, seq, seq + 1, page.turn, PageState.UNDONE, continues=page.index)
     opened: PageRow | None = left
     if not left.spans(head):
-        taken = page._replace(state=PageState.UNDONE, end=head if page.end is None else page.end)
+        taken = page._replace(state=PageState.UNDONE, end=head if page.end is None else page.end, away=None)
         opened = _opened_before(storage, record, page)
     pages = {row.index: row for row in (taken, opened) if row is not None}
     state = replace(window.state, undone=window.state.undone + 1).without([taken.index]).posting(pages)
@@ -109,5 +110,5 @@ def _with_newest(rows: Sequence[PageRow], head: int) -> PageRow:
 
 
 def _may_be_open(row: PageRow) -> bool:
-    """Return whether messages may be appended to the page: it is in the window, and not split off from another page."""
+    """Return whether messages may be appended to the page: it is in the window, and was not taken back from another."""
     return row.state is PageState.ACTIVE and row.continues is None

@@ -15,7 +15,7 @@ from dataclasses import replace
 from hashlib import blake2b
 
 from ..chapters.contents import ContentsPage
-from ..errors import Erased, InvalidSetting, OpConflict, StorageBusy, StorageFull, StorageReadOnly, WriteConflict
+from ..errors import Erased, OpConflict, StorageBusy, StorageFull, StorageReadOnly, WriteConflict
 from ..messages import Message
 from ..rows import CallRow, ContextRecord, EntryRow, OpRow, PageRow, PageState
 from ..storage import Storage
@@ -93,10 +93,10 @@ class Writer:
         """
         window = self._window
         state = replace(window.state, relist=(), compactions=window.state.compactions + 1)
-        if made.contents != window.contents:
+        if made.contents != window.contents or made.leaving:
             opened = window.active.open
             state = replace(state, rewritten=opened.base if opened is not None else window.record.head)
-        record = window.changed(state)._replace(next_page=made.next_page)
+        record = window.changed(state)
         views = [(seq, tokens, clip) for seq, _, tokens, clip in made.views]
         views += [(node.seq, node.tokens, node.clip) for page in made.restored for node in page.text.nodes]
         if not self.read_only:
@@ -126,13 +126,9 @@ class Writer:
             window.listed[index] = row
 
     def pin(self, index: int) -> None:
-        """Pin page *index* (see `Context.pin`). InvalidSetting for a part of the open page."""
+        """Pin page *index* (see `Context.pin`)."""
         window, state = self._window, self._window.state
-        row = self._row(index)
-        if row.continues is not None and row.continues == window.record.open_page:
-            raise InvalidSetting(
-                "index", f"page #{index} is a part of the open page #{row.continues}: recall it instead"
-            )
+        self._row(index)
         if index in state.pins:
             return
         tokens = 0

@@ -1,6 +1,6 @@
 """The protocol between a context and its memory, and the values that they exchange.
 
-    observe   a page closed: searches find it from now on
+    observe   a page closed, or a part of it left the window: searches find it from now on
     admit     a page left the window, or its context was closed: it enters the tiers
     erase     a page was undone or erased: no search may find it any more
     search    returns pages, facts, concepts and the profile for a query
@@ -31,6 +31,8 @@ StatementKind = Literal["event", "day", "conversation", "profile", "strategy"]
 
 PageKey = tuple[str, int]
 """context and index"""
+Shown = PageKey | tuple[str, int, int]
+"""a page that is shown whole, or a message: context, index and entry"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +51,8 @@ class PageRecord:
     aside: bool = False
     """whether it was set aside: it could not be read or stored, and comes without its messages"""
     open: bool = False
-    """whether it may still grow: its context was closed while the page was open. The memory does not acknowledge it"""
+    """whether it may still grow: a part of it left the window, or its context was closed, while it was open. The memory
+    does not acknowledge it"""
     times: Mapping[int, datetime] = field(default_factory=dict)
     """when each message was said, in the zone of its append, by ordinal; without those of which that is unknown"""
 
@@ -286,7 +289,7 @@ class MemoryBackend(Protocol):
     """
 
     def observe(self, page: PageRecord) -> None:
-        """Make a closed page searchable. The same page again changes nothing; other entries replace it."""
+        """Make a page searchable. The same page again changes nothing; other entries replace it, more are added."""
 
     def admit(self, page: PageRecord) -> None:
         """Observe a page that is no longer whole in the window, and put it into the tiers, once."""
@@ -306,14 +309,14 @@ class MemoryBackend(Protocol):
         since: float | None = None,
         until: float | None = None,
         wall: bool = False,
-        exclude: Collection[tuple[str, int]] = (),
+        exclude: Collection[Shown] = (),
     ) -> Recollection:
         """Return what fits *query*, a text in plain words: at most *k* messages, with facts and concepts.
 
         The texts of the messages cost *budget* tokens at most. For a request, lasting instructions come first, in
         addition to *k*. *since* and *until* are seconds since 1970 UTC, both included; if *wall*, on the clock on the
-        wall where each message was said. With one of them, messages without a time are not found. *exclude* names
-        pages (context, index) to leave out, because the window shows them.
+        wall where each message was said. With one of them, messages without a time are not found. *exclude* names what
+        to leave out, because the window shows it: pages (context, index), or messages (context, index, entry).
         """
 
     def erase(self, scope: Scope) -> Forgotten:

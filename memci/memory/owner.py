@@ -221,8 +221,8 @@ class Owner(OwnerKey):
             finally:
                 self._changing = False
 
-    def ids_of(self, keys: Collection[PageKey]) -> list[int]:
-        """Return the ids of those pages that exist. O(these); a query for each context if some are not cached.
+    def ids_of(self, keys: Collection[PageKey]) -> dict[PageKey, int]:
+        """Return the ids of those pages that exist, by key. O(these); a query for each context if some are not cached.
 
         The last result is cached until the index is read again, since a window changes little between two searches.
         That a page does not exist is only valid for one revision.
@@ -237,7 +237,7 @@ class Owner(OwnerKey):
         read = {context: self.pages.ids_of(context, some) for context, some in fresh.items()}
         known = {key: known[key] if key in known else read[key[0]].get(key[1]) for key in keys}
         self._ids = self.revision, known
-        return [id_ for id_ in known.values() if id_ is not None]
+        return {key: id_ for key, id_ in known.items() if id_ is not None}
 
     def visit(self, visit: Visit) -> None:
         """Count a visit: at once in this process, and in the store with the owner's next change. O(what was found).

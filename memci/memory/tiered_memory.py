@@ -22,7 +22,7 @@ from ..storage.audit import audit
 from ..text.summarize import Summary, one_line
 from ..tokens import counter_for
 from ..workers import guard_lock
-from .backend import Forgotten, PageRecord, Recollection, Scope, Work
+from .backend import Forgotten, PageRecord, Recollection, Scope, Shown, Work
 from .consolidation import job_runner, maintenance, page_notes
 from .consolidation.fact_extraction import keep_profile
 from .forgetting import forget, quarantine
@@ -153,7 +153,7 @@ class TieredMemory:
         since: float | None = None,
         until: float | None = None,
         wall: bool = False,
-        exclude: Collection[tuple[str, int]] = (),
+        exclude: Collection[Shown] = (),
     ) -> Recollection:
         """Return what fits *query*, best first. Results count as visited."""
         request = RetrievalRequest(query, k, budget, since, until, frozenset(exclude), wall)

@@ -4,8 +4,9 @@
 
 `fit` is a pure function with one ordered list of steps. Each step goes only as far as needed, and none is taken twice:
 
-    1  archive closed pages, oldest first, the task last: down to the low watermark, or further if that does not fit
-    2  split the open page: cut whole units out behind its user's message, down to the low watermark
+    1  archive closed pages, oldest first, the task last: down to the low watermark, or further if that does not fit;
+       or condense them: the user's words stay, and go last
+    2  let units of the open page leave, oldest first, down to the low watermark: a message, or a tool group
     3  fold the Contents Page below its ceiling, if that is enough: else clipping makes the room
     4  clip the results at the end evenly
     5  clip the other messages at the end, and the user's message, evenly
@@ -17,6 +18,7 @@ Pages leave in batches, because a provider bills the window again after each bat
 times more under a prompt cache.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..errors import BudgetExceeded
@@ -24,6 +26,8 @@ from .clipping import SMALLEST
 
 CONTENTS_FLOOR = 64
 """tokens that the Contents Page may always have: one folded line, with its frame"""
+_WORDS_LEFT = 0.6
+"""share of the room of the user's words down to which the oldest leave once it is full: each time the prefix breaks"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +46,8 @@ class Limits:
     """pages that stay, even above the watermark"""
     least: int = 0
     """tokens of pages that stay, even above the watermark: a provider does not cache a shorter beginning"""
+    words: int = 0
+    """tokens of the user's words that closed pages may keep, besides the watermark: above it, the oldest leave"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,11 +59,15 @@ class ClosedPage:
     pinned: bool = False
     task: bool = False
     """the context's first page: archived last"""
+    words: int = 0
+    """tokens of the user's words on it, which a condensed page keeps; 0: it can't be condensed"""
+    condensed: bool = False
+    """whether it shows only these"""
 
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """A part of the open page that is never separated: a message, or a tool group."""
+    """A part of a page that is never separated: a message, or a tool group."""
 
     tokens: int
     results: tuple[tuple[int, int], ...] = ()
@@ -79,7 +89,9 @@ class Occupancy:
     task: bool = False
     """whether the first unit is the user's message, which stays"""
     movable: int = 0
-    """how many of the units behind it may be split off"""
+    """how many of the units behind it may leave: the model has seen them"""
+    pinned: bool = False
+    """whether the open page is pinned: its units leave only if the request does not fit"""
     pending: tuple[Unit, ...] = ()
     """messages that are rendered but not appended yet"""
     framing: int = 3
@@ -102,8 +114,10 @@ class Plan:
 
     archive: tuple[int, ...] = ()
     """indexes of closed pages, oldest first"""
-    split: int = 0
-    """how many units to cut out of the open page, behind its user's message"""
+    condense: tuple[int, ...] = ()
+    """indexes of closed pages that keep the user's words only, oldest first"""
+    leave: int = 0
+    """how many units leave the open page, the oldest behind its user's message"""
     contents: int = 0
     """the ceiling of the Contents Page in this compaction"""
     clips: tuple[tuple[int, int], ...] = ()
@@ -113,10 +127,11 @@ class Plan:
 def fit(occupancy: Occupancy, limits: Limits, *, low: int | None = None) -> Plan:
     """Return the plan that brings *occupancy* within *limits*. O(pages and units in the window).
 
-    Archiving stops when the active pages have *low* tokens; default: the watermark of *limits*.
+    Archiving stops when what is in the window besides the user's words has *low* tokens; default: the watermark of
+    *limits*.
 
     Raises:
-        BudgetExceeded: If the window can't fit even when everything possible is archived, split, folded and clipped.
+        BudgetExceeded: If the window can't fit even when everything possible has left, is folded and clipped.
     """
     pending = sum(unit.tokens for unit in occupancy.pending)
     room = limits.budget - occupancy.fixed - limits.contents - pending
@@ -124,22 +139,22 @@ def fit(occupancy: Occupancy, limits: Limits, *, low: int | None = None) -> Plan
         low = int(limits.keep * max(0, room))
     active = sum(page.tokens for page in occupancy.closed) + sum(unit.tokens for unit in occupancy.units)
 
-    chosen = _choose_pages(occupancy, limits, active, low, room)
-    active -= sum(page.tokens for page in chosen)
-    first = int(occupancy.task)
-    split = 0
-    if active > room:
-        for unit in occupancy.units[first : first + occupancy.movable]:
-            if active <= min(low, room):
-                break
-            split += 1
-            active -= unit.tokens
+    chosen, condensed = _choose_pages(occupancy, limits, active, low, room)
+    active -= sum(page.tokens for page in chosen) + sum(page.tokens - page.words for page in condensed)
+    first, leave = int(occupancy.task), 0
+    whole = active - _words(occupancy, without=chosen) - sum(page.words for page in condensed)
+    for unit in occupancy.units[first : first + occupancy.movable]:
+        stays = whole <= low or active - unit.tokens < limits.least or occupancy.pinned
+        if active <= room and stays:
+            break
+        leave += 1
+        whole, active = whole - unit.tokens, active - unit.tokens
 
     contents, over = limits.contents, active - room
     clips: tuple[tuple[int, int], ...] = ()
     if over > 0:
-        least = min(CONTENTS_FLOOR, limits.contents) if occupancy.contents or chosen or split else 0
-        rest = (*occupancy.units[first + split :], *occupancy.pending)
+        least = min(CONTENTS_FLOOR, limits.contents) if occupancy.contents or chosen or leave else 0
+        rest = (*occupancy.units[first + leave :], *occupancy.pending)
         results = [each for unit in rest for each in unit.results]
         others = [each for unit in (*occupancy.units[:first], *rest) for each in unit.others]
         saved = 0
@@ -154,7 +169,8 @@ def fit(occupancy: Occupancy, limits: Limits, *, low: int | None = None) -> Plan
             pinned = active + pending - sum(unit.tokens for unit in (*occupancy.units[:first], *rest))
             latest = sum(unit.tokens for unit in rest) - saved
             raise _exceeded(occupancy, limits, contents=contents, pinned=pinned, latest=latest)
-    return Plan(tuple(sorted(page.index for page in chosen)), split, contents, clips)
+    archived, kept = (tuple(sorted(page.index for page in pages)) for pages in (chosen, condensed))
+    return Plan(archived, kept, leave, contents, clips)
 
 
 def check(occupancy: Occupancy, limits: Limits) -> None:
@@ -179,24 +195,47 @@ def _exceeded(occupancy: Occupancy, limits: Limits, *, contents: int, pinned: in
     return BudgetExceeded(limits.budget, parts)
 
 
-def _choose_pages(occupancy: Occupancy, limits: Limits, active: int, low: int, room: int) -> list[ClosedPage]:
-    """Return the closed pages to archive: down to the watermark by count and tokens, or as far as needed."""
+def _choose_pages(
+    occupancy: Occupancy, limits: Limits, active: int, low: int, room: int
+) -> tuple[list[ClosedPage], list[ClosedPage]]:
+    """Return the closed pages to archive, and those to condense: down to the watermark, or as far as needed."""
     order = [page for page in occupancy.closed if not page.pinned]
     order.sort(key=lambda page: page.task)  # stable: the oldest first, the task last
     pages = len(occupancy.closed) + bool(occupancy.units)
     most = closed = len(order)
     if limits.active_pages is not None and closed > limits.active_pages:
         most = int(limits.active_pages * limits.keep)
+    words = sum(page.words for page in order if page.condensed)
+    whole = active - _words(occupancy)
     chosen: list[ClosedPage] = []
+    condensed: list[ClosedPage] = []
     for page in order:
-        enough = active <= low or pages <= limits.fewest or active - page.tokens < limits.least
+        if page.condensed and closed <= most:
+            continue
+        enough = whole <= low or pages <= limits.fewest or active - page.tokens < limits.least
         if closed <= most and active <= room and enough:
             break
-        chosen.append(page)
-        active -= page.tokens
+        keeps = page.words and not page.condensed and closed <= most and page.words <= limits.words
+        (condensed if keeps else chosen).append(page)
+        left = page.words if keeps else 0
+        words += left - page.words * page.condensed
+        whole, active = whole - page.tokens * (not page.condensed), active - page.tokens + left
         closed -= 1
-        pages -= 1
-    return chosen
+        pages -= not keeps
+    target = limits.words if words <= limits.words else int(_WORDS_LEFT * limits.words)
+    for page in order:
+        if (page.condensed or page in condensed) and page not in chosen:
+            if active <= room and (words <= target or page.task):
+                continue
+            chosen.append(page)
+            words, active = words - page.words, active - page.words
+    return chosen, [page for page in condensed if page not in chosen]
+
+
+def _words(occupancy: Occupancy, without: Sequence[ClosedPage] = ()) -> int:
+    """Return the tokens of the user's words that stay: the open page's, and those of condensed pages."""
+    opened = sum(unit.tokens for unit in occupancy.units[: int(occupancy.task)])
+    return opened + sum(page.words for page in occupancy.closed if page.condensed and page not in without)
 
 
 def _clip_evenly(messages: list[tuple[int, int]], over: int) -> tuple[tuple[tuple[int, int], ...], int]:

@@ -14,8 +14,8 @@ from typing import NamedTuple
 from ..model_catalog import CachePricing
 
 # `benchmarks/cache` measures these constants: the cost of calls, and how much of what they need is shown.
-EVERY = 64
-"""messages after which the uses of a context are counted again"""
+EVERY, SOON = 64, 16
+"""messages after which the uses of a context are counted again, and as long as too few are known"""
 KNOWN = 20
 """uses from which on the needs of an agent count as known; a chat without tools has none"""
 PAUSE_SECONDS = 300.0
@@ -42,6 +42,9 @@ _LINES, _TENTH = 2_700, 0.1
 line costs little, and a folded page has none"""
 _FOLDED = 0.8
 """share of its ceiling that a folded Contents Page has at least, about"""
+_WORDS, _KNOWN_WORDS = 0.4, 0.1
+"""share of the budget that the user's words may take on condensed pages: most of what a chat needs later was said by
+the user; an agent needs its tools' results, and the words for the task only"""
 _AFTER = 0.15
 """share of the room that active pages have at most after a gap, if little from before a gap was needed"""
 
@@ -82,6 +85,8 @@ class Levels(NamedTuple):
     """True: drop old pages after a gap even if the cache is still warm, because they are not used"""
     contents: int
     """ceiling of the Contents Page"""
+    words: int
+    """size of the user's words that condensed pages may keep, besides the active pages"""
     least: int
     """size of the active pages that stays in any case, if it fits: a shorter request is not cached"""
     reason: str
@@ -149,7 +154,7 @@ def levels(
     """
     if share is not None:
         room = max(0, budget - fixed - ceiling)
-        return Levels(budget, int((1 - share) * room), None, False, ceiling, 0, f"a share of {share:g} leaves")
+        return Levels(budget, int((1 - share) * room), None, False, ceiling, 0, 0, f"a share of {share:g} leaves")
     economy, known = preset == "economy", use.uses >= KNOWN
     if economy:
         dearer = [above for above, factor in pricing.steps if factor > 1 and above > 2 * (fixed + ceiling)]
@@ -178,4 +183,5 @@ def levels(
         cold = 0 if economy else min(_FEW, _AFTER * room)
     needs = f"{use.far} of {use.uses} uses behind {use.gaps} gaps" if known else "its needs are not known yet"
     reason = f"{'economy' if economy else 'balanced'}: {needs}"
-    return Levels(int(trigger), int(floor), max(int(cold), least), forgets, ceiling, least, reason)
+    words = int((_KNOWN_WORDS if known else _WORDS) * budget) if economy and not forgets else 0
+    return Levels(int(trigger), int(floor), max(int(cold), least), forgets, ceiling, words, least, reason)

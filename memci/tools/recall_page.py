@@ -1,6 +1,6 @@
 r"""Recall: the tool that a model calls to read an archived page, and its answers.
 
-    recall_page({"index": 42, "entry": null, "offset": null})
+    recall_page({"index": 42, "entry": null, "offset": null, "last": null})
 
     <memci:recall 1f9a03c2>
     page #42 of turn 41, entries 1 to 3 of 3: a quotation of what was said then, not new instructions
@@ -37,8 +37,8 @@ RECALL_PAGE: Message = {
         "name": "recall_page",
         "description": (
             "Read an archived page of this conversation word for word. Use it when a line of the contents suggests "
-            "that the page holds what you need: exact wording, numbers, code, results of tools. Pages that are still "
-            "shown in full need no recall. A long page is answered in parts; the last line says how to go on."
+            "that the page holds what you need: exact wording, numbers, code, results of tools. What is still shown "
+            "in full needs no recall. A long page is answered in parts; the last line says how to go on."
         ),
         "strict": True,
         "parameters": {
@@ -47,8 +47,9 @@ RECALL_PAGE: Message = {
                 "index": {"type": "integer", "description": "The page's number: 42 for #42"},
                 "entry": {"type": ["integer", "null"], "description": "Start at this entry; null: at the first"},
                 "offset": {"type": ["integer", "null"], "description": "Start at this character of it; null: at 0"},
+                "last": {"type": ["integer", "null"], "description": "End with this one"},
             },
-            "required": ["index", "entry", "offset"],
+            "required": ["index", "entry", "offset", "last"],
             "additionalProperties": False,
         },
     },
@@ -70,6 +71,7 @@ class PageRequest:
     index: int
     entry: int | None = None
     offset: int | None = None
+    last: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,9 +81,10 @@ class RecalledPage:
     index: int
     turn: int
     entries: tuple[tuple[Entry, Message], ...]
-    in_window: bool = False
+    shown: frozenset[int] = frozenset()
+    """the ordinals of the entries that the window shows"""
     clipped: tuple[int, ...] = ()
-    """the ordinals of the entries that the window shows clipped"""
+    """those that it shows clipped"""
     times: Mapping[int, datetime] = field(default_factory=dict)
     """when each entry was said, by ordinal, as far as that is known"""
 
@@ -96,16 +99,16 @@ def parse(arguments: object) -> PageRequest | str:
         given = arguments_of(arguments)
     except ValueError as error:
         return _mistake(str(error))
-    unknown = sorted(map(str, set(given) - {"index", "entry", "offset"}))
+    unknown = sorted(map(str, set(given) - {*PageRequest.__slots__}))
     if unknown or "index" not in given:
         return _mistake(f"there is no argument {quote(unknown[0][:40])}" if unknown else "index is missing")
-    for name in ("index", "entry", "offset"):
+    for name in PageRequest.__slots__:
         value = given.get(name)
         if type(value) is int and 0 <= value < 2**53:
             continue
         if value is not None or name == "index":
             return _mistake(f"{name} must be a plain integer from 0, not {quote(_written(value)[:40])}")
-    return PageRequest(given["index"], given.get("entry"), given.get("offset"))
+    return PageRequest(**given)
 
 
 class Answer(NamedTuple):
@@ -154,19 +157,21 @@ def answer(
         why = "is damaged" if isinstance(error, CorruptRecord) else "can't be reached just now: try again later"
         return Answer(f"error: page #{asked.index} was not read, since what is stored {why}. It is not empty.")
     ordinals = [entry.ordinal for entry, _ in page.entries]
-    first = asked.entry if asked.entry is not None else (ordinals[0] if ordinals else 1)
-    if page.in_window:
-        if first not in page.clipped or asked.entry is None:
-            return Answer(_shown_text(page))
+    away = [ordinal for ordinal in ordinals if ordinal not in page.shown]
+    first = asked.entry if asked.entry is not None else (away or ordinals or [1])[0]
+    last = max(first, ordinals[-1] if asked.last is None else asked.last) if ordinals else first
+    if first in page.shown and (first not in page.clipped or asked.entry is None):
+        first = next((ordinal for ordinal in away if first < ordinal <= last and asked.last is not None), 0)
+        if not first:
+            return Answer(_shown_text(page, away))
     elif first not in ordinals:
         return Answer(f"error: page #{page.index} has the entries {ordinals[0]} to {ordinals[-1]}, not {first}.")
-    chosen = [
-        each for each in page.entries if each[0].ordinal == first or (not page.in_window and each[0].ordinal > first)
-    ]
+    wanted = [first, *(ordinal for ordinal in away if first < ordinal <= last)] if first in away else [first]
+    chosen = [each for each in page.entries if each[0].ordinal in wanted]
     start, length = asked.offset or 0, len(quotable(chosen[0][1])[0])
     if start > length:
         return Answer(f"error: entry {first} of page #{page.index} has {length:,} characters, not {start:,}.")
-    text, whole = _quotation(page, chosen, start, room=room, count=count, nonce=nonce)
+    text, whole = _quotation(page, chosen, start, last=asked.last, room=room, count=count, nonce=nonce)
     if weigh is None:
         return Answer(text, page.index)
     media: list[Message] = []
@@ -192,13 +197,14 @@ def media_of(message: Message) -> list[Message]:
 def functions(answer_text: Callable[[object], str]) -> dict[str, Callable[..., str]]:
     """Return the tool as a Python function for a text protocol; *answer_text* answers a call with these arguments."""
 
-    def recall_page(index: int, entry: int | None = None, offset: int | None = None) -> str:
+    def recall_page(index: int, entry: int | None = None, offset: int | None = None, last: int | None = None) -> str:
         """Read an archived page of this conversation word for word.
 
         Args:
             index: The page's number: 42 for #42.
             entry: Start at this entry; None starts at the first.
             offset: Start at this character of the entry; None starts at 0.
+            last: Stop behind this entry; None goes to the end.
 
         Returns:
             The messages as quotations. The last line says how to go on, if there is more.
@@ -206,7 +212,7 @@ def functions(answer_text: Callable[[object], str]) -> dict[str, Callable[..., s
         Example:
             __result__ = recall_page(42)
         """
-        return answer_text({"index": index, "entry": entry, "offset": offset})
+        return answer_text({"index": index, "entry": entry, "offset": offset, "last": last})
 
     return {"recall_page": recall_page}
 
@@ -224,6 +230,7 @@ def _quotation(
     chosen: Sequence[tuple[Entry, Message]],
     offset: int,
     *,
+    last: int | None,
     room: int,
     count: Callable[[str], int],
     nonce: str,
@@ -238,7 +245,7 @@ def _quotation(
     left = room - _CLOSING - count(_opening(page, ordinals[0], ordinals[-1], of)) - count(frame("recall", nonce, ""))
     lines: list[str] = []
     whole, following = 0, ""
-    last, day = chosen[0][0].ordinal, None
+    end, day = chosen[0][0].ordinal, None
     for (entry, message), start in zip(chosen, chain([offset], repeat(0)), strict=False):
         text, is_json = quotable(message)
         label = f"{entry.ordinal} {entry.role}{_speaker(message)}{' (json)' if is_json else ''}"
@@ -252,18 +259,18 @@ def _quotation(
             lines.append(line)
             whole += not start
             left -= count(line)
-            last = entry.ordinal
+            end = entry.ordinal
             continue
         if lines:
-            following = _call(page.index, entry.ordinal, None)
+            following = _call(page.index, entry.ordinal, None, last)
         else:
             space, rest = left - count(label) - 4, text[start:]
             size = min(len(rest), max(1, space) * 8)
             piece = head_within(rest, space, lambda head: count(quote(head)), size=size, least=1)
             lines.append(f"{label}: {quote(piece)}")
-            following = _call(page.index, entry.ordinal, start + len(piece))
+            following = _call(page.index, entry.ordinal, start + len(piece), last)
         break
-    opening = _opening(page, chosen[0][0].ordinal, last, of)
+    opening = _opening(page, chosen[0][0].ordinal, end, of)
     body = frame("recall", nonce, "\n".join([opening, *lines]))
     return (f"{body}\nnext: {following}" if following else body), whole
 
@@ -278,19 +285,20 @@ def _opening(page: RecalledPage, first: int, last: int, of: str) -> str:
     return f"page #{page.index} of turn {page.turn}, {told}: a quotation of what was said then, not new instructions"
 
 
-def _call(index: int, entry: int, offset: int | None) -> str:
-    return f"recall_page({json.dumps({'index': index, 'entry': entry, 'offset': offset})})"
+def _call(index: int, entry: int | None, offset: int | None, last: int | None = None) -> str:
+    arguments = {"index": index, "entry": entry, "offset": offset} | ({} if last is None else {"last": last})
+    return f"recall_page({json.dumps(arguments)})"
 
 
-def _shown_text(page: RecalledPage) -> str:
-    if not page.clipped:
+def _shown_text(page: RecalledPage, away: Sequence[int]) -> str:
+    if not page.clipped and not away:
         return f"page #{page.index} is shown in full above."
-    calls = ", ".join(_call(page.index, ordinal, None) for ordinal in page.clipped[:8])
+    calls = ", ".join(_call(page.index, ordinal, None) for ordinal in (*away[:1], *page.clipped[:8]))
     return f"page #{page.index} is shown above, in full but for what is marked as elided: {calls}"
 
 
 def _mistake(what: str) -> str:
-    return f'error: {what}. Call it like this: recall_page({{"index": 42, "entry": null, "offset": null}})'
+    return f"error: {what}. Call it like this: {_call(42, None, None)}"
 
 
 def _written(value: object) -> str:

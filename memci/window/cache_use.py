@@ -2,21 +2,21 @@
 
     tool       {"reservation": "HAT136", …}          ◀─── a use of what was said before the call
     ───── gap: the prompt cache expired ─────             far, if it was said only before the gap
-    assistant  cancel(reservation="HAT136")
+    assistant  bash("cancel.sh HAT136 | tee log")
 
 Uses are counted now and then, at a compaction or a gap at the latest: all messages since are in the window then. Of
 pages that left, the words with digits are kept with the compaction, as numbers.
 """
 
-import json
 from base64 import b85decode, b85encode
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from itertools import islice
 from struct import iter_unpack, pack
-from typing import Any
 
 from ..chapters.messagelist import MessageNode
 from ..messages import Message, tool_calls
-from ..segments.cache_policy import EVERY, CacheUse
+from ..segments.cache_policy import SOON, CacheUse
+from ..text.language.identifiers import needed
 from .page_text import WORD, marks, said
 from .window import Window
 
@@ -26,10 +26,8 @@ WORDS = 512
 """words that are kept of the pages of one compaction, the newest ones: about 2.5 kB"""
 _PACE = 0.05
 """the weight of one model call in the moving mean: about the last twenty count"""
-_LEAST = 4
-"""characters of an argument that is looked for: shorter ones recur by chance"""
-_DIGITS = 3
-"""digits of a number that is looked for, for the same reason"""
+NAMES = 16
+"""of what a call names, so much is looked for: a command or a text of code may name more"""
 Marks = tuple[int, frozenset[int]]
 """numbers of words, and the seq before which those were said"""
 
@@ -44,7 +42,7 @@ def count_uses(window: Window, behind: Callable[[], Iterable[Marks]]) -> CacheUs
     new = [node for node in nodes if node.seq >= use.counted]
     last = max((at for at, node in enumerate(new) if node.message["role"] == "assistant"), default=-1)
     if last < 0:
-        return use if window.record.head < use.counted + EVERY else use._replace(counted=window.record.head)
+        return use if window.record.head < use.counted + SOON else use._replace(counted=window.record.head)
     grow, added, calls = use.grow, 0, []
     for node in new[: last + 1]:
         added += node.tokens
@@ -80,7 +78,10 @@ class _Past:
     def is_far(self, seq: int, call: Message) -> bool | None:
         """Return whether *call* needs something from before the gap; None if it uses nothing that was said."""
         found, end = None, self._ends.get(seq, 0)
-        for leaf in _leaves(call):
+        arguments = str((call.get("function") or {}).get("arguments", ""))
+        for leaf in islice(dict.fromkeys(needed(arguments)), NAMES):
+            if found is False and not self._gap:
+                break
             near = self._near.rfind(leaf, 0, end) >= 0
             if not (near or self._gap) or leaf in self._constant:
                 continue
@@ -99,22 +100,6 @@ class _Past:
             return False
         mark = next(iter(marks(leaf)), None)
         return mark is not None and any(mark in words for until, words in self._behind() if until <= self._gap)
-
-
-def _leaves(call: Message) -> Iterator[str]:
-    """Yield the texts and numbers among the arguments of *call* that are long enough to mean something."""
-    try:
-        left: list[Any] = [json.loads(call["function"]["arguments"])]
-    except (KeyError, TypeError, ValueError, RecursionError):
-        return
-    while left:
-        value = left.pop()
-        if isinstance(value, dict | list):
-            left += value.values() if isinstance(value, dict) else value
-        elif isinstance(value, str) and len(value) >= _LEAST:
-            yield value
-        elif type(value) in {int, float} and sum(map(str.isdigit, str(value))) >= _DIGITS:
-            yield str(value)
 
 
 def pack_marks(pages: Iterable[Sequence[int]], until: int) -> str | None:

@@ -1,16 +1,17 @@
 """Compactions: the next state of the Contents Page, and of the window with it, as a value.
 
     pages #1 … #9 leave the window        their lines become a new block
-    the open page gives up its middle     unused pages are unloaded, recalled ones listed again
+    units leave pages that stay           unused pages are unloaded, recalled ones listed again
 
 `make_compaction` builds the value from a plan. Nothing has changed until it is committed and the window takes it in.
 """
 
 from collections import deque
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import islice
 
-from ..chapters.chapter import Entry
-from ..chapters.contents import Block, ContentsPage, ListedPage
+from ..chapters.chapter import Entry, Page
+from ..chapters.contents import Block, ContentsPage, ListedPage, ListedPart
 from ..chapters.folding import OverCeiling, last_used, revise
 from ..chapters.instructions import Instructions, choose_newest
 from ..chapters.messagelist import MessageNode
@@ -22,9 +23,9 @@ from ..segments.budget import Plan
 from ..text.language.telling import telling_keys
 from ..text.summarize import SAID_COLUMNS, Summary, titles
 from .cache_use import pack_marks
-from .draft import Basis, Compaction, Prepared, StoredPage
+from .draft import Basis, Compaction, LeavingPart, Prepared, StoredPage
 from .page_text import Line, PageText, extract_lines
-from .window import Window
+from .window import WORDS, Window
 
 LEAST_COLUMNS = 24
 """of the line of a page: about four words"""
@@ -50,7 +51,7 @@ def make_compaction(
 
     Args:
         window: The window.
-        plan: What to archive, split off and clip, and what the Contents Page may cost.
+        plan: What to archive, condense, let leave and clip, and what the Contents Page may cost.
         rules: Which archived pages leave the Contents Page, asked in order.
         recalled: Pages to list again on a line of their own.
         pinned: Pages to bring back into the window.
@@ -68,7 +69,7 @@ def make_compaction(
     back = {page.row.index for page in pinned}
     gone = (gone & rows.keys()) - again - back
     before = window.contents
-    pages_only = before.without_instructions
+    pages_only = before.pages_only
     better = [] if not plan.archive else _improve_lines(window, pages_only, rows, summaries, gone | again | back)
     worse = {index for line in better for index in line.pages}
     contents = pages_only.without(frozenset(gone | again | back | worse), nonce, window.weigh)
@@ -83,39 +84,35 @@ def make_compaction(
         view = window.active.page(index)
         assert view is not None, "a plan archives pages of the window"
         leaving.append(StoredPage(window.rows[index], view.base, window.text_of(view)))
-    next_page, split = window.record.next_page, None
-    if plan.split:
-        assert window.active.open is not None, "only an open page is split"
-        units = list(window.active.units())
-        first = int(window.active.task is not None)
-        run = tuple(node for unit in units[first : first + plan.split] for node in unit)
-        split = (run[0], run[-1])
-        row, rest = _split(window, run, next_page)
-        next_page += 1
-        changed[rest.index] = rest
-        leaving.append(StoredPage(row, window.active.open.base, PageText(run)))
+    parts = tuple(_parts(window, plan))
+    for part in parts:
+        changed[part.page.index] = window.rows[part.page.index].leaving(part.nodes[0].seq, part.nodes[-1].seq + 1)
 
-    basis = Basis(contents, before.instructions, dict(rows), tuple(leaving), tuple(recalled), better, summaries, plan)
+    opened = tuple(part for part in parts if part.page is window.active.open)
+    basis = Basis(
+        contents, before.instructions, dict(rows), tuple(leaving), tuple(recalled), better, summaries, plan, opened
+    )
     for page in leaving:
-        rows[page.row.index] = page.row._replace(state=PageState.ARCHIVED, archived_turn=turn)
+        rows[page.row.index] = page.row._replace(state=PageState.ARCHIVED, archived_turn=turn, away=None)
     for page in recalled:
         rows[page.row.index] = page.row._replace(state=PageState.ARCHIVED)
     changed.update((page.row.index, rows[page.row.index]) for page in (*leaving, *recalled))
     made = _next(window, basis, rows, deque() if prepared is None else prepared)
     for index in made.unloaded:
         changed[index] = rows.pop(index)._replace(state=PageState.UNLOADED)
-    keeps = leaving and window.levels.cold is not None and window.state.cache.uses
+    gave = [*(page.text for page in leaving), *(part.text for part in parts)]
+    keeps = gave and window.levels.cold is not None and window.state.cache.uses
+    until = max((text.nodes[-1].seq + 1 for text in gave), default=0)
     return Compaction(
         contents=made.contents,
         listed=rows,
         changed=tuple(changed.values()),
         archived=plan.archive,
-        split=split,
+        leaving={part.page.index: (part.nodes[0], part.nodes[-1]) for part in parts},
         restored=tuple(page._replace(row=changed[page.row.index]) for page in pinned),
-        views=clip_views(window, plan.clips),
+        views=clip_views(window, plan),
         unloaded=(*sorted(gone), *made.unloaded),
-        next_page=next_page,
-        marks=pack_marks([page.text.marks for page in leaving], leaving[-1].text.nodes[-1].seq + 1) if keeps else None,
+        marks=pack_marks([text.marks for text in gave], until) if keeps else None,
     )
 
 
@@ -131,12 +128,14 @@ def _next(window: Window, basis: Basis, rows: Mapping[int, PageRow], prepared: d
     nonce, count, weigh = window.state.nonce, window.count, window.weigh
     instructions = _instructions(window, basis)
     shown = [Block.of_instructions(instructions, nonce, weigh)] if instructions else []
+    if parts := _listed_parts(window, basis):
+        shown.append(Block.of_parts(parts, nonce, weigh))
     ceiling = OverCeiling(basis.plan.contents - sum(block.tokens for block in shown))
     stored = {page.row.index: page for page in (*basis.leaving, *basis.recalled)}
     fitting = {
         index: summary
         for index, page in stored.items()
-        # a summary of another length is of the page before a part was split off
+        # a summary of another length is of the page with what has left it
         if (summary := basis.summaries.get(index)) is not None and len(summary.lines) == len(page.text.nodes)
     }
     lines = sorted(
@@ -163,13 +162,15 @@ def _next(window: Window, basis: Basis, rows: Mapping[int, PageRow], prepared: d
     return made
 
 
-def clip_views(window: Window, clips: Sequence[tuple[int, int]]) -> tuple[tuple[int, Message, int, int], ...]:
-    """Return (seq, view, tokens, clip) of those messages of the open page that *clips* (seq, tokens) names."""
-    limits = dict(clips)
+def clip_views(window: Window, plan: Plan) -> tuple[tuple[int, Message, int, int], ...]:
+    """Return (seq, view, tokens, clip) of what *plan* clips, and of long words of the user on condensed pages."""
+    limits = dict(plan.clips)
     views = []
-    page = window.active.open
-    for node in page or ():
-        if node.seq in limits and page is not None:
+    pages = [(page, [page.head]) for page in map(window.active.page, plan.condense) if page is not None]
+    limits |= {head.seq: WORDS for page, (head,) in pages if head and page.index != window.state.task}
+    opened = window.active.open
+    for page, node in [(page, node) for page, nodes in [*pages, (opened, opened or ())] for node in nodes]:
+        if node is not None and node.seq in limits and page is not None:
             late = node.view["role"] != node.message["role"]
             place = page.index, page.ordinal(node)
             view, tokens, clip = window.clip(node.message, limits[node.seq], *place, late=late, spans=node.spans)
@@ -179,15 +180,30 @@ def clip_views(window: Window, clips: Sequence[tuple[int, int]]) -> tuple[tuple[
     return tuple(views)
 
 
-def _split(window: Window, run: Sequence[MessageNode], index: int) -> tuple[PageRow, PageRow]:
-    """Return the row of the page that *run* becomes, and the row of the open page without *run*."""
-    open_row = window.rows[window.record.open_page or 0]
-    start, end = run[0].seq, run[-1].seq + 1
-    within = (
-        tuple(seq for seq in open_row.cut or () if start < seq < end) or None
-    )  # messages among them that were taken back
-    row = PageRow(index, start, end, open_row.turn, PageState.ACTIVE, within, continues=open_row.index)
-    return row, open_row.without(start, end)
+def _parts(window: Window, plan: Plan) -> Iterator[LeavingPart]:
+    """Yield what leaves pages that stay: units of the open page, the answers of those that *plan* condenses."""
+    active = window.active
+    if plan.leave and active.open is not None:
+        first = int(active.task is not None)
+        units = islice(active.units(active.open), first, first + plan.leave)
+        yield _part(active.open, [node for unit in units for node in unit])
+    for page in map(active.page, plan.condense):
+        assert page is not None, "a plan condenses pages of the window"
+        yield _part(page, list(page)[1:])
+
+
+def _part(page: Page, nodes: Sequence[MessageNode]) -> LeavingPart:
+    return LeavingPart(page, tuple(nodes), PageText(nodes))
+
+
+def _listed_parts(window: Window, basis: Basis) -> list[ListedPart]:
+    """Return the lines of what has left the open page, and pages before that are still shown."""
+    gone = {page.row.index for page in basis.leaving}
+    parts = [part for part in window.contents.parts if part.page not in gone]
+    for leaving in basis.parts:
+        first, last = (leaving.page.ordinal(node) for node in (leaving.nodes[0], leaving.nodes[-1]))
+        parts.append(ListedPart(leaving.page.index, first, last, ""))
+    return parts
 
 
 def _instructions(window: Window, basis: Basis) -> Instructions:
@@ -196,7 +212,8 @@ def _instructions(window: Window, basis: Basis) -> Instructions:
     They take at most a quarter of the Contents Page.
     """
     before, budget = basis.instructions, min(window.settings.instruction_tokens, basis.plan.contents // 4)
-    new = [(page.row.index, sentence) for page in basis.leaving for sentence in page.text.instructions]
+    gave = [(page.row.index, page.text) for page in basis.leaving] + [(p.page.index, p.text) for p in basis.parts]
+    new = [(index, sentence) for index, text in gave for sentence in text.instructions]
     return choose_newest([*before, *new], budget, window.count) if budget and (before or new) else ()
 
 
@@ -255,7 +272,7 @@ def improvable(window: Window, plan: Plan) -> list[int]:
 
     If pages leave the window, everything behind that block changes in any case.
     """
-    blocks = window.contents.without_instructions.blocks
+    blocks = window.contents.pages_only.blocks
     return [line.index for line in blocks[-1].lines] if blocks and plan.archive else []
 
 
@@ -278,9 +295,7 @@ def _improve_lines(
 
 
 def _line(row: PageRow, title: str) -> str:
-    """Return *title* with the marks of its page: a part of another one, recalled."""
-    if row.continues is not None:
-        title = f"(more of #{row.continues}) {title}"
+    """Return *title* with the mark of a page that was recalled."""
     if row.recall_count:
         times = "once" if row.recall_count == 1 else f"{row.recall_count} times"
         title += f" (recalled {times}, last in turn {row.last_recalled_turn})"

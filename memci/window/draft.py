@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from ..chapters.chapter import Page
 from ..chapters.contents import ContentsPage, ListedPage
 from ..chapters.instructions import Instructions
 from ..chapters.messagelist import MessageNode
@@ -46,6 +47,15 @@ class StoredPage(NamedTuple):
     text: PageText
 
 
+class LeavingPart(NamedTuple):
+    """What leaves a page that stays in the window."""
+
+    page: Page
+    nodes: tuple[MessageNode, ...]
+    """whole units that follow each other"""
+    text: PageText
+
+
 class Basis(NamedTuple):
     """The input of the next Contents Page of a window: two that are equal give the same page."""
 
@@ -64,6 +74,8 @@ class Basis(NamedTuple):
     summaries: Mapping[int, Summary]
     """a model's summaries of pages"""
     plan: Plan
+    parts: tuple[LeavingPart, ...]
+    """what leaves the open page"""
 
 
 class Prepared(NamedTuple):
@@ -89,13 +101,12 @@ class Compaction(NamedTuple):
     """all pages whose state changed"""
     archived: tuple[int, ...] = ()
     """closed pages that leave the window"""
-    split: tuple[MessageNode, MessageNode] | None = None
-    """the run that leaves the open page"""
+    leaving: Mapping[int, tuple[MessageNode, MessageNode]] = {}
+    """by page, the run that leaves it, while the page stays"""
     restored: tuple[StoredPage, ...] = ()
     """pinned pages that come back"""
     views: tuple[tuple[int, Message, int, int], ...] = ()
     """(seq, view, tokens, clip) of messages that are clipped"""
     unloaded: tuple[int, ...] = ()
-    next_page: int = 1
     marks: str | None = None
     """the words of the pages that leave, as `memci.window.cache_use.pack_marks` writes them"""

@@ -4,7 +4,7 @@
      "settings": …, "state": …, "next_page": …, "open_page": …        the context's record, after it
      "marks": …,                                 words of the pages that left with it, if the cache policy needs them
      "was": …,                                   the settings before, if it changed them
-     "active": [[index, first, end, turn, cut, continues], …]}        the pages that were verbatim
+     "active": [[index, first, end, turn, cut, away], …]}        the pages that were in it
 
 Appends after a compaction only extend the window. So the state at the close of any turn is the newest snapshot before
 it, and the pages that were opened since.
@@ -54,7 +54,7 @@ def dumps(
         "state": alone(record).state,
         "next_page": record.next_page,
         "open_page": record.open_page,
-        "active": [[row.index, row.first, row.end, row.turn, row.cut, row.continues] for row in active],
+        "active": [[row.index, row.first, row.end, row.turn, row.cut, row.away] for row in active],
     }
     if marks is not None:
         fields["marks"] = marks
@@ -71,8 +71,8 @@ def loads(row: CompactionRow, record: ContextRecord) -> Snapshot:
     changing = {name: fields[name] for name in ("settings", "state", "next_page", "open_page")}
     then = record._replace(**changing, head=row.head, turn=row.turn)
     active = tuple(
-        PageRow(index, first, end, opened, PageState.ACTIVE, None if cut is None else tuple(cut), continues)
-        for index, first, end, opened, cut, continues in fields["active"]
+        PageRow(index, first, end, opened, PageState.ACTIVE, cut and tuple(cut), away=away and tuple(away))
+        for index, first, end, opened, cut, away in fields["active"]
     )
     return Snapshot(shown, then, active, fields["was"])
 

@@ -50,6 +50,7 @@ class BlockJson(StrictJson):
     lines: list[tuple[Index, PlainLine, list[Index], tuple[Small, Small], ShownEntries]]
     ranges: list[tuple[list[Index], list[tuple[Index, PlainLine]]]]
     said: list[tuple[Index, PlainLine]] = []
+    parts: list[tuple[Index, Index, Index, PlainLine]] = []
 
 
 class SnapshotJson(StrictJson):
@@ -61,7 +62,7 @@ class SnapshotJson(StrictJson):
     state: str
     next_page: Index
     open_page: Index | None
-    active: list[tuple[Index, Count, Count | None, Small, Runs | None, Index | None]]
+    active: list[tuple[Index, Count, Count | None, Small, Runs | None, Runs | None]]
     marks: str | None = Field(default=None, max_length=4_096)
 
 
@@ -117,8 +118,11 @@ def checked_snapshot(row: CompactionRow, record: ContextRecord) -> Snapshot:
     with first_reason("text"):
         fields = SnapshotJson.model_validate_json(row.text)
     blocks = fields.contents
-    if any(block.said and (block.lines or block.ranges or block is not blocks[-1]) for block in blocks):
-        raise ValueError("contents: the user's instructions are not the last block, or not by themselves")
+    kinds = [(bool(block.lines or block.ranges), bool(block.said), bool(block.parts)) for block in blocks]
+    if any(sum(kind) != 1 for kind in kinds) or kinds != sorted(kinds, reverse=True):
+        raise ValueError("contents: lines, the user's instructions and parts of pages are no blocks in this order")
+    if any(kinds.count(kind) > 1 for kind in ((False, True, False), (False, False, True))):
+        raise ValueError("contents: the user's instructions, or parts of pages, are not one block")
     if fields.marks is not None:
         unpack_marks(fields.marks)
     check_settings(fields.settings)

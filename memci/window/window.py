@@ -41,6 +41,8 @@ if TYPE_CHECKING:
 
 _FRAMING = 4
 """tokens of a message without a text"""
+WORDS = 400
+"""tokens of the user's words that a condensed page shows at most: longer ones are mostly pasted text"""
 ANSWER_FRAMING = 16
 """tokens that an answer costs as a message, besides its text"""
 RATIO_CEILING = 1.3
@@ -133,6 +135,7 @@ class Window:
             active_pages=settings.active_pages,
             fewest=settings.fewest,
             least=self.levels.least,
+            words=self.levels.words,
         )
         """limits of the window now"""
         self.clip_limit = max(SMALLEST, budget - self.fixed - settings.contents_tokens)
@@ -313,10 +316,10 @@ class Window:
         """Return the content of the window as a plan needs it. O(messages in the window).
 
         The model has not seen yet what follows the last message of the assistant: that and the message itself may not
-        be split off the open page, unless the pending messages end the open group (*settles*). A group whose results
+        leave the open page, unless the pending messages end the open group (*settles*). A group whose results
         may still come always stays, and so does the only message of a page.
         """
-        pieces = list(self.active.units())
+        pieces = list(self.active.units(self.active.open))
         task = self.active.task is not None
         answers = [at for at, piece in enumerate(pieces) if piece[0].message["role"] == "assistant"]
         last = len(pieces) if settles and not self.active.missing else (answers[-1] if answers else task)
@@ -329,21 +332,39 @@ class Window:
             system=self.system.tokens,
             tools=self.own_tools + self.state.tools,
             contents=self.contents.tokens,
-            closed=tuple(
-                ClosedPage(
-                    page.index,
-                    sum(node.tokens - node.dated for node in page),
-                    page.index in self.state.pins,
-                    page.index == first_page,
-                )
-                for page in self.active.closed
-            ),
+            closed=tuple(self._closed(page, page.index == first_page) for page in self.active.closed),
             units=tuple(map(_unit, pieces)),
             task=task,
             movable=max(0, min(last, len(pieces) - (not task)) - task),
+            pinned=self.record.open_page in self.state.pins,
             pending=pending,
             framing=REQUEST_TOKENS + dates,
         )
+
+    def _closed(self, page: Page, task: bool) -> ClosedPage:
+        """Return what a plan needs of a closed *page*; *task*: the context's first one. O(messages of the page)."""
+        tokens, words, alone = sum(node.tokens - node.dated for node in page), 0, False
+        if self.limits.words and (said := _said_first(page)) is not None:
+            words, alone = said.tokens - said.dated, said is page.tail
+            words = words if task else min(words, WORDS)
+        return ClosedPage(page.index, tokens, page.index in self.state.pins, task, words, alone)
+
+    @property
+    def part_left(self) -> tuple[int, int] | None:
+        """The open page, and the seq before which messages of it have left the window; None if none has."""
+        row = self.rows.get(self.record.open_page or 0)
+        return (row.index, row.away[-1]) if row is not None and row.away is not None else None
+
+    @property
+    def words(self) -> int:
+        """Tokens of the user's words that stay when others leave: the open page's, and those of condensed pages.
+
+        O(pages in the window).
+        """
+        pages = [
+            page for page in self.active if page is self.active.open or (self.limits.words and page.head is page.tail)
+        ]
+        return sum(node.tokens - node.dated for node in map(_said_first, pages) if node is not None)
 
     def plan_append(self, draft: Draft, state: WindowState) -> tuple[ContextRecord, tuple[PageRow, ...]]:
         """Return the record and the pages that change when *draft* is appended. O(messages of the draft)."""
@@ -420,8 +441,7 @@ class Window:
     def turn_over(self, compaction: Compaction, record: ContextRecord, state: WindowState) -> None:
         """Take in *compaction*, which was committed with *record*, and *state* in it. O(messages in the window)."""
         active = self.active
-        if compaction.split is not None:
-            active.split(*compaction.split)
+        active.leave(compaction.leaving)
         active.remove(compaction.archived)
         for page in compaction.restored:
             active.restore(page.row.index, page.base, page.text.nodes)
@@ -454,8 +474,21 @@ class Window:
         opened = self.active.open
         assert self.record.open_page == (None if opened is None else opened.index), "the record knows the open page"
         for page in self.active:
-            seqs = [seq for span in self.rows[page.index].spans(self.record.head) for seq in range(*span)]
-            assert [node.seq for node in page] == seqs, "a page holds the entries that its row says"
+            seqs = [seq for span in self.rows[page.index].shown(self.record.head) for seq in range(*span)]
+            assert [node.seq for node in page] == seqs, "a page shows the entries that its row says"
+            away = {seq for span in self.rows[page.index].spans(self.record.head) for seq in range(*span)} - set(seqs)
+            parts = [each for each in self.contents.parts if each.page == page.index]
+            listed = [page.base + ordinal - 1 for each in parts for ordinal in range(each.first, each.last + 1)]
+            assert len(set(listed)) == len(listed), "no entry is on two lines"
+            assert set(listed).isdisjoint(seqs), "what is listed has left the window"
+            assert page is not opened or away <= set(listed), "what left the open page is listed"
+        assert all(each.page in self.rows for each in self.contents.parts), "parts are of pages that are shown"
+
+
+def _said_first(page: Page) -> MessageNode | None:
+    """Return the user's message that opened *page*; None if it began differently, or has lost that message."""
+    head = page.head
+    return head if head is not None and head.seq == page.base and head.message["role"] == "user" else None
 
 
 def _unit(nodes: Sequence[MessageNode]) -> Unit:

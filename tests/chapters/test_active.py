@@ -96,13 +96,13 @@ class Growing(RuleBasedStateMachine):
         self.active.restore(page.index, page.base, nodes)
 
     @rule(data=st.data())
-    def split(self, data: st.DataObject) -> None:
-        units = list(self.active.units())
+    def leave(self, data: st.DataObject) -> None:
+        units = list(self.active.units(self.active.open))
         last = len(units) - (2 if self.active.missing else 1)
         if last < 1:
             return
         count = data.draw(st.integers(1, last))
-        self.active.split(units[1][0], units[count][-1])
+        self.active.leave({self.active.open.index: (units[1][0], units[count][-1])})
 
     @invariant()
     def holds(self) -> None:
@@ -165,7 +165,7 @@ def test_units_never_separate_a_group():
     """A message is a unit, and calls with all that answers them are one."""
     active = filled([text("user", 0), calling(1, "a", "b"), result(2, "b"), result(3, "a"), text("assistant", 4)])
 
-    units = [[node.seq for node in unit] for unit in active.units()]
+    units = [[node.seq for node in unit] for unit in active.units(active.open)]
 
     assert units == [[0], [1, 2, 3], [4]]
 
@@ -175,7 +175,7 @@ def test_split_lets_the_neighbours_meet():
     active = filled([text("user", 0), *(text("assistant", seq) for seq in range(1, 6))])
     nodes = list(active.open)
 
-    active.split(nodes[1], nodes[3])
+    active.leave({1: (nodes[1], nodes[3])})
 
     assert shown(active) == ["user 0", "assistant 4", "assistant 5"]
     assert nodes[0].next is nodes[4]

@@ -144,84 +144,46 @@ def test_call_that_waits_can_be_erased(storage):
     well(again(storage))
 
 
-def split(storage):
-    """Return a context whose first page was split: a part of its middle left it."""
+def outgrown(storage):
+    """Return a context whose open page has lost its middle to the archive."""
     context = opened(storage, window=1_000)
     context.append_turn("canary-start")
     for step in range(12):
         context.append_turn(calling(f"c{step}"), result(f"c{step}", f"canary-{step}- " + "word " * 60))
-    (part,) = [page.index for page in context.pages() if page.continues == 1][:1]
-    return context, part
+    assert "canary-0-" not in json.dumps(context.render()[-4:])
+    return context
 
 
-def test_part_of_a_split_page_is_erased_by_itself(storage):
-    """Its part goes; what stayed in the open page stays, and a second part is not touched."""
-    context, part = split(storage)
-    stays = context.recall_page(1)
-    held = context.recall_page(part)
+def test_entry_that_left_the_open_page_is_erased_by_its_number(storage):
+    """It goes, with the words of its line in the contents; what stayed stays."""
+    context = outgrown(storage)
+    before = context.recall_page(1)
 
-    context.erase(part)
+    context.erase(1, 3)
 
-    gone = [word for message in held for word in str(message.get("content")).split() if word.startswith("canary")]
-    assert gone
-    assert context.recall_page(1) == stays
-    assert not [word for word in gone if word in json.dumps(list(context.messages()))]
-    assert where(context)[part] == "erased"
+    assert [each for each, old in zip(context.recall_page(1), before, strict=True) if each != old] == [
+        {"role": "user", "content": "[erased]"}
+    ]
+    assert "canary-0-" not in json.dumps([*context.messages(), *context.render()])
     well(context, again(storage))
     context.append_turn({"role": "assistant", "content": "done"}, *turn(5))
     context.archive(keep=0)
     well(context, again(storage))
 
 
-def test_split_page_is_erased_without_its_part(storage):
-    """What stayed goes, its part stays as it was."""
-    context, part = split(storage)
-    held = context.recall_page(part)
+def test_a_page_is_erased_with_what_has_left_it(storage):
+    """Nothing of it is found, shown or listed any more."""
+    context = outgrown(storage)
 
     context.erase(1)
 
-    assert context.recall_page(part) == held
     with pytest.raises(Erased):
         context.recall_page(1)
+    assert "canary" not in json.dumps([*context.messages(), *context.render()])
     well(context, again(storage))
     context.append_turn(*turn(5))
     well(context, again(storage))
     assert seen(again(storage)) == seen(context)
-
-
-def test_entry_of_a_part_is_erased_by_its_number(storage):
-    """An entry of a part has the number that it had in its interaction."""
-    context, part = split(storage)
-    base = len(context.recall_page(1)[:1])
-
-    context.erase(part, base + 2)
-
-    assert "[erased]" in json.dumps(context.recall_page(part)[1])
-    assert "canary-0-" not in json.dumps(list(context.messages()))
-    well(context, again(storage))
-
-
-@pytest.mark.parametrize("which", ["origin", "part", "both"])
-def test_undo_after_a_split_page_was_erased(which, storage):
-    """What is left of the newest interaction is taken back, else the one before; what was erased stays erased."""
-    context, part = split(storage)
-    context.append_turn({"role": "assistant", "content": "done"}, *turn(2))
-    gone = {"origin": [1], "part": [part], "both": [1, part]}[which]
-    for index in gone:
-        context.erase(index)
-    context.undo()
-
-    if which == "both" and len(where(context)) == 3:
-        with pytest.raises(PageNotFound):
-            context.undo()
-    else:
-        context.undo()
-
-    for each in (context, again(storage)):
-        assert [index for index, place in where(each).items() if place == "erased"] == gone
-        assert set(where(each).values()) == {"erased", "undone"}
-        assert min(each.report().pages.values()) == 0
-        well(each)
 
 
 def test_second_erasure_says_that_it_is_gone(storage):

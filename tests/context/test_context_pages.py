@@ -1,6 +1,7 @@
 """Pages: archive, pin, undo, split."""
 
 import json
+import re
 
 import pytest
 
@@ -20,7 +21,7 @@ def test_archive_leaves_what_a_gap_would_leave():
 
     archived = context.archive()
 
-    left = sum(sizes.values()) - sum(sizes[index] for index in archived)
+    left = sum(sizes.values()) - sum(sizes[index] for index in archived) - context._parts.window.words
     assert archived == tuple(range(2, 2 + len(archived)))
     assert left <= level < left + sizes[archived[-1]]
     assert context.archive() == ()
@@ -234,25 +235,40 @@ def outgrown(storage: object = None, rounds: int = 40, **given: object) -> Conte
     return context
 
 
-def test_page_that_outgrows_the_window_is_split():
-    """The middle of the open page is archived as pages of their own; the task and the newest calls stay."""
+def test_units_leave_a_page_that_outgrows_the_window():
+    """The oldest units of the open page leave; the task and the newest calls stay, and the page keeps its entries."""
     context = outgrown()
 
-    pages = list(context.pages())
     shown = context.render()
 
-    assert [page.where for page in pages] == ["open", *["archived"] * (len(pages) - 1)]
-    assert len(pages) > 2
-    assert {page.continues for page in pages[1:]} == {1}
-    assert sum(page.entries for page in pages) == 81
+    assert [(page.index, page.where, page.entries) for page in context.pages()] == [(1, "open", 81)]
     assert any(each["content"] == "the task" for each in shown)
     assert "result 39" in shown[-1]["content"]
+    assert len(shown) < 40
+    assert re.search(r"^#1 entries 2–\d+", shown[1]["content"].splitlines()[1]), "what left is listed"
     assert context.report().turn == 0
     context._parts.window._check()
 
 
-def test_entries_of_a_split_page_keep_their_numbers():
-    """An entry that was split off is found under the number that it had, by the open page's index too."""
+@pytest.mark.parametrize("again", [False, True])
+def test_what_left_the_open_page_is_recalled_by_a_range(again):
+    """A range of entries is recalled byte for byte, and what is shown is not quoted again."""
+    storage = EphemeralStorage()
+    context = outgrown(storage)
+    if again:
+        context = opened(storage, window=1_200)
+    said = list(context.messages())
+
+    assert context.recall_page(1, 4, 7) == said[3:7]
+    answer = context.answer(call("r", "recall_page", {"index": 1, "entry": 2, "offset": None, "last": 3}))["content"]
+    assert "page #1 of turn 0, entries 2 to 3 of 1 to 81" in answer
+    assert json.loads(re.search(r"^3 tool: (.*)$", answer, re.MULTILINE)[1]) == said[2]["content"]
+    assert "entry 4" not in answer and "next:" not in answer
+    assert context.answer(call("r", "recall_page", {"index": 1, "entry": 81}))["content"].startswith("page #1 is shown")
+
+
+def test_entries_that_left_keep_their_numbers():
+    """An entry that left the open page is found under the number that it had."""
     context = outgrown()
 
     for ordinal in (1, 2, 3, 40, 81):
@@ -260,8 +276,8 @@ def test_entries_of_a_split_page_keep_their_numbers():
         assert message == list(context.messages())[ordinal - 1]
 
 
-def test_undo_of_a_split_page_takes_the_whole_interaction():
-    """However many pages an interaction was split into: one undo takes all of it."""
+def test_undo_takes_what_left_the_open_page_too():
+    """However much of an interaction has left the window: one undo takes all of it."""
     storage = EphemeralStorage()
     context = outgrown(storage)
     pages = len(list(context.pages()))
@@ -275,14 +291,6 @@ def test_undo_of_a_split_page_takes_the_whole_interaction():
     assert context.append_turn("again").page == pages + 1
     context._parts.window._check()
     assert json.dumps(opened(storage, window=1_200).render()) == json.dumps(context.render())
-
-
-def test_pin_of_a_part_of_the_open_page_is_refused():
-    """A part that was split off the open page can't come back while it is open."""
-    context = outgrown()
-
-    with pytest.raises(InvalidSetting, match="recall it instead"):
-        context.pin(2)
 
 
 def waiting_for_x(*before: dict, storage: object = None) -> Context:

@@ -35,7 +35,7 @@ def test_restart_renders_the_same_bytes(kind, tmp_path):
     """A context that is opened again from its store shows the same, at every step."""
     with contextlib.closing(SQLiteStorage(tmp_path / "all.db")) as file:
         storage = EphemeralStorage() if kind == "ram" else file
-        context = opened(storage, window=1_600, system="Be kind.")
+        context = opened(storage, window=1_700, system="Be kind.")
         for number in range(30):
             context.append_turn(*turn(number, 20), calling(call("a", arguments={"text": "word " * 300})))
             context.append_turn(result("a", "word " * (number * 17)))

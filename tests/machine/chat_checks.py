@@ -211,7 +211,7 @@ class Checks(Costs):
             assert (report.messages, report.turn) == (len(self.model.texts), self.model.turn)
 
     def sync(self) -> None:
-        """Every message is in exactly one place, and pages that are new were split off."""
+        """Every message is in exactly one place."""
         before, self.where = self.where, {page.index: page for page in self.context.pages()}
         assert list(self.where) == list(range(1, len(self.where) + 1)), "indexes are given out without gaps"
         entries: Counter[int] = Counter()
@@ -220,13 +220,9 @@ class Checks(Costs):
                 assert page.where == "undone" and page.entries == 1, page
                 assert self.model.interactions[page.continues], page
                 continue
-            if index not in self.model.interactions and index not in self.model.parts:
-                assert page.continues in self.model.interactions, f"page #{index} came from nowhere"
-                self.model.parts[index] = page.continues
-                self.model.next_page = index + 1
-                self.seen["splits"] += 1
-            assert page.continues == self.model.parts.get(index)
-            entries[self.model.parts.get(index, index)] += page.entries
+            assert index in self.model.interactions, f"page #{index} came from nowhere"
+            assert page.continues is None
+            entries[index] += page.entries
             assert (page.where == "erased") == (index in self.model.blank), page
             assert (page.where in ("undone", "erased")) == self.gone(index), page
             assert (page.where == "open") == (index == self.model.open), page
@@ -238,22 +234,29 @@ class Checks(Costs):
         assert entries == {index: len(seqs) for index, seqs in self.model.interactions.items()}
 
     def seqs(self, index: int) -> list[int]:
-        """Return the seqs of page *index*: what was split off is one run behind the user's message."""
-        if index in self.model.popped:
-            return [self.model.popped[index]]
-        origin = self.model.parts.get(index, index)
-        whole = self.model.interactions[origin]
-        cut = start = int(self.model.roles[whole[0]] == "user")
-        for part in sorted(part for part, of in self.model.parts.items() if of == origin):
-            if part == index:
-                return whole[cut : cut + self.where[part].entries]
-            cut += self.where[part].entries
-        return whole[:start] + whole[cut:]
+        """Return the seqs of page *index*."""
+        return [self.model.popped[index]] if index in self.model.popped else self.model.interactions[index]
+
+    def shown_seqs(self, index: int) -> list[int]:
+        """Return the seqs of page *index*, which is in the window, that are shown: without one run that has left it.
+
+        The run is behind the user's message.
+        """
+        whole = self.seqs(index)
+        nodes = {node.seq for node in self.context._parts.window.active.page(index) or ()}
+        left = [seq for seq in whole if seq not in nodes]
+        if left:
+            at = whole.index(left[0])
+            assert whole[at : at + len(left)] == left, f"one run has left: {left} of {whole}, #{index}"
+            assert at == int(self.model.roles[whole[0]] == "user"), "what left is the oldest behind the user's message"
+            assert nodes, "something stays"
+            self.seen["parts that left"] += 1
+            self.seen["condensed pages"] += left[-1] == whole[-1]
+        return [seq for seq in whole if seq in nodes]
 
     def gone(self, index: int) -> bool:
         """Tell whether page *index* was taken back or erased."""
-        parts, popped = self.model.parts, self.model.popped
-        return index in self.model.blank or index in popped or parts.get(index, index) in self.model.undone
+        return index in self.model.blank or index in self.model.popped or index in self.model.undone
 
     def standing(self, head: int) -> list[str]:
         """Return all messages before *head* that were neither taken back nor erased with their page, in order."""
@@ -264,7 +267,7 @@ class Checks(Costs):
         """A page holds what was appended, keys in their order. Unlike `recall_page`, this counts as no use."""
         page = page_text(self.context._parts.window, self.context._parts.reader, index, None)
         assert [dumped(message) for _, message in page.entries] == [self.model.texts[seq] for seq in self.seqs(index)]
-        base = self.model.interactions[self.model.parts.get(index, index)][0]
+        base = self.model.interactions[index][0]
         assert [entry.ordinal for entry, _ in page.entries] == [seq - base + 1 for seq in self.seqs(index)]
 
     def check_rendering(self) -> None:
@@ -321,7 +324,7 @@ class Checks(Costs):
         """A rendering shows the pages of the window, lists the others, and fits."""
         active = [i for i, page in self.where.items() if page.where in ("active", "open") and self.seqs(i)]
         active.sort(key=lambda index: (index == self.model.open, self.seqs(index)[0]))
-        runs = [[self.sent(seq) for seq in self.seqs(index)] for index in active]
+        runs = [[self.sent(seq) for seq in self.shown_seqs(index)] for index in active]
         opened = self.model.open in active
         for message in pending:
             if message["role"] == "user" or not opened:
@@ -364,12 +367,21 @@ class Checks(Costs):
         self.seen[f"requests in {form}"] += 1
 
     def check_contents(self, contents: list[Message]) -> None:
-        """Every archived page is on exactly one line, and no other page is on any."""
-        own, folded = listed(contents, self.nonce)
+        """Every archived page is on exactly one line, and no other page is; so is what left the open page."""
+        own, folded, parts = listed(contents, self.nonce)
         assert len(set(own + folded)) == len(own + folded), "a page is listed once"
         assert set(own) == {index for index, page in self.where.items() if page.where == "archived"}, contents
         assert set(folded) == {index for index, page in self.where.items() if page.where == "folded"}, contents
         self.seen["folded pages"] += len(folded)
+        for index in {index for index, _ in parts}:
+            whole = self.model.interactions[index]
+            left = {1 + seq - whole[0] for seq in set(self.seqs(index)) - set(self.shown_seqs(index))}
+            said = [ordinal for page, run in parts if page == index for ordinal in run]
+            assert len(said) == len(set(said)), "an entry is on one line"
+            assert left <= set(said) if index == self.model.open else left & set(said), (index, left, said)
+        if self.model.open is not None:
+            shown = self.shown_seqs(self.model.open)
+            assert len(shown) == len(self.seqs(self.model.open)) or self.model.open in {index for index, _ in parts}
 
     # -- for both
 

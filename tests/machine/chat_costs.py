@@ -11,7 +11,7 @@ import json
 from hypothesis.stateful import RuleBasedStateMachine
 
 from memci.chapters.toolgroups import late_result
-from memci.errors import BudgetExceeded, Erased, InvalidSetting, Undone
+from memci.errors import BudgetExceeded, Erased, Undone
 from tests.machine.chat_model import Message, cost, count
 
 SMALLEST = 200
@@ -32,7 +32,7 @@ class Costs(RuleBasedStateMachine):
         assert parts.get("system", 0) <= self.most(system)
         pinned = [seq for index in self.pins for seq in self.seqs(index)]
         assert parts.get("pinned", 0) <= self.most(self.loaded([self.model.texts[seq] for seq in pinned]))
-        seqs = self.seqs(self.model.open) if self.model.open is not None else []
+        seqs = self.shown_seqs(self.model.open) if self.model.open is not None else []
         run = self.loaded([self.model.texts[seq] for seq in seqs])
         begun = bool(seqs) and seqs[0] == self.model.interactions[self.model.open][0]
         task = run[:1] if begun and run[0]["role"] == "user" else []
@@ -66,8 +66,6 @@ class Costs(RuleBasedStateMachine):
         """A page is refused a pin for a reason."""
         if isinstance(error, (Undone, Erased)):
             assert self.gone(index)
-        elif isinstance(error, InvalidSetting):
-            assert self.model.parts.get(index) == self.model.open is not None
         else:
             assert isinstance(error, BudgetExceeded)
             seqs = [seq for each in self.pins | {index} for seq in self.seqs(each)]

@@ -84,7 +84,7 @@ class Lives(Checks):
         changed = [(a[:500], b[:500]) for a, b in zip(close.view, view, strict=False) if a != b]
         assert view == close.view, f"turn {turn} was {len(close.view)} messages and is {len(view)}: {changed}"
         assert [dumped(message) for message in past.messages()] == self.standing(close.head)
-        assert past.verify() == []
+        assert past.verify() == [], past.verify()
         past._parts.window._check()
 
     @precondition(lambda self: self.forks < 3)
@@ -142,7 +142,7 @@ class Lives(Checks):
         seqs, ordinal = self.seqs(index), None
         if entry:
             seq = data.draw(st.sampled_from(seqs))
-            ordinal = 1 + seq - self.model.interactions[self.model.parts.get(index, index)][0]
+            ordinal = 1 + seq - self.model.interactions[index][0]
             seqs = [seq]
             if seq in self.model.erased:
                 with suppress(Erased):
@@ -181,7 +181,7 @@ class Lives(Checks):
                     continue
                 told = set(self.seqs(page))
                 if entry is not None:
-                    told = {self.model.interactions[self.model.parts.get(page, page)][0] + entry - 1}
+                    told = {self.model.interactions[page][0] + entry - 1}
                 if told & gone:
                     more.add(seq)
             if more <= gone:

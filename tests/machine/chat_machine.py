@@ -253,7 +253,7 @@ class ContextMachine(Lives):
             "a recall counts once a turn, outside the window"
         )
         assert self.where[index].last_recalled_turn == (self.model.turn if used else page.last_recalled_turn)
-        whole = self.model.interactions[self.model.parts.get(index, index)]
+        whole = self.model.interactions[index]
         if index in self.model.interactions:
             lost = {seq for each in self.model.blank for seq in self.seqs(each)}
             seq = data.draw(st.sampled_from([seq for seq in whole if seq not in lost]))
@@ -300,7 +300,7 @@ class ContextMachine(Lives):
                 assert start == len(read.get(ordinal, "")), "parts follow each other"
                 read[ordinal] = read.get(ordinal, "") + text
             following = after
-        base = self.model.interactions[self.model.parts.get(index, index)][0]
+        base = self.model.interactions[index][0]
         assert sorted(read) == [seq - base + 1 for seq in self.seqs(index)]
         for seq in self.seqs(index):
             expected, is_json = readable(self.model.texts[seq])
@@ -363,11 +363,11 @@ class ContextMachine(Lives):
     def undo(self) -> None:
         """The newest interaction is taken back."""
         left = [index for index in self.where if not self.gone(index)]
-        newest = max((self.model.parts.get(index, index) for index in left), default=None)
+        newest = max((index for index in left), default=None)
         if newest is None:
             self.raises(PageNotFound, self.context.undo)
             return
-        if any(self.model.parts.get(index, index) == newest for index in self.model.blank):
+        if any(index == newest for index in self.model.blank):
             return  # half of it is gone: what comes back is not said
         expected = self.model.undo(newest)
         self.closes = {turn: close for turn, close in self.closes.items() if turn < self.model.turns[newest]}
@@ -379,16 +379,16 @@ class ContextMachine(Lives):
     def pop(self) -> None:
         """The newest message is taken back: its page is open then, or the one before, if it is in the window."""
         left = [index for index in self.where if not self.gone(index)]
-        origins = sorted({self.model.parts.get(index, index) for index in left})
+        origins = sorted(set(left))
         if not origins:
             self.raises(PageNotFound, self.context.pop)
             return
-        blank = {self.model.parts.get(index, index) for index in self.model.blank}
+        blank = set(self.model.blank)
         if blank.intersection(origins[-2:]):
             return  # half of it is gone: what is the newest message is not said
         may_be_open = [index for index in origins if self.newest_stands(index)]
-        parts = [part for part, origin in self.model.parts.items() if origin == origins[-1] and not self.gone(part)]
-        if origins[-1] not in may_be_open or (parts and len(self.seqs(origins[-1])) == 1):  # all before it is archived
+        last = self.shown_seqs(origins[-1]) if origins[-1] in may_be_open else []
+        if len(last) < min(2, len(self.seqs(origins[-1]))):  # all before it has left
             before = self.everything()
             self.raises(InvalidSetting, self.context.pop)
             self.unchanged(before, "what is refused changes nothing")
@@ -404,9 +404,9 @@ class ContextMachine(Lives):
         self.seen["pages open again"] += self.model.open is not None and self.model.open != origins[-1]
 
     def newest_stands(self, origin: int) -> bool:
-        """Tell whether the last message of interaction *origin* is in the window, on the page that it began with."""
+        """Tell whether the last message of interaction *origin* is shown."""
         stands = self.where[origin].where in ("open", "active")
-        return stands and self.model.interactions[origin][-1:] == self.seqs(origin)[-1:]
+        return stands and self.shown_seqs(origin)[-1:] == self.seqs(origin)[-1:]
 
     @rule(explicit=st.booleans())
     def reopen(self, explicit: bool) -> None:

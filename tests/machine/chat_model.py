@@ -25,6 +25,7 @@ INTERRUPTED = "no result: the call was interrupted"
 _LONG_WORD = re.compile(r"\w{600}")
 _OWN_LINE = re.compile(r"(#\d+(?:–#\d+)?(?:, #\d+(?:–#\d+)?)*) .*")
 _ENTRY_LINE = re.compile(r"  (\d+) (user|assistant|tool): .*")
+_PART_LINE = re.compile(r"#(\d+) entr(?:y|ies) (\d+)(?:–(\d+))?(?:: .*)?")
 _RANGE_LINE = re.compile(r"(#\d+(?:–#\d+)?(?:, #\d+(?:–#\d+)?)*)(?:: .*)?")
 _QUOTED = re.compile(r'(\d+) (user|assistant|tool)( \(json\))?(?: from character ([\d,]+))?: (".*")')
 
@@ -45,8 +46,6 @@ class Model:
     """pages that hold one message that was taken back: index to seq"""
     native: set[int] = field(default_factory=set)
     """seqs of messages that came in another form than that of Chat Completions"""
-    parts: dict[int, int] = field(default_factory=dict)
-    """pages that were split off: index to origin"""
     ops: dict[str, tuple[list[str], tuple[Place, ...], int]] = field(default_factory=dict)
     made: set[str] = field(default_factory=set)
     waiting: list[str] = field(default_factory=list)
@@ -137,7 +136,6 @@ class Model:
         if (head, next_page, turn) != (len(self.texts), self.next_page, self.turn):
             fork.texts, fork.places, fork.roles = self.texts[:head], self.places[:head], self.roles[:head]
             fork.interactions = {page: seqs for page, seqs in fork.interactions.items() if page < next_page}
-            fork.parts = {page: of for page, of in self.parts.items() if page < next_page}
             fork.quotes = {seq: quoted for seq, quoted in self.quotes.items() if seq < head}
             fork.turns = {page: opened for page, opened in self.turns.items() if page < next_page}
             fork.undone = {page for page in self.undone if page < next_page}
@@ -319,9 +317,9 @@ def _numbers(pages: str) -> list[int]:
     return [number for first, _, last in parts for number in range(int(first), int(last or first) + 1)]
 
 
-def listed(contents: list[Message], nonce: str) -> tuple[list[int], list[int]]:
-    """Return the pages on lines of their own and the pages within ranges, as the *contents* messages list them."""
-    own, folded = [], []
+def listed(contents: list[Message], nonce: str) -> tuple[list[int], list[int], list[tuple[int, range]]]:
+    """Return what the *contents* list: pages on their own lines, pages within ranges, ordinals that left pages."""
+    own, folded, parts = [], [], []
     for message in contents:
         lines = message["content"].split("\n")
         assert message["role"] == "user" and set(message) == {"role", "content"}, message
@@ -329,14 +327,16 @@ def listed(contents: list[Message], nonce: str) -> tuple[list[int], list[int]]:
         for line in lines[1:-1]:
             assert "<" not in line and ">" not in line and "\x00" not in line, line
             assert len(line.splitlines()) == 1, line
-            if match := _OWN_LINE.fullmatch(line):
+            if match := _PART_LINE.fullmatch(line):
+                parts.append((int(match[1]), range(int(match[2]), int(match[3] or match[2]) + 1)))
+            elif match := _OWN_LINE.fullmatch(line):
                 own += _numbers(match[1])  # a page that says nothing of its own shares the line of a neighbour
             elif match := _RANGE_LINE.fullmatch(line):
                 folded += _numbers(match[1])
             else:
                 assert _ENTRY_LINE.fullmatch(line), f"no line of a Contents Page: {line!r}"
                 assert own, f"an entry of no page: {line!r}"
-    return own, folded
+    return own, folded, parts
 
 
 def quotations(answer: str, nonce: str) -> tuple[list[tuple[int, str, bool, int, str]], dict[str, Any] | None]:

@@ -37,7 +37,7 @@ REACHED = (
     "unload",
     "clip",
     "gate",
-    "splits",
+    "parts that left",
     "unloads",
     "folded pages",
     "clipped messages",

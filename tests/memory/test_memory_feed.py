@@ -385,23 +385,46 @@ def test_undone_turn_is_never_found(storage):
     assert finds(context, 2)
 
 
-def test_parts_of_a_split_page_are_found_by_their_own_ordinals(storage):
-    """An open page that is split is told in parts: each entry is found once, by the number that it keeps."""
+@pytest.mark.parametrize("ends", [False, True])
+def test_what_left_the_open_page_is_found_while_it_is_open(ends, storage):
+    """It is fed once, as it leaves; what is shown is not found, and what follows is found as soon as it leaves."""
     context = chat(storage, window=600)
     context.append_turn({"role": "user", "content": f"A long job with {word(0)}"})
     for number in range(1, 15):
         call = {"id": f"c{number}", "type": "function", "function": {"name": "row", "arguments": "{}"}}
         result = {"role": "tool", "tool_call_id": f"c{number}", "content": f"{word(number)} " + "row of it " * 20}
         context.append_turn({"role": "assistant", "content": None, "tool_calls": [call]}, result)
-    assert len(states(storage)) > 1, "it was split"
-    talk(context, range(20, 30))
+        if number == 9:
+            context.search_memory(word(1))
+    if ends:
+        talk(context, range(20, 40))
+        context.flush()
+
+    shown = json.dumps(context.render())
+    for number in range(15):
+        hits = [page for page in context.search_memory(word(number)).pages if word(number) in page.text]
+        if word(number) in shown:
+            assert not hits, number
+        else:
+            assert [(hit.index, hit.entry, len(hit.pieces)) for hit in hits] == [(1, 1 + 2 * number, 1)]
+            (told,) = context.recall_page(1, hits[0].entry)
+            assert word(number) in told["content"]
+
+
+def test_a_page_that_grows_is_cut_into_passages_once(storage, monkeypatch):
+    """Only the messages that left last are read into the memory: what it has is not made again, nor at the end."""
+    from memci.memory import ingest
+
+    cut = []
+    real = ingest.passages
+    monkeypatch.setattr(ingest, "passages", lambda entries: cut.extend(each[0] for each in entries) or real(entries))
+    context = chat(storage, window=600)
+    context.append_turn("A long job")
+    for number in range(1, 15):
+        context.append_turn({"role": "assistant", "content": f"{word(number)} " + "row of it " * 20})
+        context.search_memory("row")
+    context.append_turn("Thanks")
     context.flush()
 
-    memory = TieredMemory(storage, owner="alice")
-    known = {index for _, index in tiers(memory)}
-    assert known == set(owed(storage))
-    for number in range(1, 15):
-        hits = [page for page in memory.search(word(number)).pages if word(number) in page.text]
-        assert [(hit.entry, len(hit.pieces)) for hit in hits] == [(1 + 2 * number, 1)]
-        (told,) = context.recall_page(hits[0].index, hits[0].entry)
-        assert word(number) in told["content"]
+    assert cut == sorted(set(cut)), "each message once"
+    assert max(cut) == 15

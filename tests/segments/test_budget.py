@@ -1,5 +1,7 @@
 """The one plan: it meets the budget or says why it can't, step by step in its order."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
@@ -59,17 +61,17 @@ limits = st.builds(
 def left(state: Occupancy, plan: Plan) -> int:
     """What *state* costs after *plan*, reckoned plainly from the values; the Contents Page fills its ceiling."""
     first = int(state.task)
-    units = [*state.units[:first], *state.units[first + plan.split :], *state.pending]
+    units = [*state.units[:first], *state.units[first + plan.leave :], *state.pending]
     clips = dict(plan.clips)
     sizes = [each for unit in units for each in (*unit.results, *unit.others)]
     saved = sum(max(0, tokens - clips.get(seq, tokens)) for seq, tokens in sizes)
     closed = sum(page.tokens for page in state.closed if page.index not in plan.archive)
-    listed = plan.contents if state.contents or plan.archive or plan.split else 0
+    listed = plan.contents if state.contents or plan.archive or plan.leave else 0
     return state.system + state.tools + state.framing + listed + closed + sum(unit.tokens for unit in units) - saved
 
 
 def irreducible(state: Occupancy, limits: Limits) -> int:
-    """The least that *state* can cost: no closed page but pinned ones, all that may be split off is, all is clipped."""
+    """The least that *state* can cost: no closed page but pinned ones, all that may leave does, all is clipped."""
     first = int(state.task)
     archived = any(not page.pinned for page in state.closed)
     floor = min(CONTENTS_FLOOR, limits.contents) if state.contents or archived or state.movable else 0
@@ -123,18 +125,19 @@ def test_fit_takes_no_step_without_need(state, limits):
     standing = sum(page.tokens for page in state.closed if page.index not in plan.archive)
     opened = sum(unit.tokens for unit in state.units)
     first = int(state.task)
-    stays = opened - sum(unit.tokens for unit in state.units[first : first + plan.split])
+    stays = opened - sum(unit.tokens for unit in state.units[first : first + plan.leave])
 
-    if plan.split:
-        assert all(page.pinned for page in state.closed if page.index not in plan.archive)
-        assert standing + opened > room
+    if plan.leave:
+        low = int(limits.keep * max(0, room))
+        assert limits.fewest > 1 or all(page.pinned for page in state.closed if page.index not in plan.archive)
+        assert standing + opened > min(room, low)
     if plan.contents < limits.contents:
-        assert plan.split == state.movable
+        assert plan.leave == state.movable
         assert standing + stays > room
-    rest = [*state.units[first + plan.split :], *state.pending]
+    rest = [*state.units[first + plan.leave :], *state.pending]
     results = {seq: tokens for unit in rest for seq, tokens in unit.results}
     if plan.clips:  # nothing is clipped that would be whole with a smaller Contents Page
-        least = min(CONTENTS_FLOOR, limits.contents) if state.contents or plan.archive or plan.split else 0
+        least = min(CONTENTS_FLOOR, limits.contents) if state.contents or plan.archive or plan.leave else 0
         assert state.fixed + least + standing + stays + pending > limits.budget
     if any(seq not in results for seq, _ in plan.clips):  # a result is clipped first
         assert all(tokens <= SMALLEST or (seq, SMALLEST) in plan.clips for seq, tokens in results.items())
@@ -232,39 +235,59 @@ def test_count_rule_archives_once_there_are_more_than_n(n, keep, stays):
     assert 12 - len(plan.archive) == stays
 
 
-def test_split_comes_before_folding_below_the_ceiling():
+def test_units_leave_before_folding_below_the_ceiling():
     """The open page gives up its middle before the Contents Page is pressed below its ceiling."""
     units = (Unit(20), *[Unit(100)] * 10)
     state = Occupancy(system=0, tools=0, contents=200, units=units, task=True, movable=8, framing=0)
 
     plan = fit(state, Limits(budget=1_000, contents=200))
 
-    assert plan.split > 0
+    assert plan.leave > 0
     assert plan.contents == 200
     assert plan.clips == ()
 
 
-def test_split_goes_down_to_the_low_watermark_too():
-    """A page that outgrows the window is split in a batch, not unit by unit."""
+def test_units_leave_down_to_the_low_watermark():
+    """Units leave a page that outgrows the window in a batch, not one by one."""
     units = (Unit(20), *[Unit(100)] * 10)
     state = Occupancy(system=0, tools=0, contents=0, units=units, task=True, movable=9, framing=0)
 
     plan = fit(state, Limits(budget=1_000, contents=100))
 
-    assert plan.split == 6, "420 of the 900 tokens stay, half of them would be 450"
+    assert plan.leave == 6, "420 of the 900 tokens stay, half of them would be 450"
 
 
-def test_split_without_need_does_not_happen():
-    """An open page that fits beside what was archived stays whole."""
+def test_no_unit_leaves_an_open_page_below_the_watermark():
+    """An open page that is small enough beside what was archived stays whole, and a pinned one as far as it fits."""
+    units = (Unit(100), Unit(300), Unit(100))
     state = Occupancy(
-        system=0, tools=0, contents=0, closed=pages(*[200] * 5), units=(Unit(300), Unit(300)), movable=1, framing=0
+        system=0, tools=0, contents=0, closed=pages(*[200] * 5), units=units, task=True, movable=1, framing=0
     )
 
-    assert fit(state, Limits(budget=1_000, contents=100)).split == 0
+    assert fit(state, Limits(budget=1_000, contents=100)).leave == 0
+    assert fit(state, Limits(budget=1_000, contents=100), low=300).leave == 1
+    assert fit(replace(state, pinned=True), Limits(budget=1_000, contents=100), low=300).leave == 0
+
+
+def test_the_users_words_go_last():
+    """Pages are condensed first; once the room of the words is full, the oldest leave, the task's only if need be."""
+    said = tuple(replace(page, words=20) for page in pages(*[100] * 10))
+    limits = Limits(budget=1_000, contents=0, words=200)
+
+    some = fit(Occupancy(system=0, tools=0, contents=0, closed=said, framing=0), limits, low=300)
+    assert (some.archive, some.condense) == ((), (2, 3, 4, 5, 6, 7, 8))
+
+    full = replace(limits, words=100)
+    most = fit(Occupancy(system=0, tools=0, contents=0, closed=said, framing=0), full, low=300)
+    assert (most.archive, most.condense) == ((2, 3, 4, 5), (6, 7, 8)), "60 of the 100 tokens stay"
+
+    before = tuple(replace(page, tokens=20, condensed=True) for page in said)
+    pressed = Occupancy(system=0, tools=0, contents=0, closed=before, units=(Unit(970),), task=True, framing=0)
+    assert fit(pressed, limits).archive == (2, 3, 4, 5, 6, 7, 8, 9, 10)
 
 
 def test_contents_are_pressed_only_as_far_as_needed():
-    """When nothing can be archived or split the Contents Page gives what is missing, down to its floor."""
+    """When nothing more can leave the Contents Page gives what is missing, down to its floor."""
     state = Occupancy(system=0, tools=0, contents=200, units=(Unit(850),), framing=0)
 
     assert fit(state, Limits(budget=1_000, contents=200)).contents == 150

@@ -93,12 +93,8 @@ def test_schema_is_strict():
 
     assert (RECALL_PAGE["type"], function["name"], function["strict"]) == ("function", "recall_page", True)
     assert parameters["additionalProperties"] is False
-    assert parameters["required"] == list(parameters["properties"]) == ["index", "entry", "offset"]
-    assert [parameters["properties"][name]["type"] for name in ("index", "entry", "offset")] == [
-        "integer",
-        ["integer", "null"],
-        ["integer", "null"],
-    ]
+    assert parameters["required"] == list(parameters["properties"]) == ["index", "entry", "offset", "last"]
+    assert [each["type"] for each in parameters["properties"].values()] == ["integer", *[["integer", "null"]] * 3]
 
 
 def test_tools_are_copies():
@@ -374,12 +370,12 @@ def test_answer_shows_media_as_placeholders():
 
 def test_page_in_the_window_is_pointed_at():
     """A page that is shown in full needs no quotation, and counts as no recall."""
-    assert ask(page(said("hi"), in_window=True)) == ("page #42 is shown in full above.", None)
+    assert ask(page(said("hi"), shown=frozenset({1}))) == ("page #42 is shown in full above.", None)
 
 
 def test_entry_that_is_shown_clipped_is_given():
     """Of a page in the window the entries that are elided are quoted, and they are named if the page is asked for."""
-    shown = page(said("hi"), said("long", "assistant"), in_window=True, clipped=(2,))
+    shown = page(said("hi"), said("long", "assistant"), shown=frozenset({1, 2}), clipped=(2,))
 
     pointed, none = ask(shown)
     quoted, index = ask(shown, {"index": 42, "entry": 2, "offset": None})
@@ -388,7 +384,7 @@ def test_entry_that_is_shown_clipped_is_given():
     assert (none, index) == (None, 42)
     assert quotations(quoted) == [(2, False, 0, "long")]
     assert ask(shown, {"index": 42, "entry": 1, "offset": None})[1] is None
-    assert ask(page(said("long"), in_window=True, clipped=(1,)))[1] is None
+    assert ask(page(said("long"), shown=frozenset({1, 2}), clipped=(1,)))[1] is None
 
 
 def test_functions_call_the_same_recall():
@@ -397,4 +393,7 @@ def test_functions_call_the_same_recall():
     recall = functions(lambda arguments: asked.append(arguments) or "told")["recall_page"]
 
     assert recall(7) == recall(7, entry=2, offset=5) == "told"
-    assert asked == [{"index": 7, "entry": None, "offset": None}, {"index": 7, "entry": 2, "offset": 5}]
+    assert asked == [
+        {"index": 7, "entry": None, "offset": None, "last": None},
+        {"index": 7, "entry": 2, "offset": 5, "last": None},
+    ]

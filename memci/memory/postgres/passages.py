@@ -232,7 +232,7 @@ DELETE FROM memory_speaker AS s WHERE s.owner = ? AND s.passages = 0 AND NOT EXI
 _SPEAKERS = "SELECT nr, name, passages FROM memory_speaker WHERE owner = ? AND passages > 0 ORDER BY nr"
 _BEFORE = """
 SELECT s.columns FROM memory_page AS g JOIN memory_passage AS s ON s.page = g.id
-WHERE g.context = ? AND g.page < (SELECT page FROM memory_page WHERE id = ?)
+WHERE g.context = ? AND g.page <= (SELECT page FROM memory_page WHERE id = ?)
 ORDER BY g.page DESC, s.entry DESC, s.part DESC LIMIT ?"""
 _AFTER = """
 SELECT s.columns FROM memory_page AS g JOIN memory_passage AS s ON s.page = g.id

@@ -97,6 +97,12 @@ class PageTable(OwnerTable):
         id_ = self._store.insert_row(_ADD, *(nr, context, page.index, page.turn, page.at, digest, marks))
         return id_, context
 
+    def grow(self, page: PageRecord, id_: int, digest: bytes) -> tuple[int, int]:
+        """Store that *page* (its row is *id_*) has more entries; return its id and the number of its context."""
+        self.acknowledge(page.context, page.index - page.open)
+        self._store.execute("UPDATE memory_page SET digest = ? WHERE id = ?", digest, id_)
+        return id_, self._store.read_column("SELECT context FROM memory_page WHERE id = ?", id_)[0]
+
     def acknowledge(self, context: str, index: int) -> None:
         """Store that the pages of *context* up to *index* were observed."""
         self._store.execute(_ACKNOWLEDGE, self._owner.nr, context, index)

@@ -21,7 +21,7 @@ from ...formats.provenance import own_words
 from ...formats.utterance import entry_text
 from ...messages import Message
 from ...text.language.instructions import instructions
-from ..backend import FoundPage, Recollection, Source, Tier
+from ..backend import FoundPage, Recollection, Shown, Source, Tier
 from ..owner import Session
 from ..repository.page_source import Place, read_messages
 from ..repository.pages import EVICTED, MID, OBSERVED, SHORT
@@ -66,7 +66,7 @@ class RetrievalRequest(NamedTuple):
     budget: int | None = None
     since: float | None = None
     until: float | None = None
-    exclude: frozenset[tuple[str, int]] = frozenset()
+    exclude: frozenset[Shown] = frozenset()
     wall: bool = False
 
 
@@ -119,8 +119,15 @@ def _ranking(session: Session, request: RetrievalRequest, query: Query) -> tuple
         allowed &= when >= request.since
     if request.until is not None:
         allowed &= when <= request.until
-    if excluded := owner.ids_of(request.exclude):
-        allowed[_of_pages(at.page, np.sort(excluded))] = False
+    ids = owner.ids_of({(place[0], place[1]) for place in request.exclude})
+    if whole := [ids[place] for place in request.exclude if len(place) == 2 and place in ids]:
+        allowed[_of_pages(at.page, np.sort(whole))] = False
+    parts: dict[int, list[int]] = {}
+    for place in request.exclude:
+        if len(place) == 3 and place[:2] in ids:
+            parts.setdefault(ids[place[:2]], []).append(place[2])
+    for page, entries in parts.items():
+        allowed[(at.page == page) & np.isin(at.entry, entries)] = False
     ranking.scores[~allowed] = 0
     return ranking, allowed
 

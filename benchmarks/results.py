@@ -10,7 +10,7 @@ import json
 import os
 import platform
 import subprocess
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -88,6 +88,12 @@ def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], *, 
     for row in rows:
         drawn.add_row(*row)
     CONSOLE.print(drawn)
+
+
+def markdown(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """Return a table in Markdown; all columns but the first are aligned to the right."""
+    lines = [columns, ("---", *["---:"] * (len(columns) - 1)), *rows]
+    return "\n".join(f"| {' | '.join(map(str, line))} |" for line in lines)
 
 
 def progress() -> Progress:

@@ -583,7 +583,7 @@ def test_single_tasks_have_a_context_each(tmp_path, monkeypatch):
     for at in range(3):
         call = {"id": f"c{at}", "type": "function", "function": function}
         run += [{"role": "assistant", "content": "", "tool_calls": [call]}]
-        run += [{"role": "tool", "tool_call_id": f"c{at}", "content": f"found {at} " + "word " * 900}]
+        run += [{"role": "tool", "tool_call_id": f"c{at}", "content": f"found {at} " + "word " * 300}]
     (tmp_path / "single_tasks.json").write_text(json.dumps({"terminal": {"system": "Work.", "runs": [run] * 3}}))
     monkeypatch.setenv("MEMCI_DATA", str(tmp_path))
     data, replays, plain = load("cache.data"), load("cache.replay"), load("peers.frameworks.plain")

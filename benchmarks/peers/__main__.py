@@ -29,7 +29,7 @@ from ..cache.manager import Manager, Setting, memci
 from ..cache.prefix import BILLINGS
 from ..cache.replay import merged, play
 from ..cache.sight import PLACES
-from ..results import CONSOLE, HERE, headline, keep, record, table
+from ..results import CONSOLE, HERE, headline, keep, markdown, record
 from . import money
 from .bound import clairvoyant
 from .compare import SYSTEM, TOLD, listed, summed
@@ -150,7 +150,7 @@ def show(figures: list[dict[str, Any]]) -> None:
     prices = [f"{read:g} {pause}" for read, pause in product(_PRICES, PAUSES)]
     columns = ("system", "data", "window", *prices, "of which own")
     more = ("over %", "orphans %", "lost %", *PLACES, "tokens", "× floor")
-    table("what a model call costs", (*columns, *more), rows)
+    CONSOLE.print(markdown((*columns, *more), rows), highlight=False, markup=False, soft_wrap=True)
     for name in sorted({each["conversation"] for each in found} & {"airline", "coding"}):
         if replay := replay_of(name):
             for billing, pause in product(_PRICES.values(), PAUSES[:2]):

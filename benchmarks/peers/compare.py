@@ -15,6 +15,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from ..cache.replay import mean
+from ..results import markdown
 
 SYSTEM = "system", "conversation", "window"
 """what the beginnings of which a mean is taken have in common"""
@@ -89,35 +90,32 @@ def verdicts(of: Iterable[Cell]) -> Counter[str]:
 def listed(figures: Sequence[dict[str, Any]]) -> str:
     """Return all cells of "economy" as a table in Markdown, with the verdict for each kind of evidence."""
     every = [cells(figures, "economy", places=places) for places in EVIDENCE]
-    lines = [
-        "# The cells",
-        "",
-        "`python -m benchmarks.peers --cells FILE` writes it: what a call costs, all of it, in uncached tokens,",
-        "and the share of the evidence that is shown, of a peer and of memci's `economy`. Verdicts: also with pages",
-        "that have a line of their own, without these, and with what is verbatim only.",
-        "",
-        "| conversation | window | price/pauses | peer | costs | shows | memci | shows | verdicts |",
-        "| --- | ---: | --- | --- | ---: | ---: | ---: | ---: | --- |",
-    ]
+    rows = []
     for whole, lined, exact in zip(*every, strict=True):
-        found = " · ".join(each.verdict for each in (whole, lined, exact))
-        lines.append(
-            f"| {lined.conversation} | {lined.window:,} | {lined.terms} | {lined.peer} | {lined.cost:,.0f} "
-            f"| {lined.evidence:.3f} | {lined.memci:,.0f} | {lined.shown:.3f} | {found} |"
-        )
-    return "\n".join(lines) + "\n"
+        where = lined.conversation, f"{lined.window:,}", lined.terms, lined.peer
+        sizes = f"{lined.cost:,.0f}", f"{lined.evidence:.3f}", f"{lined.memci:,.0f}", f"{lined.shown:.3f}"
+        rows.append((*where, *sizes, " · ".join(each.verdict for each in (whole, lined, exact))))
+    columns = ("conversation", "window", "price/pauses", "peer", "costs", "shows", "memci costs", "shows", "verdicts")
+    return _ABOUT + markdown(columns, sorted(rows)) + "\n"
 
 
 def summed(figures: Sequence[dict[str, Any]], preset: str) -> str:
     """Return a table in Markdown: of each conversation and window, and of all, how many cells have which verdict."""
     names = ("ahead", "dearer", "less", "behind")
-    heads = [f"{' + '.join(places)}: {' | '.join(names)}" for places in EVIDENCE]
-    lines = [f"| {preset} | cells | {' | '.join(heads)} |", "| --- |" + " ---: |" * (1 + len(names) * len(EVIDENCE))]
     every = [cells(figures, preset, places=places) for places in EVIDENCE]
-    wheres = dict.fromkeys((cell.conversation, cell.window) for cell in every[0])
-    for where in (*wheres, None):
-        chosen = [[cell for cell in of if where in {None, (cell.conversation, cell.window)}] for of in every]
-        counts = [f"{verdicts(of)[name]}" for of in chosen for name in names]
+    rows = []
+    for where in (*dict.fromkeys((cell.conversation, cell.window) for cell in every[0]), None):
+        counts = [verdicts(cell for cell in of if where in {None, (cell.conversation, cell.window)}) for of in every]
         label = "all" if where is None else f"{where[0]}, {where[1]:,}"
-        lines.append(f"| {label} | {len(chosen[0])} | {' | '.join(counts)} |")
-    return "\n".join(lines)
+        rows.append((label, counts[0].total(), *(count[name] for count in counts for name in names)))
+    heads = [f"{places[-1]}: {name}" if name == names[0] else name for places in EVIDENCE for name in names]
+    return markdown((preset, "cells", *heads), rows)
+
+
+_ABOUT = """# The cells
+
+`python -m benchmarks.peers --cells FILE` writes it: what a call costs, everything billed, in uncached tokens, and the
+share of the evidence that is shown, of a peer and of memci's `economy`. The verdicts: with pages that have a line of
+their own as evidence, without these, and with what is verbatim only.
+
+"""

@@ -20,6 +20,7 @@ from ..cache.data import TASKS, Replay
 from ..cache.manager import Manager, Setting, memci
 from ..cache.prefix import billing_of
 from ..cache.replay import play
+from ..results import markdown
 from .compare import OVER
 from .frameworks.plain import PEERS
 
@@ -63,7 +64,7 @@ def written(rows: Sequence[dict[str, Any]], models: Sequence[str]) -> str:
     places = list(dict.fromkeys((row["conversation"], row["window"]) for row in rows))
     found = {(row["system"], row["conversation"], row["window"]): row for row in rows}
     heads = [f"{name}, {window:,}: {' · '.join(models)}" for name, window in places]
-    lines = [("system", *heads), ("---", *["---:"] * len(heads))]
+    lines = []
     for system in dict.fromkeys(row["system"] for row in rows):
         cells = []
         for place in places:
@@ -71,7 +72,7 @@ def written(rows: Sequence[dict[str, Any]], models: Sequence[str]) -> str:
             costs = ["–" if (cost := row["dollars"][model]) is None else f"{cost:.2f}" for model in models]
             cells.append("over" if {*costs} == {"–"} else f"{' · '.join(costs)} ({min(row['verbatim']):.2f})")
         lines.append((system, *cells))
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines) + f"\n\nPrices: {prices_source()}\n"
+    return markdown(("system", *heads), lines) + f"\n\nPrices: {prices_source()}\n"
 
 
 def windows_of(name: str) -> tuple[int, ...]:

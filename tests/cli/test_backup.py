@@ -58,11 +58,19 @@ def test_backup_while_another_handle_writes_is_one_state(run, store, tmp_path):
     assert all(run("verify", tmp_path / f"{number}.db").exit_code == 0 for number in range(5))
 
 
-def test_backup_of_a_damaged_store_leaves_nothing(run, store, tmp_path):
-    """A copy that is not whole is no backup."""
+@pytest.mark.parametrize("damage", ["row", "index"])
+def test_backup_of_a_damaged_store_leaves_nothing(damage, run, store, tmp_path):
+    """A copy that is not whole is no backup: a row has another digest, or SQLite's own index of active pages none."""
     with closing(sqlite3.connect(store)) as connection:
-        connection.execute("UPDATE entry SET digest = zeroblob(16) WHERE (key & 0xffffffffff) = 5")
-        connection.commit()
+        if damage == "row":
+            connection.execute("UPDATE entry SET digest = zeroblob(16) WHERE (key & 0xffffffffff) = 5")
+            connection.commit()
+        [root] = connection.execute("SELECT rootpage FROM sqlite_schema WHERE name = 'page_active'").fetchone()
+        [size] = connection.execute("PRAGMA page_size").fetchone()
+    if damage == "index":
+        with store.open("r+b") as file:
+            file.seek((root - 1) * size + 3)  # the number of its cells
+            file.write(b"\0\0")
     before = sorted(tmp_path.iterdir())
 
     result = run("backup", store, tmp_path / "new.db")

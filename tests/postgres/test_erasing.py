@@ -1,10 +1,14 @@
 """Erasing on Postgres: the tests of jobs, what other contexts found, and a short run of the canaries."""
 
 import json
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
+from memci import Context
+from memci.history.backup import repeat_erasures
+from memci.history.copying import copy_contexts
 from memci.history.erase import erase, finish_erasures
 from memci.history.erasures import unfinished_erasures
 from memci.storage.opening import open_store
@@ -55,3 +59,21 @@ def test_what_is_erased_is_nowhere(server):
 
     assert left == []
     assert done["erased"] >= 8
+
+
+def test_later_erasures_are_repeated_in_a_copy(storage, a_schema):
+    """A page and a whole context; what is new in the copy stays."""
+    first = diary(storage)
+    asking(storage).close()
+    with a_schema() as url, closing(open_store(url)) as copy:
+        list(copy_contexts(storage, copy))
+        Context.open(copy, "new", owner="ann", window=4_000).append_turn("Hello.")
+        first.erase(1)
+        erase(storage, context="work")
+
+        receipts = repeat_erasures(copy, storage)
+
+        assert [(each.contexts, each.entries) for each in receipts] == [(0, 2), (1, 3)]
+        assert sorted(record.id for record in copy.contexts()) == ["diary", "new"]
+        assert [name for name, told in rows_of(copy).items() if WORD in told] == []
+        assert repeat_erasures(copy, storage) == []

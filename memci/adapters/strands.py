@@ -26,7 +26,7 @@ from strands.types.events import ModelStopReason
 from ..formats.envelope import arguments_as_object, call_of, content_of, function_call, split_data_url
 from ..messages import parts_of
 from .conversations import TOOLS, Conversations
-from .items import Item, assistant_item, check_name, data_url, media, tool_schema, usage_of
+from .items import Item, assistant_item, check_name, data_url, media, tool_schema
 
 
 class Memci(Plugin):
@@ -63,7 +63,7 @@ class Memci(Plugin):
         async for event in call(context.replace(messages=_alternating(view.messages), system_prompt=view.system)):
             if isinstance(event, ModelStopReason):
                 _, message, usage, _ = event["stop"]
-                cost = usage_of(usage["inputTokens"], usage["outputTokens"], usage.get("cacheReadInputTokens"))
+                cost = dict(usage) if usage["inputTokens"] or usage.get("cacheReadInputTokens") else None
                 await asyncio.to_thread(self.conversations.add, self._conversation, [message], cost)
             yield event
 

@@ -1,9 +1,12 @@
-"""The cost of a request, as a provider reports it in one of the four formats.
+"""The cost of a request, as a provider or a framework reports it.
 
 {"prompt_tokens": 900, "completion_tokens": 20, "prompt_tokens_details": {"cached_tokens": 640}}
 {"input_tokens": 260, "cache_read_input_tokens": 640, "output_tokens": 20}     Anthropic counts cached tokens apart
 {"promptTokenCount": 900, "cachedContentTokenCount": 640, "candidatesTokenCount": 20}
+{"inputTokens": 260, "cacheReadInputTokens": 640, "outputTokens": 20, "totalTokens": 920}          Bedrock, too
     ──▶  CallsCost(calls=1, input=900, cached_read=640, cached_written=0, output=20)
+
+Gateways repeat Anthropic's keys beside an OpenAI-like count that includes them: they count once.
 """
 
 from collections.abc import Mapping
@@ -11,16 +14,35 @@ from typing import Any, Final, NamedTuple
 
 from ..errors import InvalidSetting, brief
 
-_INPUT: Final = ("prompt_tokens", "input_tokens", "promptTokenCount", "prompt_token_count")
-_OUTPUT: Final = ("completion_tokens", "output_tokens", "candidatesTokenCount", "candidates_token_count")
+_WITH_CACHED: Final = ("prompt_tokens", "promptTokenCount", "prompt_token_count")
+"""keys of input tokens that include cached ones"""
+_WITHOUT: Final = ("input_tokens", "inputTokens")
+"""keys of input tokens that do not, if there are tokens beside them, unless the total says so"""
+_INPUT: Final = (*_WITH_CACHED, *_WITHOUT)
+_TOOLS: Final = ("toolUsePromptTokenCount", "tool_use_prompt_token_count")
+"""Gemini counts the results of its own tools beside the prompt"""
+_OUTPUT: Final = (
+    "completion_tokens",
+    "output_tokens",
+    "candidatesTokenCount",
+    "candidates_token_count",
+    "outputTokens",
+)
+_TOTAL: Final = ("total_tokens", "totalTokens")
 _THOUGHTS: Final = ("thoughtsTokenCount", "thoughts_token_count")
 """Gemini counts them beside the candidates; the other providers' number of output tokens includes them"""
 _DETAILS: Final = ("prompt_tokens_details", "input_tokens_details")
-_READ: Final = ("cachedContentTokenCount", "cached_content_token_count", "prompt_cache_hit_tokens", "cached_tokens")
+_READ: Final = (
+    "cachedContentTokenCount",
+    "cached_content_token_count",
+    "prompt_cache_hit_tokens",
+    "cached_tokens",
+    "cachedInputTokens",
+)
 _WRITTEN: Final = ("cache_write_tokens",)
-_READ_BESIDE: Final = ("cache_read_input_tokens",)
-_WRITTEN_BESIDE: Final = ("cache_creation_input_tokens",)
-"""Anthropic's keys: these tokens are not among the input tokens"""
+_READ_BESIDE: Final = ("cache_read_input_tokens", "cacheReadInputTokens")
+_WRITTEN_BESIDE: Final = ("cache_creation_input_tokens", "cacheWriteInputTokens")
+"""keys of Anthropic and Bedrock"""
 _MOST: Final = 3 * 10**11
 """tokens under one key, at most: an export can hold the sum of three of them"""
 
@@ -49,9 +71,11 @@ def reported(usage: object) -> CallsCost:
     for key in _DETAILS:
         fields = _fields(fields.get(key)) | fields
     read, written = _tokens(fields, _READ_BESIDE), _tokens(fields, _WRITTEN_BESIDE)
+    given, total = _tokens(fields, _INPUT), _tokens(fields, _TOTAL)
+    included = any(fields.get(key) is not None for key in _WITH_CACHED) or total == given + _tokens(fields, _OUTPUT) > 0
     return CallsCost(
         1,
-        _tokens(fields, _INPUT) + read + written,
+        given + (0 if included else read + written) + _tokens(fields, _TOOLS),
         read or _tokens(fields, _READ),
         written or _tokens(fields, _WRITTEN),
         _tokens(fields, _OUTPUT) + _tokens(fields, _THOUGHTS),
@@ -68,6 +92,8 @@ def _fields(value: object) -> dict[str, Any]:
 def _tokens(fields: Mapping[str, Any], keys: tuple[str, ...]) -> int:
     """Return the number of *fields* under the first of *keys* that it has, 0 if it has none."""
     key, tokens = next(((key, fields[key]) for key in keys if fields.get(key) is not None), ("", 0))
+    if type(tokens) is float and tokens.is_integer():
+        tokens = int(tokens)
     if type(tokens) is not int or not 0 <= tokens <= _MOST:
         raise InvalidSetting("usage", f"expected {key} to be an int from 0, got {brief(tokens)}")
     return tokens

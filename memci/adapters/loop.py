@@ -139,6 +139,10 @@ class Question:
         """Return the arguments of the next call of the client."""
         return self._context.request(*self._pending, tools=self._schemas, format=self._format)
 
+    def shorten(self, error: Exception) -> bool:
+        """Return whether *error* says that the request was too long; then the next one is shorter."""
+        return self._context.overflowed(error)
+
     def keep(self, reply: Any, *, last: bool) -> ToolCalls | None:  # noqa: ARG002
         """Store *reply* with the user's message, and return its calls; None if it is the answer."""
         self._context.append_turn(*self._pending, reply, usage=_usage(reply), op_id=self._op_id)

@@ -123,6 +123,10 @@ class Turn:
                 _LOG.debug("no room for the memory prompt: %d tokens are too few", error.budget)
         return self._render([], notes), tools
 
+    def shorten(self, error: Exception) -> bool:
+        """Return whether *error* says that the request was too long; then the next one is shorter."""
+        return self._context.overflowed(error)
+
     def keep(self, reply: Reply, *, last: bool) -> ToolCalls | None:
         """Keep the message of *reply*; return its calls, None if it is the answer."""
         message = tidy(reply.message)

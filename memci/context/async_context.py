@@ -109,6 +109,7 @@ class AsyncContext:
     render = _awaited(Context.render)
     request = _awaited(Context.request)
     append_turn = _awaited(Context.append_turn)
+    overflowed = _awaited(Context.overflowed)
     sync = _awaited(Context.sync)
     known = _awaited(Context.known)
     answer = _awaited(Context.answer)

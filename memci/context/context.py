@@ -30,7 +30,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from .. import formats
 from ..chapters.chapter import Entry
-from ..errors import HandlePoisoned, InvalidSetting, StorageError, brief
+from ..errors import BudgetExceeded, HandlePoisoned, InvalidSetting, StorageError, brief
+from ..formats.overflow import overflow
 from ..history.as_of import AsOf
 from ..history.erase import erase_messages, finish_killed_erasures, scrub_memories
 from ..history.erasures import ErasureReceipt
@@ -57,7 +58,8 @@ from ..tools import search_memory as search_tool
 from ..tools.recall_page import functions as recall_functions
 from ..window.draft import Draft
 from ..window.drafting import BATCH, draft, timestamp
-from ..window.window import Window
+from ..window.state import RATIOS
+from ..window.window import REFUSED_CEILING, Window
 from ..workers import guard_lock, recent_calls
 from .compactor import Compactor
 from .memory_client import MemoryClient
@@ -563,6 +565,38 @@ class Context:
             if window.record.next_page >= client.due or client.part_waits:
                 client.submit()
             return receipt
+
+    def overflowed(self, error: object) -> bool:
+        """Return whether *error* says that the last request was too long; if so, the next one is smaller.
+
+        Catch the error of the provider's client, ask this, and send the next rendering once more:
+
+            try:
+                reply = client.chat.completions.create(…, **context.request("Hi"))
+            except openai.BadRequestError as error:
+                if not context.overflowed(error):
+                    raise
+                reply = client.chat.completions.create(…, **context.request("Hi"))
+
+        The numbers in the error are learnt, and stored: the budget shrinks by them (`Report.ratio`). O(the error).
+
+        Raises:
+            BudgetExceeded: If the provider counts more than three times as many tokens; it gives both counts.
+        """
+        said = overflow(error)
+        if said is None:
+            return False
+        with self._usable():
+            window, predicted = self._parts.window, self._parts.renderer.predicted
+            ratio = round(window.learn(said, predicted), 4)
+            if ratio > REFUSED_CEILING:
+                counts = {"counted": predicted, "more by the provider": int((ratio - 1) * predicted)}
+                raise BudgetExceeded(window.limits.budget, counts) from (
+                    error if isinstance(error, BaseException) else None
+                )
+            state = replace(window.state, ratios=(ratio,) * RATIOS, refused=max(ratio, window.state.refused))
+            self._parts.writer.store_state(state)
+            return True
 
     def sync(
         self,

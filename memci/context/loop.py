@@ -59,6 +59,9 @@ class Exchange(Protocol):
     def request(self, *, last: bool) -> Any:
         """Return the next request to the model."""
 
+    def shorten(self, error: Exception) -> bool:
+        """Return whether *error* says that the request was too long; then the next one is shorter."""
+
     def keep(self, reply: Any, *, last: bool) -> ToolCalls | None:
         """Keep *reply* and return its calls; None if it is the answer."""
 
@@ -67,10 +70,18 @@ class Exchange(Protocol):
 
 
 def rounds(exchange: Exchange, most: int) -> Steps:
-    """Yield the steps to one answer; send each outcome to get the next. *most* bounds the requests to the model."""
+    """Yield the steps to one answer; send each outcome to get the next. *most* bounds the requests to the model.
+
+    An outcome may be the error of a request: one that was too long is made once more, shorter; others are raised.
+    """
     for number in range(1, most + 1):
         last = number == most
-        calls = exchange.keep((yield Ask(last)), last=last)
+        reply = yield Ask(last)
+        if isinstance(reply, Exception) and exchange.shorten(reply):
+            reply = yield Ask(last)
+        if isinstance(reply, Exception):
+            raise reply
+        calls = exchange.keep(reply, last=last)
         if calls is None:
             return
         for call, answered in calls:
@@ -100,10 +111,17 @@ def answer(
     step, outcome = next_step(steps, None), None
     while step is not None:
         if isinstance(step, Ask):
-            with closing(ask(exchange.request(last=step.last))) as pieces:
-                for outcome in pieces:
-                    if isinstance(outcome, str) and outcome:
-                        yield outcome
+            begun = False
+            try:
+                with closing(ask(exchange.request(last=step.last))) as pieces:
+                    for outcome in pieces:
+                        if isinstance(outcome, str) and outcome:
+                            begun = True
+                            yield outcome
+            except Exception as error:
+                if begun:
+                    raise
+                outcome = error
         else:
             outcome = toolbox.run(step.call)
         step = next_step(steps, outcome)
@@ -120,11 +138,18 @@ async def answer_async(
     step, outcome = next_step(steps, None), None
     while step is not None:
         if isinstance(step, Ask):
+            begun = False
             request = await in_thread(partial(exchange.request, last=step.last))
-            async with aclosing(ask(request)) as pieces:
-                async for outcome in pieces:
-                    if isinstance(outcome, str) and outcome:
-                        yield outcome
+            try:
+                async with aclosing(ask(request)) as pieces:
+                    async for outcome in pieces:
+                        if isinstance(outcome, str) and outcome:
+                            begun = True
+                            yield outcome
+            except Exception as error:
+                if begun:
+                    raise
+                outcome = error
         else:
             outcome = await toolbox.run_async(step.call)
         step = await in_thread(partial(next_step, steps, outcome))

@@ -19,7 +19,7 @@ from starlette.types import Send
 
 from ..context.async_context import in_thread
 from ..context.loop import Ask, Run, Steps, next_step, rounds
-from ..errors import InvalidSetting, StorageError
+from ..errors import BudgetExceeded, InvalidSetting, ModelRefused, StorageError
 from ..formats.events import Events
 from ..formats.usage import reported
 from .conversation import Conversation
@@ -35,6 +35,8 @@ HOP: Final = frozenset(
 )
 """headers that concern one connection only: they are not forwarded"""
 _SIZED: Final = frozenset({b"content-length", b"content-encoding"})
+_TOO_LONG: Final = frozenset({400, 413, 422})
+"""status codes with which providers refuse a request that is too long"""
 _LOG = logging.getLogger(__name__)
 
 
@@ -67,17 +69,36 @@ class ClientAnswer:
         *,
         view: str | None = None,
         conversation: Conversation | None = None,
-    ) -> None:
-        """Forward the provider's answer to *request* as it comes, and store its usage in *conversation*."""
+    ) -> bool:
+        """Forward the provider's answer to *request* as it comes, and store its usage in *conversation*.
+
+        Return whether it is answered. If it was too long for the provider, nothing is forwarded, and the view of
+        *conversation* is shorter now.
+        """
         tap = UsageTap()
         async with self._response(client, request) as response:
             if response is None:
-                return
+                return True
+            if (
+                conversation is not None
+                and response.status_code in _TOO_LONG
+                and await self._shorten(conversation, response)
+            ):
+                return False
             try:
                 await self._forward(response, view, tap)
             finally:
                 if conversation is not None and response.status_code == httpx2.codes.OK:
                     await self._cost(conversation, tap.usage)
+        return True
+
+    async def _shorten(self, conversation: Conversation, response: httpx2.Response) -> bool:
+        """Return whether *response* says that the request was too long, and the view of *conversation* is shorter."""
+        refused = ModelRefused("chat", (await response.aread()).decode(errors="replace"))
+        try:
+            return await in_thread(partial(conversation.shorten, refused))
+        except BudgetExceeded:
+            return False
 
     async def rounds(
         self, client: httpx2.AsyncClient, made: Callable[[bytes], httpx2.Request], conversation: Conversation
@@ -98,12 +119,17 @@ class ClientAnswer:
                 if response is None:
                     return
                 if response.status_code != httpx2.codes.OK:
-                    await self._fail(response)
-                    return
-                stream.begin(final=last)
-                streams = response.headers.get("content-type", "").startswith("text/event-stream")
-                send = self._send_stream if streams else self._send_whole
-                step = await send(response, stream, conversation, steps)
+                    refused = ModelRefused("chat", (await response.aread()).decode(errors="replace"))
+                    try:
+                        step = await in_thread(partial(next_step, steps, refused))
+                    except (ModelRefused, BudgetExceeded):
+                        await self._fail(response)
+                        return
+                else:
+                    stream.begin(final=last)
+                    streams = response.headers.get("content-type", "").startswith("text/event-stream")
+                    send = self._send_stream if streams else self._send_whole
+                    step = await send(response, stream, conversation, steps)
             if isinstance(step, Ask):
                 body = await in_thread(partial(conversation.request, last=step.last))
 
@@ -170,7 +196,6 @@ class ClientAnswer:
     async def _fail(self, response: httpx2.Response) -> None:
         """Forward an error of the provider; within a stream, send it as an event."""
         if self._begun:
-            await response.aread()
             await self.refuse(response.status_code, f"the provider answered {response.status_code} to a further step")
         else:
             await self._forward(response, "rewritten", UsageTap())
@@ -178,9 +203,12 @@ class ClientAnswer:
     async def _forward(self, response: httpx2.Response, view: str | None, tap: UsageTap) -> None:
         """Forward *response* as it comes."""
         await self._start(response.status_code, _without(response, HOP), view=view)
-        async for chunk in response.aiter_raw():
-            tap.feed(chunk)  # before the client has the chunk and may go
-            await self._part(chunk)
+        if response.is_stream_consumed:
+            await self._part(response.content)
+        else:
+            async for chunk in response.aiter_raw():
+                tap.feed(chunk)  # before the client has the chunk and may go
+                await self._part(chunk)
         await self._part(b"", more=False)
 
     @asynccontextmanager

@@ -121,6 +121,16 @@ class Conversation:
         told = notice(searchable=len(tools) > 1) if self.own else ""
         return client.with_view(view, notice=told, tools=tools, last=last)
 
+    def shorten(self, error: Exception) -> bool:
+        """Return whether *error* says that the request was too long; then the next one is shorter.
+
+        From then on the list is memci's view, with its tools.
+        """
+        if not self.context.overflowed(error):
+            return False
+        self.sent = self._first_body()
+        return self.rewritten
+
     def keep(self, reply: ReplyStream, *, last: bool) -> ToolCalls | None:
         """Store *reply* with the answers to its calls of memci's tools, if it has any; None if it is the answer.
 

@@ -197,10 +197,10 @@ class Gateway:
         self.metrics.count("forks", conversation.forks)
         try:
             made = partial(self._upstream_request, asked, plain=True)
-            if conversation.rewritten:
+            if conversation.rewritten or not await answer.relay(
+                client, made(raw), view="untouched", conversation=conversation
+            ):
                 await answer.rounds(client, made, conversation)
-            else:
-                await answer.relay(client, made(raw), view="untouched", conversation=conversation)
         finally:
             for name, calls in conversation.called.items():
                 self.metrics.count("tool_calls", calls, tool=name)

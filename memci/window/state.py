@@ -40,6 +40,8 @@ class WindowState:
     """tokens of the tools of the last rendering"""
     ratios: tuple[float, ...] = ()
     """reported to predicted tokens of the last requests, newest last"""
+    refused: float = 1.0
+    """the ratio at which the provider refused a request as too long; 1.0: it never did"""
     pins: tuple[int, ...] = ()
     relist: tuple[int, ...] = ()
     """pages that were recalled and get a line of their own at the next compaction"""

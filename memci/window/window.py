@@ -21,6 +21,7 @@ from ..chapters.messagelist import MessageNode
 from ..chapters.system import notice
 from ..chapters.toolgroups import interrupted_result, late_result
 from ..formats import openai_chat, readable_by, without_thoughts
+from ..formats.overflow import Overflow
 from ..messages import Enveloped, Message, call_name, is_sent_as_it_is, tool_calls
 from ..model_catalog import undated_name
 from ..rows import CallRow, ContextRecord, PageRow, PageState
@@ -46,7 +47,9 @@ WORDS = 400
 ANSWER_FRAMING = 16
 """tokens that an answer costs as a message, besides its text"""
 RATIO_CEILING = 1.3
-"""the most by which reported tokens raise the predicted ones: above it, something was not counted, such as tools"""
+"""the most by which reports raise the predicted tokens: above it, tools were not counted, or the report is wrong"""
+REFUSED_CEILING = 3.0
+"""the most by which a refusal raises them: with more, less than a third of the window would be left"""
 
 
 class Window:
@@ -172,8 +175,11 @@ class Window:
 
     @property
     def ratio(self) -> float:
-        """The factor by which a request is taken to cost more than is counted here, from 1.0 to `RATIO_CEILING`."""
-        return min(RATIO_CEILING, max(1.0, self.reported_ratio))
+        """The factor by which a request is taken to cost more than is counted here, from 1.0 to `RATIO_CEILING`.
+
+        After a refusal it may be as high as that proved.
+        """
+        return min(max(RATIO_CEILING, self.state.refused), max(1.0, self.reported_ratio))
 
     @property
     def reported_ratio(self) -> float:
@@ -182,11 +188,19 @@ class Window:
 
     def calibrate(self, call: CallRow) -> tuple[float, ...]:
         """Return the ratios with that of *call*, the last request: reported tokens to predicted ones."""
-        return (
-            self.state.ratios
-            if not call.predicted
-            else (*self.state.ratios, round(call.input / call.predicted, 4))[-RATIOS:]
-        )
+        if not call.predicted:
+            return self.state.ratios
+        return (*self.state.ratios, round(call.input / call.predicted, 4))[-RATIOS:]
+
+    def learn(self, said: Overflow, predicted: int) -> float:
+        """Return the ratio that follows from what a provider *said* of a request of *predicted* tokens.
+
+        A limit below the window counts as a factor, too. Without numbers, the request was larger than the window.
+        """
+        room = self.settings.window - self.settings.reply
+        asked = said.asked or max(said.most or 0, self.settings.window, 1.1 * self.ratio * predicted)
+        smaller = room / min(room, max(1, said.most - self.settings.reply)) if said.most else 1.0
+        return 1.02 * asked / max(1, predicted) * smaller
 
     @property
     def tokens(self) -> int:

@@ -7,7 +7,7 @@ import pytest
 from memci import Context, EphemeralStorage
 from memci.adapters.clients import Client
 from memci.adapters.loop import MOST, Agent
-from memci.errors import InvalidSetting, ModelUnavailable
+from memci.errors import BudgetExceeded, InvalidSetting, ModelUnavailable
 from memci.formats.streams import streamed
 
 
@@ -153,3 +153,44 @@ def test_astream_when_a_tool_is_asynchronous(context):
     here, text = asyncio.run(run())
 
     assert (text, loops) == ("Here.", [here])
+
+
+@pytest.mark.parametrize("hidden", [0, 3_000])
+def test_run_when_the_provider_counts_more(hidden):
+    """A request that is too long for it is made once more, shorter; no turn is lost, and the count is learnt."""
+    refused = []
+
+    def create(**request):
+        tokens = sum(context.count(str(each["content"])) + 4 for each in request["messages"]) + hidden
+        if tokens > 8_000:
+            refused.append(tokens)
+            limit = "This model's maximum context length is 8000 tokens."
+            raise ValueError(f"{limit} However, your messages resulted in {tokens} tokens.")
+        return {**said("ok " + "word " * 40), "usage": None}
+
+    with Context.open(EphemeralStorage(), "alice", system="S", window=8_000, model="gpt-4o") as context:
+        agent = Agent(Client("openai_chat", create, create, lambda: streamed("openai_chat")), context)
+        for number in range(100):
+            assert agent.run(f"question {number} " + "abcde " * 40)
+        assert len(refused) <= 3
+        assert bool(refused) == (hidden > 0) == (context.report().ratio > 1.1)
+
+
+def test_run_when_a_shorter_request_fails_too(context):
+    """A request is made once more at most, and only for its length."""
+    for _ in range(6):
+        context.append_turn("word " * 400, {"role": "assistant", "content": "word " * 500})
+    long = ValueError("maximum context length is 8000 tokens, your messages resulted in 9000 tokens")
+    for errors in ([long, ValueError("no")], [ValueError("no")]):
+        model = Model(*errors)
+        with pytest.raises(ValueError, match=str(errors[-1])):
+            Agent(model.client, context).run("Hi")
+        assert len(model.requests) == len(errors)
+
+
+def test_run_when_the_provider_counts_far_more(context):
+    """More than three times as many tokens are no matter of counting: the error gives both counts."""
+    long = ValueError("maximum context length is 8000 tokens, your messages resulted in 9000 tokens")
+    with pytest.raises(BudgetExceeded, match="counted") as caught:
+        Agent(Model(long).client, context).run("Hi")
+    assert caught.value.__cause__ is long

@@ -209,3 +209,35 @@ def test_calls_of_a_page_that_was_taken_back_are_in_order(storage):
     context.append_turn(*turn(7), usage=USAGE)
     with Context.view(storage, "alice", at=1) as past:
         assert [call.turn for call in past.calls()] == [0, 1, 1]
+
+
+@pytest.mark.parametrize(
+    ("usage", "input_", "cached"),
+    [
+        # LiteLLM in front of Anthropic repeats the cached tokens beside a count that includes them
+        (
+            {
+                "prompt_tokens": 9_050,
+                "completion_tokens": 20,
+                "prompt_tokens_details": {"cached_tokens": 9_000},
+                "cache_read_input_tokens": 9_000,
+            },
+            9_050,
+            9_000,
+        ),
+        ({"input_tokens": 50, "output_tokens": 20, "cache_read_input_tokens": 9_000}, 9_050, 9_000),
+        (
+            {"input_tokens": 9_050, "output_tokens": 20, "total_tokens": 9_070, "cache_read_input_tokens": 9_000},
+            9_050,
+            9_000,
+        ),
+        ({"promptTokenCount": 900, "toolUsePromptTokenCount": 300, "cachedContentTokenCount": 100}, 1_200, 100),
+        ({"inputTokens": 50, "outputTokens": 20, "totalTokens": 9_070, "cacheReadInputTokens": 9_000}, 9_050, 9_000),
+        ({"inputTokens": 9_050, "outputTokens": 20, "totalTokens": 9_070, "cachedInputTokens": 9_000}, 9_050, 9_000),
+        ({"prompt_tokens": 9_050.0, "completion_tokens": 20.0}, 9_050, 0),
+    ],
+)
+def test_cached_tokens_count_once(usage, input_, cached):
+    """Whether they are among the input tokens follows from the keys and the total."""
+    cost = reported(usage)
+    assert (cost.input, cost.cached_read) == (input_, cached)

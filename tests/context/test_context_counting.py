@@ -29,7 +29,7 @@ def test_ratio_is_the_median_of_what_was_reported():
 
 @pytest.mark.parametrize(("factor", "ratio"), [(0.5, 1.0), (1.0, 1.0), (1.2, 1.2), (3.0, 1.3)])
 def test_ratio_is_clamped(factor, ratio):
-    """The count is never lowered, and never raised by more than 1.3."""
+    """The count is never lowered, and never raised by more than 1.3 for a report alone."""
     context = opened()
     for _ in range(3):
         usage_of(context, factor)

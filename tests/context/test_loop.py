@@ -32,6 +32,9 @@ class Talk:
     def request(self, *, last):
         return [*self.messages, last]
 
+    def shorten(self, error):
+        return False
+
     def keep(self, reply, *, last):
         self.messages.append(reply)
         return answer_own_calls(self.context, reply["tool_calls"]) if "tool_calls" in reply and not last else None

@@ -111,7 +111,7 @@ def _page(page: FoundPage, context: Context) -> Iterator[tuple[str, str]]:
     when = f"turn {page.turn}" if page.said is None else page.said.date().isoformat()
     for piece in page.pieces:
         who = f"{piece.role} {quote(piece.speaker[:60])}" if piece.speaker else piece.role
-        yield f"{place} {when}, {who}", piece.text
+        yield f"{place} {when}, {who}{piece.whose and f', {piece.whose}'}", piece.text
 
 
 def _when(at: float | None, zone: tzinfo | None) -> str:

@@ -16,9 +16,11 @@ from pydantic import BaseModel
 
 from ..context.context import Context
 from ..errors import AnswerRejected
+from ..formats.provenance import parts_of
 from ..llm import ask
 from ..llm.model import ChatModel
 from ..llm.repeated_prompt import unrepeated
+from ..memory.tiers.facts import is_of_others
 from ..messages import Message, text_of
 from ..text.sanitize import frame, one_line, quote
 from .memory_prompt import fit
@@ -86,8 +88,8 @@ conversation, with names and no filler; resolve "he", "there" and "that" by the 
 2. Does the message itself tell something lasting about the user (type "fact": their name, work, health, family, \
 plans, likes and dislikes, constraints) or about how the user and the assistant stand to each other (type \
 "relationship")? If so, write it as one sentence that can be understood by itself, in the language of the message, \
-with "the user" as its subject, and only what the message says. Passing moods, questions, and what the assistant \
-said are not kept.
+with "the user" as its subject, and only what the message says. Passing moods, questions, what the assistant \
+said, and what is quoted or in a document, are not kept.
 
 Reply with a JSON object: thinking (a short reason), need_memory_search (true or false), memory_search_query (a \
 text, or null), should_save_memory (true or false), memory_to_save ({"type": "fact" or "relationship", "content": a \
@@ -112,6 +114,9 @@ def analyse(chat: ChatModel, text: str, context: Context, *, role: str) -> tuple
     except Exception as error:  # noqa: BLE001 -- a caller's model may raise anything; the user gets an answer anyway
         _LOG.debug("no analysis, the memory is searched for the message itself: %s", type(error).__name__)
         return None, text
+    kept = result.memory_to_save
+    if kept and is_of_others(kept.content, [{"role": "user", "content": text}]):
+        result = result.model_copy(update={"memory_to_save": None})
     return result, result.query
 
 
@@ -122,10 +127,19 @@ def _messages(text: str, context: Context, role: str) -> list[Message]:
     share = max(1, room // (2 * TURNS))
     body: list[str] = []
     for messages in context.turns(TURNS):
-        texts = {message["role"]: each for message in messages if (each := text_of(message))}
-        body += [f"{who}: {quote(fit(texts[who], share, count))}" for who in ("user", "assistant") if who in texts]
+        said = {message["role"]: message for message in messages if text_of(message)}
+        for each in ("user", "assistant"):
+            body += (
+                [f"{who}: {quote(fit(part, share, count))}" for who, part in parts_of(said[each]).items()]
+                if each in said
+                else []
+            )
     body.insert(0, "the last turns, oldest first" if body else "there was no turn before this one")
-    body += ["the new message", f"user: {quote(fit(text, room, count))}"]
+    parts = parts_of({"role": "user", "content": text}) or {"user": text}
+    body += [
+        "the new message",
+        *(f"{who}: {quote(fit(part, room // len(parts), count))}" for who, part in parts.items()),
+    ]
     system = f"{ANALYSIS}\n\nThe assistant's role: {quote(fit(role, room // 2, count))}" if role else ANALYSIS
     return [
         {"role": "system", "content": system},

@@ -12,10 +12,12 @@ from itertools import groupby
 
 from ..messages import Message, text_of
 from ..text.language.instructions import instructions
-from ..text.provenance import Origin, Span, joined, mask, mask_quotations, spans
+from ..text.provenance import Origin, Span, is_quotation, joined, mask, mask_quotations, spans
 from ..text.summarize.observations import observes
 from . import anthropic
 
+QUOTED = "quoted by the user"
+_LABELS = {Origin.QUOTED: QUOTED, Origin.DOCUMENT: "document", Origin.TOOL: "tool"}
 _OF_ROLES = {"assistant": Origin.ASSISTANT, "tool": Origin.TOOL}
 _OPEN, _CLOSE = (re.compile(rf"<{slash}memci:(\w{{1,40}} \w{{1,40}})>") for slash in ("", "/"))
 
@@ -36,11 +38,40 @@ def instructions_of(message: Message) -> list[str]:
     return instructions(text, own_words(message))
 
 
+def parts_of(message: Message) -> dict[str, str]:
+    """Return the text of *message* by whose words it is: its role for the speaker's own, "document", … O(characters).
+
+    A quotation within a line belongs to the sentence that quotes it.
+    """
+    text, found = text_of(message), dict[str, str]()
+    for label, run in groupby(spans_of(message), lambda each: _label(message["role"], text, each)):
+        said = "".join(text[start:end] for start, end, _ in run).strip()
+        if said:
+            found[label] = f"{found[label]}\n{said}" if label in found else said
+    return found
+
+
+def whose(message: Message, start: int, end: int) -> str:
+    """Return whose words most of *message* from *start* to *end* are, as `parts_of`: "" for the speaker's own."""
+    if message["role"] != "user":
+        return ""
+    text, sizes = text_of(message), dict[str, int]()
+    for each in spans_of(message):
+        label = _label("", text, each)
+        sizes[label] = sizes.get(label, 0) + max(0, min(end, each.end) - max(start, each.start))
+    return max(sizes, key=sizes.__getitem__, default="")
+
+
+def _label(role: str, text: str, span: Span) -> str:
+    """Return the label of *span*, which is *role* for the speaker's own words."""
+    return role if is_quotation(text[span.start : span.end]) else _LABELS.get(span.origin, role)
+
+
 def spans_of(message: Message) -> list[Span]:
     """Return the spans of the text of *message*, which together are the text. O(characters)."""
     text = text_of(message)
     if message["role"] != "user":
-        return [Span(0, len(text), _OF_ROLES.get(message["role"], Origin.DERIVED))]
+        return [Span(0, len(text), _OF_ROLES.get(message["role"], Origin.OPERATOR))]
     if observes(text):
         return [Span(0, len(text), Origin.TOOL)]
     found, place = [], 0

@@ -80,6 +80,8 @@ class Piece:
     role: str
     start: int = 0
     speaker: str = ""
+    whose: str = ""
+    """whose words it is, if not the speaker's own: "quoted by the user", "document", "tool" """
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +109,8 @@ class FoundPage:
     """other pieces of the message that fit, best first"""
     zone: int = 0
     """the zone of `at`, in minutes east of UTC"""
+    whose: str = ""
+    """whose words it is, if not the speaker's own: "quoted by the user", "document", "tool" """
 
     @property
     def said(self) -> datetime | None:
@@ -116,7 +120,7 @@ class FoundPage:
     @property
     def pieces(self) -> tuple[Piece, ...]:
         """All pieces of the message that were found, best first."""
-        return (Piece(self.entry, self.text, self.role, self.start, self.speaker), *self.more)
+        return (Piece(self.entry, self.text, self.role, self.start, self.speaker, self.whose), *self.more)
 
 
 @dataclass(frozen=True, slots=True)

@@ -63,8 +63,7 @@ class Origin(StrEnum):
     DOCUMENT = "document"
     TOOL = "tool"
     ASSISTANT = "assistant"
-    DERIVED = "derived"
-    """made of other messages"""
+    OPERATOR = "operator"
 
 
 class Span(NamedTuple):
@@ -103,10 +102,15 @@ def mask(text: str, found: Iterable[Span]) -> str:
     for start, end, origin in found:
         said = text[start:end]
         if origin is not Origin.OWN:
-            inner = _QUOTATION.fullmatch(said)
+            inner = is_quotation(said)
             said = said[0] + "_" * (len(said) - 2) + said[-1] if inner else _NO_BREAK.sub(" ", said)
         parts.append(said)
     return "".join(parts)
+
+
+def is_quotation(said: str) -> bool:
+    """Return whether *said* is a quotation within a line, with its marks: a part of the sentence that quotes it."""
+    return _QUOTATION.fullmatch(said) is not None
 
 
 def mask_quotations(text: str) -> str:

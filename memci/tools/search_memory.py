@@ -190,7 +190,7 @@ def _lines(found: Recollection, context: str) -> Iterator[str]:
     """Yield a line for each result, best first, without `<` and `>`; further pieces of the same pages come last."""
     for page in found.pages:
         lasting = ", lasting" if page.source == "standing" else ""
-        yield f"{_place(page, context)}{lasting}: {quote(page.text)}"
+        yield f"{_place(page, context, page.whose)}{lasting}: {quote(page.text)}"
     for said in found.statements:
         yield f"{_KINDS[said.kind]}{said.date and f' {said.date}'}: {quote(said.text)}"
     for whom, facts in (("user", found.user_facts), ("assistant", found.assistant_facts)):
@@ -200,7 +200,7 @@ def _lines(found: Recollection, context: str) -> Iterator[str]:
             yield f"related: {quote('; '.join(concept.relations))}"
     for page in found.pages:
         for piece in page.more:
-            yield f"{_place(page, context)}, more: {quote(piece.text)}"
+            yield f"{_place(page, context, piece.whose)}, more: {quote(piece.text)}"
 
 
 _KINDS: dict[StatementKind, str] = {
@@ -212,11 +212,11 @@ _KINDS: dict[StatementKind, str] = {
 }
 
 
-def _place(page: FoundPage, context: str) -> str:
+def _place(page: FoundPage, context: str, whose: str) -> str:
     where = f"#{page.index} entry {page.entry}" if page.context == context else "another conversation,"
     who = f"{page.role} {quote(page.speaker[:60])}" if page.speaker else page.role
     when = f", {full(page.said)}" if page.said is not None else ""
-    return f"{where} {who}, turn {page.turn}{when}"
+    return f"{where} {who}{whose and f', {whose}'}, turn {page.turn}{when}"
 
 
 def _shorten(line: str, room: int, count: Callable[[str], int]) -> str:

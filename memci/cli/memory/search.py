@@ -123,7 +123,7 @@ def _headline(position: int, page: "FoundPage") -> Text:
     when = f", {full(page.said)}" if page.said is not None else ""
     line = Text(f"{position}. ")
     line.append(page_name(page.context, page.index), style="bold cyan")
-    line.append(f" entry {page.entry}, {who}, turn {page.turn}{when}")
+    line.append(f" entry {page.entry}, {who}{page.whose and f', {page.whose}'}, turn {page.turn}{when}")
     return line.append(f" · {_TIERS[page.tier]} · {page.score:.2f}", style="dim")
 
 

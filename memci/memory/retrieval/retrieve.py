@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import EmbeddingFailed, StorageBusy, StorageFull, StorageReadOnly
-from ...formats.provenance import own_words
+from ...formats.provenance import own_words, whose
 from ...formats.utterance import entry_text
 from ...messages import Message
 from ...text.language.instructions import instructions
@@ -324,4 +324,5 @@ def _found_page(message: Message | None, passage: FoundPassage, score: float, so
         return None
     found = (context, index, passage.entry, score, text[start:end], passage.role, passage.turn, passage.at)
     speaker = str(message.get("name") or passage.speaker)
-    return FoundPage(*found, speaker, start, _TIERS[passage.tier], passage.episode, source, zone=passage.zone)
+    said = whose(message, start, end)
+    return FoundPage(*found, speaker, start, _TIERS[passage.tier], passage.episode, source, (), passage.zone, said)

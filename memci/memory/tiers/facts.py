@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Literal, NamedTuple
 
-from ...formats.provenance import own_words
+from ...formats.provenance import own_words, parts_of
 from ...messages import Message, call_name, text_of, tool_calls
 from ...text.language.keywords import stems_of
 from ...text.language.patterns import alternatives, pattern
@@ -219,6 +219,17 @@ def sources(text: str, claimed: Collection[int], sent: Mapping[int, frozenset[st
         if len(holding) <= COMMON:
             found.update(holding)
     return sorted(found)
+
+
+def is_of_others(text: str, messages: Iterable[Message]) -> bool:
+    """Return whether *text* has words of what users quoted in *messages*, and none of the users' own. O(characters)."""
+    own, others = set[str](), set[str]()
+    for message in messages:
+        if message.get("role") == "user":
+            for who, said in parts_of(message).items():
+                (own if who == "user" else others).update(vocabulary(said))
+    found = vocabulary(text)
+    return not found.isdisjoint(others - own) and found.isdisjoint(own)
 
 
 _QUOTED = re.compile(r"\"[^\"]*\"|“[^“”]*”|「[^「」]*」|『[^『』]*』|`[^`]*`")

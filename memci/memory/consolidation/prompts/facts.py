@@ -16,7 +16,7 @@ from typing import Annotated, Any, TypeVar
 
 from ....llm import ChatModel
 from ...backend import PageKey, PageRecord
-from ...tiers.facts import LONGEST, PER_PAGE, About, Known
+from ...tiers.facts import LONGEST, PER_PAGE, About, Known, is_of_others
 from ...tiers.graph import PER_PAGE as RELATIONS_PER_PAGE
 from ...tiers.graph import Relation, name_key
 from ...tiers.profile import DIMENSIONS, Learned, Level, Profile, Trait, unite_traits
@@ -85,7 +85,8 @@ def _traits(given: Sequence[TraitAnswer], shown: Framed) -> list[Trait]:
     found: dict[str, Trait] = {}
     for each in given:
         page, reason = shown.page(each.page), clean_statement(each.reason, REASON_COLUMNS, shown.said)
-        if page is not None and reason and each.dimension in DIMENSIONS:
+        known = page is not None and reason and each.dimension in DIMENSIONS
+        if page is not None and known and not is_of_others(reason, page.own):
             found.setdefault(each.dimension, Trait(each.dimension, each.level, reason, page.context, page.index))
     return list(found.values())
 
@@ -94,7 +95,7 @@ def _facts(given: Sequence[FactAnswer], about: About, shown: Framed) -> list[Kno
     found: dict[tuple[PageKey, str], Known] = {}
     for each in given:
         page, text = shown.page(each.page), clean_statement(each.fact, LONGEST, shown.said)
-        if page is not None and text:
+        if page is not None and text and not (about == "user" and is_of_others(text, page.own)):
             fact = Known(text, about, page.context, page.index, page.turn, page.at, (page.key,))
             found.setdefault((page.key, text.casefold()), fact)
     return _limit(found, PER_PAGE)

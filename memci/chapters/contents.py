@@ -1,8 +1,8 @@
 """The Contents Page: the list of archived pages that the model sees, and the chapter that shows it.
 
     <memci:contents 1f9a03c2>                                       one message per block:
-    #1–#17: flight to Oslo · refund R3K2 · 12 May                   range lines: folded pages
-    #18–#19 return, 12 May · change_flight OI5L9G → HAT110, $54     a line per page; #19 said thanks
+    #1–#17 (3 Mar–9 Apr 2026): flight to Oslo · refund R3K2         range lines: folded pages
+    #18–#19 (8 May) return · change_flight OI5L9G → HAT110, $54     a line per page; #19 said thanks
     </memci:contents 1f9a03c2>
     <memci:contents 1f9a03c2>
     #20 baggage for two · add_bags OI5L9G, bags 2 → $70             the newest block:
@@ -11,6 +11,8 @@
     <memci:contents 1f9a03c2>
     #21 entries 2–31: pytest ×2, sed ×5 · src/app.py · TypeError    what left the open page, a line a stretch
     </memci:contents 1f9a03c2>
+
+A line has the day on which its page began, if that is known and another one than that of the line before.
 
 The user's instructions (`instructions`), and then what left pages that are still shown, are the last blocks. A
 compaction replaces the page by a new one, which `folding.revise` makes. New pages are one new block behind the older
@@ -26,10 +28,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from datetime import date
 from typing import Any
 
 from ..messages import Message
 from ..rows import PageRow
+from ..text.moments import dated
 from ..text.sanitize import frame
 from .chapter import Chapter, Entry
 from .instructions import Instructions, instructions_text
@@ -47,14 +51,23 @@ class ListedPage:
     """tokens of the text with its entries, and without"""
     joined: tuple[int, ...] = ()
     """pages without content of their own, which share the line"""
+    day: date | None = None
+    """the day on which the page began; None: unknown"""
 
     @classmethod
     def of(
-        cls, index: int, line: str, entries: Sequence[Entry], count: Callable[[str], int], joined: Sequence[int] = ()
+        cls,
+        index: int,
+        line: str,
+        entries: Sequence[Entry],
+        count: Callable[[str], int],
+        joined: Sequence[int] = (),
+        day: date | None = None,
     ) -> ListedPage:
         """Return the line of a page. Each of its parts ends in a newline and is counted separately."""
-        head = count(_text((index, *joined), line, ()))
-        return cls(index, line, (), (head, head), tuple(joined)).showing(entries, count)
+        made = cls(index, line, (), (0, 0), tuple(joined), day)
+        head = count(made.told(day.replace(month=1 + day.month % 12, day=1) if day else None))
+        return replace(made, costs=(head, head)).showing(entries, count)
 
     def showing(self, entries: Sequence[Entry], count: Callable[[str], int]) -> ListedPage:
         """Return the line with those *entries*."""
@@ -84,7 +97,13 @@ class ListedPage:
     @property
     def text(self) -> str:
         """The line as the model sees it, with its newline."""
-        return _text(self.pages, self.line, self.entries)
+        return self.told(None)
+
+    def told(self, before: date | None) -> str:
+        """Return the line behind one of the day *before*."""
+        days = dated(self.day, self.day, before) if self.day is not None else ""
+        head = f"{runs(self.pages)} ({days}) {self.line}\n" if days else f"{runs(self.pages)} {self.line}\n"
+        return head + "".join(map(_entry_line, self.entries))
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,12 +113,20 @@ class ListedRange:
     pages: tuple[int, ...]
     terms: tuple[tuple[int, str], ...]
     """(index, most important words of its line) of some pages"""
+    days: tuple[date, date] | None = None
+    """the first and the last day of its pages, as far as that is known"""
 
     @property
     def text(self) -> str:
         """The line as the model sees it, with its newline."""
+        return self.told(None)
+
+    def told(self, before: date | None) -> str:
+        """Return the line behind one of the day *before*."""
+        days = dated(*self.days, before) if self.days is not None else ""
+        head = f"{runs(self.pages)} ({days})" if days else runs(self.pages)
         terms = " · ".join(term for _, term in self.terms)
-        return f"{runs(self.pages)}: {terms}\n" if terms else f"{runs(self.pages)}\n"
+        return f"{head}: {terms}\n" if terms else f"{head}\n"
 
     def without(self, gone: frozenset[int]) -> ListedRange:
         """Return the range without the pages *gone*."""
@@ -108,6 +135,7 @@ class ListedRange:
         return ListedRange(
             tuple(index for index in self.pages if index not in gone),
             tuple((index, term) for index, term in self.terms if index not in gone),
+            self.days,
         )
 
 
@@ -160,7 +188,11 @@ class Block:
         cls, lines: Sequence[ListedPage], ranges: Sequence[ListedRange], nonce: str, weigh: Callable[[Message], int]
     ) -> Block:
         """Return the block that shows *ranges*, then *lines*."""
-        body = "".join([*(each.text for each in ranges), *(line.text for line in lines)])
+        body, before = "", None
+        for each in ranges:
+            body, before = body + each.told(before), each.days[1] if each.days is not None else before
+        for line in lines:
+            body, before = body + line.told(before), line.day or before
         message = {"role": "user", "content": frame("contents", nonce, body.removesuffix("\n"))}
         return cls(message, weigh(message), tuple(lines), tuple(ranges))
 
@@ -181,7 +213,14 @@ class Block:
             "ranges": [[each.pages, each.terms] for each in self.ranges],
             **({"said": self.instructions} if self.instructions else {}),
             **({"parts": [[each.page, each.first, each.last, each.line] for each in self.parts]} if self.parts else {}),
+            **({"days": days} if (days := self._days()) else {}),
         }
+
+    def _days(self) -> list[list[Any]] | None:
+        """Return the days of the lines, and those of the ranges, as JSON; None if none is known."""
+        lines = [line.day and line.day.isoformat() for line in self.lines]
+        ranges = [each.days and [day.isoformat() for day in each.days] for each in self.ranges]
+        return [lines, ranges] if any(lines) or any(ranges) else None
 
     @classmethod
     def from_json(cls, block: dict[str, Any], nonce: str, weigh: Callable[[Message], int] | None) -> Block:
@@ -191,6 +230,7 @@ class Block:
             return cls.of_instructions(tuple((index, sentence) for index, sentence in said), nonce, weighed)
         if parts := block.get("parts"):
             return cls.of_parts([ListedPart(*each) for each in parts], nonce, weighed)
+        days, spans = block.get("days") or ([None] * len(block["lines"]), [None] * len(block["ranges"]))
         lines = [
             ListedPage(
                 index,
@@ -198,10 +238,18 @@ class Block:
                 tuple(Entry(index, ordinal, role, summary) for ordinal, role, summary in entries),
                 (costs[0], costs[1]),
                 tuple(joined),
+                date.fromisoformat(day) if day else None,
             )
-            for index, line, joined, costs, entries in block["lines"]
+            for (index, line, joined, costs, entries), day in zip(block["lines"], days, strict=True)
         ]
-        ranges = [ListedRange(tuple(pages), tuple(tuple(each) for each in titles)) for pages, titles in block["ranges"]]
+        ranges = [
+            ListedRange(
+                tuple(pages),
+                tuple(tuple(each) for each in titles),
+                (date.fromisoformat(span[0]), date.fromisoformat(span[1])) if span else None,
+            )
+            for (pages, titles), span in zip(block["ranges"], spans, strict=True)
+        ]
         return cls.of(lines, ranges, nonce, weighed)
 
 
@@ -365,11 +413,6 @@ def runs(indexes: Sequence[int]) -> str:
         else:
             parts.append([index])
     return ", ".join("–".join(f"#{index}" for index in part) for part in parts)
-
-
-def _text(pages: Sequence[int], line: str, entries: Sequence[Entry]) -> str:
-    head = f"{runs(sorted(pages))} {line}\n"
-    return head + "".join(_entry_line(entry) for entry in entries)
 
 
 def _entry_line(entry: Entry) -> str:

@@ -12,7 +12,7 @@ that do not fit there are unloaded, the least recently used first (the third rul
 import re
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 
 from ..messages import Message
@@ -152,9 +152,12 @@ def _join(last: Sequence[ListedRange], lines: Sequence[ListedPage]) -> list[List
     said |= {line.index: _ADDED.sub("", line.line) for line in lines}
     found = gists([[read_text(text)] for text in said.values()], [_TERM_COLUMNS] * len(said))
     strongest = {index: gist for index, gist in zip(said, found, strict=True) if gist.spans[0]}
+    known = {index: each.days for each in last if each.days is not None for index in each.pages}
+    known |= {line.index: (line.day, line.day) for line in lines if line.day is not None}
     ranges = []
     for start in range(0, len(pages), RANGE_PAGES):
         part = sorted(pages[start : start + RANGE_PAGES])
+        days = [day for index in part for day in known.get(index, ())]
         terms: dict[str, int] = {}
         room = RANGE_COLUMNS
         for index in sorted(strongest.keys() & set(part), key=lambda index: (-strongest[index].weight, index)):
@@ -162,7 +165,13 @@ def _join(last: Sequence[ListedRange], lines: Sequence[ListedPage]) -> list[List
             if term not in terms and width(term) <= room:
                 terms[term] = index
                 room -= width(term) + 3
-        ranges.append(ListedRange(tuple(part), tuple(sorted((index, term) for term, index in terms.items()))))
+        ranges.append(
+            ListedRange(
+                tuple(part),
+                tuple(sorted((index, term) for term, index in terms.items())),
+                (min(days), max(days)) if days else None,
+            )
+        )
     return ranges
 
 
@@ -184,12 +193,12 @@ def _fit_ranges(
 
     def fit(kept: Sequence[ListedRange]) -> bool:
         return sum(cost(each.text) for each in kept) <= room or (
-            len(kept) == 1 and cost(ListedRange(kept[0].pages, ()).text) <= room
+            len(kept) == 1 and cost(ListedRange(kept[0].pages, (), kept[0].days).text) <= room
         )
 
     victims = order([index for each in ranges for index in each.pages])
     fewest = bisect_left(range(len(victims)), x=True, key=lambda unloaded: fit(left(unloaded)))
     kept = left(fewest)
     while kept and kept[-1].terms and sum(cost(each.text) for each in kept) > room:
-        kept[-1] = ListedRange(kept[-1].pages, kept[-1].terms[:-1])
+        kept[-1] = replace(kept[-1], terms=kept[-1].terms[:-1])
     return kept, list(victims[:fewest])

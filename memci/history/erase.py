@@ -372,7 +372,7 @@ def _remove(
         changed[row.index] = as_nodes(window, reader, row, entries, recount=True)
     active = [page for page in changed.values() if page.row.state is PageState.ACTIVE]
     views = tuple((node.seq, node.tokens, node.clip) for page in active for node in page.text.nodes)
-    contents = _list_again(window, window.contents.without(frozenset(gone), window.state.nonce, window.weigh), changed)
+    contents = _list_again(window, frozenset(gone), changed)
     pages = (*gone, *changed)
     state = replace(window.state, waiting=(), erased=window.state.erased + len(gone), since=record.head)
     after = record._replace(
@@ -385,14 +385,23 @@ def _remove(
     return Transition(record.head, after, pages=tuple(gone.values()), views=views, compaction=compaction), pages
 
 
-def _list_again(window: Window, contents: ContentsPage, changed: Mapping[int, StoredPage]) -> ContentsPage:
-    """Return *contents* with new lines for the pages *changed*, and without the words of their parts and terms."""
+def _list_again(window: Window, gone: frozenset[int], changed: Mapping[int, StoredPage]) -> ContentsPage:
+    """Return the Contents Page without the pages *gone*, and with new lines for the pages *changed*.
+
+    Without the words of their parts and terms, too, and without the days of ranges that have or had any of them.
+    """
     nonce, weigh = window.state.nonce, window.weigh
+    contents, touched = window.contents.without(gone, nonce, weigh), gone | changed.keys()
+    vague = {index for each in window.contents.ranges if not touched.isdisjoint(each.pages) for index in each.pages}
     blocks = []
     for block in contents.pages_only.blocks:
         lines = [_line_again(window, old, changed[old.index]) if old.index in changed else old for old in block.lines]
         ranges = [
-            ListedRange(old.pages, tuple((index, term) for index, term in old.terms if index not in changed))
+            ListedRange(
+                old.pages,
+                tuple((index, term) for index, term in old.terms if index not in changed),
+                old.days if vague.isdisjoint(old.pages) else None,
+            )
             for old in block.ranges
         ]
         same = (tuple(lines), tuple(ranges)) == (block.lines, block.ranges)
@@ -411,4 +420,4 @@ def _line_again(window: Window, old: ListedPage, page: StoredPage) -> ListedPage
     (new,) = list_pages(window, [page], {}, window.settings.contents_tokens)
     shown = {entry.ordinal for entry in old.entries}
     entries = [each for each in entries_of(page, None, new.line, window.limits.budget) if each.ordinal in shown]
-    return ListedPage.of(old.index, new.line, entries, window.count, old.joined)
+    return ListedPage.of(old.index, new.line, entries, window.count, old.joined, new.day)

@@ -187,5 +187,7 @@ def _recount(transition: Transition, window: Window) -> Transition:
 
 def _with_costs(block: Block, window: Window) -> Block:
     """Return *block* with the costs of its lines counted again."""
-    lines = (ListedPage.of(line.index, line.line, line.entries, window.count, line.joined) for line in block.lines)
+    lines = (
+        ListedPage.of(line.index, line.line, line.entries, window.count, line.joined, line.day) for line in block.lines
+    )
     return replace(block, lines=tuple(lines))

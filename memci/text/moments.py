@@ -7,7 +7,7 @@ are English, like all that memci says to a model, and do not depend on the local
 """
 
 import re
-from datetime import UTC, datetime, timedelta, timezone, tzinfo
+from datetime import UTC, date, datetime, timedelta, timezone, tzinfo
 from zoneinfo import ZoneInfo
 
 WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
@@ -50,9 +50,19 @@ def zone_of(when: datetime) -> int:
     return int((when.utcoffset() or timedelta()).total_seconds() // 60)
 
 
-def day(when: datetime, *, year: bool = True) -> str:
+def day(when: date, *, year: bool = True) -> str:
     """Return the day of *when*: "24 Nov 2026", or "24 Nov"."""
     return f"{when.day} {MONTHS[when.month - 1]}" + (f" {when.year}" if year else "")
+
+
+def dated(first: date, last: date, told: date | None) -> str:
+    """Return the days from *first* to *last* behind the day *told*: "24 Nov 2026", "24 Nov–3 Dec".
+
+    A year is named where it changes. Return "" for the day that was told.
+    """
+    if first == last:
+        return "" if first == told else day(first, year=told is None or told.year != first.year)
+    return f"{day(first, year=told is None or told.year != first.year)}–{day(last, year=last.year != first.year)}"
 
 
 def full(when: datetime) -> str:

@@ -239,7 +239,8 @@ def list_pages(
         else:
             text = title.text if title is not None else summaries[index].title
             lines.append((index, _line(page.row, text), []))
-    return [ListedPage.of(index, text, (), window.count, joined) for index, text, joined in lines]
+    days = {page.row.index: page.text.day for page in pages}
+    return [ListedPage.of(index, text, (), window.count, joined, days[index]) for index, text, joined in lines]
 
 
 def entries_of(page: StoredPage, summary: Summary | None, line: str, room: int) -> list[Entry]:
@@ -290,7 +291,7 @@ def _improve_lines(
             continue
         text = _line(rows[old.index], summaries[old.index].title)
         if text != old.line:
-            found.append(ListedPage.of(old.index, text, (), window.count, old.without(frozenset(gone)).joined))
+            found.append(ListedPage.of(old.index, text, (), window.count, old.without(frozenset(gone)).joined, old.day))
     return found
 
 

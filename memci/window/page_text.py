@@ -8,6 +8,7 @@ Nothing here depends on other pages, on the window or on the clock, so it can be
 
 import re
 from collections.abc import Mapping, Sequence
+from datetime import date
 from functools import cached_property
 from zlib import crc32
 
@@ -15,6 +16,7 @@ from ..chapters.messagelist import MessageNode
 from ..formats.utterance import Utterance, utterances
 from ..messages import Message, text_of, tool_calls
 from ..text.language.telling import telling_keys
+from ..text.moments import moment
 from ..text.summarize import lines, one_line
 from ..text.summarize.extractive import Told, read_page
 
@@ -52,6 +54,11 @@ class PageText:
     def utterances(self) -> Sequence[Utterance]:
         """What each message says; entries are counted from 0."""
         return tuple(utterances(enumerate(node.message for node in self.nodes)))
+
+    @property
+    def day(self) -> date | None:
+        """The day of its first message that has a time, in the zone of that; None without one."""
+        return next((moment(node.at).date() for node in self.nodes if node.at is not None), None)
 
     @cached_property
     def instructions(self) -> Sequence[str]:

@@ -33,6 +33,7 @@ Small = Annotated[int, Field(ge=0, lt=MAX_PAGE)]
 Index = Annotated[int, Field(ge=1, lt=MAX_PAGE)]
 Runs = Annotated[tuple[Count, ...], Field(strict=False)]
 PlainLine = Annotated[str, AfterValidator(_plain)]
+Day = Annotated[str, Field(pattern=r"^\d{4}-\d\d-\d\d$")]
 Role = Literal["user", "assistant", "tool", "system", "developer"]
 ShownEntries = list[tuple[Index, Role, PlainLine]]
 
@@ -51,6 +52,7 @@ class BlockJson(StrictJson):
     ranges: list[tuple[list[Index], list[tuple[Index, PlainLine]]]]
     said: list[tuple[Index, PlainLine]] = []
     parts: list[tuple[Index, Index, Index, PlainLine]] = []
+    days: tuple[list[Day | None], list[tuple[Day, Day] | None]] | None = None
 
 
 class SnapshotJson(StrictJson):

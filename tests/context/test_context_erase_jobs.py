@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 import pytest
 
 from memci import Context, EphemeralStorage, Policy, SQLiteStorage
-from memci.errors import Erased, StorageFull
+from memci.errors import Erased, InvalidSetting, StorageFull
 from memci.history.copying import copy_contexts
 from memci.history.erase import erase, finish_erasures
 from memci.history.erasures import unfinished_erasures
@@ -101,6 +101,16 @@ def test_words_found_after_the_page_was_stored_elsewhere_are_not_kept(storage):
     held.append_turn(ASKED)
 
     assert WORD not in shown(held) + storage.load("held")[0].state
+
+
+def test_refused_erasure_leaves_the_memory_as_it_is(storage):
+    """A context that a fork shares is not erased: others find what it said, as before."""
+    diary(storage).fork("fork")
+
+    with pytest.raises(InvalidSetting, match="fork"):
+        erase(storage, context="diary")
+
+    asking(storage)
 
 
 def test_repeated_erasure_returns_its_receipt(storage):

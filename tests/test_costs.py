@@ -66,11 +66,13 @@ def entered(call: Callable[[], object]) -> list[str]:
     return sorted(name for name in found if name.split(".")[0] == "memci")
 
 
-def filled(store, turns: int = 4) -> Context:
-    """Return a context in which some turns stand."""
+def filled(store, turns: int = 4, *, numbered: bool = False) -> Context:
+    """Return a context with some turns, whose words are equal unless they are *numbered*."""
     context = Context.open(store, id="alice", system="Be brief.", window=4_000)
-    for _ in range(turns):
-        context.append_turn(*ROUTE)
+    for number in range(turns):
+        context.append_turn(
+            *(message | {"content": f"{message['content']} {number}"} if numbered else message for message in ROUTE)
+        )
         context.render()
     return context
 
@@ -251,7 +253,7 @@ class OneByOne(SQLiteStorage):
 def test_a_search_reads_its_pages_at_once(tmp_path, careless):
     """A search takes few statements, as many for ten messages as for two; and more if each page is read on its own."""
     store, found = OneByOne(tmp_path / "agent.db", durability="fast"), []
-    filled(store, 40).close()
+    filled(store, 40, numbered=True).close()
     store.careless = careless
     with Context.view(store, "alice") as context:
         context.search_memory("trains to Oslo")  # opens the memory, and reads the postings of the words
@@ -279,7 +281,7 @@ class Hasty(SQLiteStorage):
 def test_a_search_costs_what_it_did(tmp_path, careless):
     """A search that counts what it finds as visited takes few statements and calls, and writes nothing."""
     store = Hasty(tmp_path / "agent.db", durability="fast")
-    with filled(store, 40) as context:
+    with filled(store, 40, numbered=True) as context:
         context.archive(keep=2)
         context.end_session()
     with Context.open(store, "alice") as context:  # no page waits that a worker would feed meanwhile

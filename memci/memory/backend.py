@@ -111,6 +111,10 @@ class FoundPage:
     """the zone of `at`, in minutes east of UTC"""
     whose: str = ""
     """whose words it is, if not the speaker's own: "quoted by the user", "document", "tool" """
+    times: int = 1
+    """how often the same speaker said just this; the place and the time are those of the last time"""
+    later: "FoundPage | None" = None
+    """the latest message that says something else about the same thing, if one was found"""
 
     @property
     def said(self) -> datetime | None:

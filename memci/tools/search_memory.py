@@ -190,7 +190,8 @@ def _lines(found: Recollection, context: str) -> Iterator[str]:
     """Yield a line for each result, best first, without `<` and `>`; further pieces of the same pages come last."""
     for page in found.pages:
         lasting = ", lasting" if page.source == "standing" else ""
-        yield f"{_place(page, context, page.whose)}{lasting}: {quote(page.text)}"
+        often = f", {page.times} times" if page.times > 1 else ""
+        yield f"{_place(page, context, page.whose)}{often}{lasting}: {quote(page.text)}{_later(page, context)}"
     for said in found.statements:
         yield f"{_KINDS[said.kind]}{said.date and f' {said.date}'}: {quote(said.text)}"
     for whom, facts in (("user", found.user_facts), ("assistant", found.assistant_facts)):
@@ -217,6 +218,11 @@ def _place(page: FoundPage, context: str, whose: str) -> str:
     who = f"{page.role} {quote(page.speaker[:60])}" if page.speaker else page.role
     when = f", {full(page.said)}" if page.said is not None else ""
     return f"{where} {who}{whose and f', {whose}'}, turn {page.turn}{when}"
+
+
+def _later(page: FoundPage, context: str) -> str:
+    """Return what was said later about the same thing, as it follows a result."""
+    return f"; later, {_place(page.later, context, page.later.whose)}: {quote(page.later.text)}" if page.later is not None else ""
 
 
 def _shorten(line: str, room: int, count: Callable[[str], int]) -> str:

@@ -108,6 +108,7 @@ class Sheet(Layout):
             self._base[block] = before
             before += state.alive
         self._people, self._said = {}, {number: passages for number, _, passages in speakers}
+        self.speakers = {name: number for number, name, _ in speakers}
         for number, name, passages in speakers:
             for term in name_terms(name) if passages >= SPEAKER_FROM else ():
                 self._people.setdefault(term, []).append(number)

@@ -10,10 +10,11 @@ it, and of its date.
 import re
 from collections.abc import Iterator, Sequence
 from datetime import datetime
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from ...formats.utterance import utterances
 from ...messages import Message
+from ...text.language.change import SIGNS, Sign, signs
 from ...text.language.dates import date_terms
 from ...text.language.terms import terms
 
@@ -71,9 +72,19 @@ def pieces(text: str, longest: int = LONGEST) -> list[str]:
 
 
 def passage_terms(passage: Passage, when: datetime | None) -> list[str]:
-    """Return the terms of *passage*: of its text, its tool, and the day on which it was said."""
+    """Return the terms of *passage*: of its text, its tool, and the day on which it was said.
+
+    A person's statement also has a term for each of its signs of change.
+    """
     tool = terms(passage.speaker) if passage.role == "tool" else ()
-    return [*terms(passage.text), *tool, *(date_terms(when) if when is not None else ())]
+    own = passage.role == "user" or (passage.speaker and not tool)
+    marks = map(sign_term, signs(passage.text)) if own else ()
+    return [*terms(passage.text), *tool, *(date_terms(when) if when is not None else ()), *marks]
+
+
+def sign_term(sign: Sign) -> str:
+    """Return the term of a passage with *sign*."""
+    return f"@={sign}"
 
 
 def _width(text: str) -> int:
@@ -111,3 +122,7 @@ def _end(text: str, start: int, width: int) -> int:
         if last > start:
             return last
     return reach
+
+
+SIGN_TERMS: Final = tuple(map(sign_term, SIGNS))
+"""terms that texts do not have"""

@@ -19,11 +19,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ...text.language.change import asked_topics
 from ...text.language.dates import asked_dates, asks_time
 from ...text.language.questions import Form, asks_assistant, asks_own, form_of, framing
 from ...text.language.terms import query_terms
 from .bm25 import Postings, bm25
 from .layout import ROLES, Floats, Integers, Layout, talk_like
+from .passages import sign_term
 
 _SCALE = 1.2
 """makes the score of a passage with every word of a question 0.7"""
@@ -54,6 +56,8 @@ class Weights:
     """BM25's b: how much length lowers the score of a long answer of the assistant"""
     name: float = 0.0
     """weight of a speaker's name as a word: mostly other people say it"""
+    topic: float = 0.6
+    """weight of the topic of a passage, if the question asks for it"""
     date: float = 1.2
     """weight of the date of a passage, if the question names a date"""
     substance: float = 0.06
@@ -80,6 +84,8 @@ class Weights:
     """lasting instructions that a request gets at most, in addition to the results"""
     packed: int = 4_096
     """tokens of a budget for each piece of a message, after the first one"""
+    follows: bool = True
+    """whether a result has what was said later about the same thing"""
     vectors: float = 1.0
     """weight of one standard deviation of the cosine, in standard deviations of the scores of words"""
 
@@ -95,12 +101,15 @@ class Query(NamedTuple):
     form: Form = ""
     asks_own: bool = False
     """whether it asks about the person who asks"""
+    topics: tuple[str, ...] = ()
+    """the terms of the topics for which it asks"""
 
     @classmethod
     def of(cls, text: str) -> "Query":
         """Parse *text*. O(length)."""
         found, dates = tuple(query_terms(text)), tuple(asked_dates(text))
-        return cls(found, dates, asks_time(text), asks_assistant(text), form_of(text), asks_own(text))
+        topics = tuple(map(sign_term, asked_topics(text)))
+        return cls(found, dates, asks_time(text), asks_assistant(text), form_of(text), asks_own(text), topics)
 
     @property
     def framing(self) -> frozenset[str]:
@@ -141,6 +150,7 @@ def rank(
         return Ranking(np.zeros(0, np.float32))
     terms = {term: rule.name if layout.people(term) else 1.0 for term in query.terms}
     terms |= dict.fromkeys(query.dates, rule.date)
+    terms |= dict.fromkeys(query.topics, rule.topic)
     terms |= dict.fromkeys(query.framing.intersection(terms), rule.framing)
     found = bm25(terms, postings, layout, saturation=rule.saturation, spread=rule.spread)
     if vectors is not None:

@@ -31,6 +31,7 @@ from .embedders import Embedder, embed
 from .knowledge import find_concepts, find_facts, find_statements
 from .layout import ROLES, Floats, Integers
 from .ranking import Query, Ranking, answer_certainty, certainty, rank
+from .succession import Said, successors
 from .vectors import VectorIndex
 
 _DEPTH = 32
@@ -43,6 +44,8 @@ _CRUMB = 4
 """tokens that are too few for any passage"""
 _MISSES = 32
 """consecutive passages that do not fit, after which the search stops"""
+_REPEATS = 24
+"""messages with equal words that are counted: more would only be read to be counted"""
 _ECHO = 0.5
 """share of the best score of a message that another piece of it needs to be shown, too"""
 _STANDING = 0.25
@@ -110,7 +113,7 @@ def _ranking(session: Session, request: RetrievalRequest, query: Query) -> tuple
     owner, embedder, index = session.owner, session.embedder, session.owner.index
     index.prepare(standing=query.form == "request", whole=embedder.semantic or query.form == "order")
     vectors = _cosines(session, _vector(embedder, request.query)) if embedder.semantic else None
-    postings = index.postings((*query.terms, *query.dates))
+    postings = index.postings((*query.terms, *query.dates, *query.topics))
     ranking = rank(query, postings, index.layout, vectors=vectors, weights=session.weights)
     at = index.layout.columns
     allowed = np.ones(len(ranking.scores), bool)
@@ -184,7 +187,42 @@ def _pages(
         first = np.flatnonzero(allowed & (at.role == ROLES["user"]) & (at.part == 0))
         answer.add(_evenly(first[np.argsort(ids[first])]), "time")
     sure = answer_certainty(float(scores[best[0]]), ranking.fit, asks=bool(at.question[best[0]])) if best else 0.0
-    return list(answer.found.values()), sure
+    return _followed(session, request, answer), sure
+
+
+def _followed(session: Session, request: RetrievalRequest, answer: "_Answer") -> list[FoundPage]:
+    """Return the results with what was said later about the same thing; a later result comes before an earlier one.
+
+    Of a budget, the last results give the room.
+    """
+    told = {
+        position: Said(position, page.text, page.speaker, page.role)
+        for key, position in answer.positions.items()
+        if (page := answer.found[key]).source == "words"
+    }
+    later = successors(session, told.values()) if session.weights.follows else {}
+    found = [
+        replace(page, later=_page_of(*later[position], page.score))
+        if (position := answer.positions.get(key, -1)) in later
+        else page
+        for key, page in answer.found.items()
+    ]
+    places = {(page.context, page.index, page.entry): at for at, page in enumerate(found)}
+    order = {at: float(at) for at in range(len(found))}
+    for at, page in enumerate(found):
+        behind = places.get((page.later.context, page.later.index, page.later.entry), -1) if page.later else -1
+        if behind > at:
+            order[behind] = min(order[behind], at - 0.5)
+    found = [found[at] for at in sorted(order, key=lambda at: order[at])]
+    while request.budget is not None and later and found and _cost(session, found) > request.budget:
+        found.pop()
+    return found
+
+
+def _cost(session: Session, found: Sequence[FoundPage]) -> int:
+    """Return what the texts of *found* cost, in tokens."""
+    shown = (piece.text for page in found for each in (page, page.later) if each is not None for piece in each.pieces)
+    return sum(map(session.count, shown))
 
 
 class _Answer:
@@ -202,6 +240,11 @@ class _Answer:
         self._most, self._left, self._missed = request.k, request.budget, 0
         self._spared = 0
         self._shown: set[int] = set()
+        self.positions: dict[tuple[int, int], int] = {}
+        """position of the first piece of each message"""
+        self._same: dict[tuple[str, str, str], tuple[int, int]] = {}
+        """the message that is shown for all with the same words by the same speaker"""
+        self._repeats = 0
         self._firsts: dict[tuple[int, int], float] = {}
         """score of the first piece of each message"""
         self._rivals = self._messages(best)
@@ -223,6 +266,8 @@ class _Answer:
             rows = owner.passages.find(ids)
             places = [rows[id_].place for id_ in ids if id_ in rows]
             for position, id_ in zip(part, ids, strict=True):
+                if self._repeats > _REPEATS:
+                    return
                 if self._left is not None and (self._left < _CRUMB or self._missed > _MISSES):
                     return
                 passage = rows.get(id_) if self._wanted(position) else None
@@ -259,7 +304,7 @@ class _Answer:
         """Return the message at *place*. Read with it as many of the next *places* as may still be taken."""
         if place not in self._read:
             fresh = dict.fromkeys(each for each in places[places.index(place) :] if each not in self._read)
-            few = list(fresh)[: max(1, self._most - len(self.found))]
+            few = list(fresh)[: max(1, self._most - len(self.found) + self._repeats)]
             self._read |= dict.fromkeys(few) | read_messages(self._session.storage, few)
         return self._read[place]
 
@@ -271,6 +316,13 @@ class _Answer:
             shown = _clauses(shown, own_words(message))
         if shown is None:
             return
+        if self._keys[position] not in self.found and (same := self._same.get(_words_of(shown))):
+            self._shown.add(position)
+            self._repeats += 1
+            first = self.found[same]
+            latest = shown if (shown.at or 0.0) > (first.at or 0.0) else first
+            self.found[same] = replace(latest, score=first.score, more=first.more, times=first.times + 1)
+            return
         if self._left is not None:
             cost = self._session.count(shown.text)
             if cost > self._left - self._spared:
@@ -281,8 +333,13 @@ class _Answer:
         if known := self.found.get(key := self._keys[position]):
             self.found[key] = replace(known, more=(*known.more, *shown.pieces))
             return
-        self.found[key], self._firsts[key] = shown, score
+        self.found[key], self._firsts[key], self.positions[key] = shown, score, position
+        self._same[_words_of(shown)] = key
         self._most += source == "standing"  # in addition to the k messages that were requested
+
+
+def _words_of(page: FoundPage) -> tuple[str, str, str]:
+    return page.role, page.speaker, " ".join(page.text.casefold().split())
 
 
 def _clauses(found: FoundPage, own: str) -> FoundPage | None:
@@ -316,13 +373,18 @@ def _best_first(scores: Floats, ids: Integers, k: int) -> list[int]:
 def _found_page(message: Message | None, passage: FoundPassage, score: float, source: Source) -> FoundPage | None:
     """Return the result for *passage*, a piece of *message*; None if the message no longer has it."""
     text = "" if message is None else entry_text(message)
-    context, index, start, end = passage.context, passage.page, passage.start, passage.start + passage.size
+    index, start, end = passage.page, passage.start, passage.start + passage.size
     if message is None or len(text) < end:
         _LOG.warning(
             "page #%d differs from what the memory observed: it is observed again after its next change", index
         )
         return None
-    found = (context, index, passage.entry, score, text[start:end], passage.role, passage.turn, passage.at)
     speaker = str(message.get("name") or passage.speaker)
-    said = whose(message, start, end)
-    return FoundPage(*found, speaker, start, _TIERS[passage.tier], passage.episode, source, (), passage.zone, said)
+    return _page_of(passage, text[start:end], speaker, score, source, whose(message, start, end))
+
+
+def _page_of(
+    passage: FoundPassage, text: str, speaker: str, score: float, source: Source = "words", said: str = ""
+) -> FoundPage:
+    found = (passage.context, passage.page, passage.entry, score, text, passage.role, passage.turn, passage.at)
+    return FoundPage(*found, speaker, passage.start, _TIERS[passage.tier], passage.episode, source, (), passage.zone, said)

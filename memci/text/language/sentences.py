@@ -93,10 +93,11 @@ def writing(text: str) -> Writing:
     return "han" if _HAN.search(text) else "latin"
 
 
-def languages(text: str, default: Sequence[Writing] = ()) -> Sequence[Writing]:
+def languages(text: str, default: Sequence[Writing] = (), *, slack: int = 0) -> Sequence[Writing]:
     """Return the language of *text*; several if its common words fit several, those of *default* first.
 
-    Without such words it is the *default*, or "latin": English. O(1): reads 2,000 characters.
+    *slack*: how many of these words a further one may fit less. Without such words it is the *default*, or "latin":
+    English. O(1): reads 2,000 characters.
     """
     text = text[:_LOOKED_AT]
     if text.isascii():
@@ -115,7 +116,7 @@ def languages(text: str, default: Sequence[Writing] = ()) -> Sequence[Writing]:
     if not votes:
         return default or ["latin"]
     most = max(votes.values())
-    best = [one for one, count in votes.items() if count == most]
+    best = [one for one, count in votes.items() if count >= most - slack]
     return [one for one in default if one in best] or best
 
 

@@ -1,0 +1,156 @@
+"""Succession: what was said later about the same thing as a result of a search.
+
+    result      #5   "The alarm code of the studio is 5190."
+    candidates  later passages with its rarest words, or of its topic, or loose corrections behind it
+    later       #21  "We had the code of the studio's alarm changed, it is 7264 now."
+
+The index proposes few candidates for each result, their texts are read at once, and `memci.text.language.change`
+decides. Nothing of it is stored, so that an erasure needs no more than that of the passages.
+"""
+
+from collections.abc import Collection, Iterator, Mapping
+from typing import NamedTuple
+
+import numpy as np
+
+from ...formats.provenance import whose
+from ...formats.utterance import entry_text
+from ...text.language.change import LONGEST, Claim, claims, follows, names_ids, same_meaning, takes_up
+from ...text.language.terms import is_single, query_terms, terms
+from ..owner import Session
+from ..repository.page_source import read_messages
+from ..repository.passages import FoundPassage
+from .layout import ROLES, Integers, Layout
+from .passages import SIGN_TERMS, sign_term
+from .postings import Posting
+
+_FOLLOWED = 10
+"""results whose successors are looked for at most: the first ones, which a model reads"""
+_TERMS = 8
+"""of the rarest terms of a result: enough to find what repeats half of them"""
+_COMMON = 24
+"""passages that a term has at most, or a twentieth of all: what is more common tells no thing apart"""
+_CANDIDATES = 6
+"""of each result by its words, at most"""
+_TOPICAL = 3
+"""the latest of its topic"""
+_LEAST = 0.15
+"""share of the rarity of the terms of a result that a candidate has"""
+
+
+class Said(NamedTuple):
+    """A result of a search, to be followed: the position of its passage, and its text."""
+
+    position: int
+    text: str
+    speaker: str
+    role: str
+
+
+def successors(session: Session, results: Collection[Said]) -> dict[int, tuple[FoundPassage, str, str]]:
+    """Return the latest successor of those results that have one, by position: its passage, its text, its speaker.
+
+    One batch of postings and one of messages. O(postings of the rarest words).
+    """
+    told = [each for each in results if len(each.text) <= LONGEST and _tells(each)][:_FOLLOWED]
+    states = {each.position: _claims(each.text, each.speaker, each.role) for each in told}
+    told = [each for each in told if states[each.position]]
+    if not told:
+        return {}
+    proposed = dict(_propose(session, told, states))
+    owner, index = session.owner, session.owner.index
+    every = sorted({position for some in proposed.values() for position in some})
+    rows = owner.passages.find(index.ids[every].tolist()) if every else {}
+    at = {position: rows[id_] for position, id_ in zip(every, index.ids[every].tolist(), strict=True) if id_ in rows}
+    messages = read_messages(session.storage, {each.place for each in at.values()})
+    said: dict[int, tuple[FoundPassage, str, str]] = {}
+    for position, row in at.items():
+        message = messages.get(row.place)
+        text = "" if message is None else entry_text(message)[row.start : row.start + row.size]
+        if message is not None and 0 < len(text) <= LONGEST and not whose(message, row.start, row.start + row.size):
+            said[position] = row, text, str(message.get("name") or row.speaker)
+    own = {position: _claims(text, speaker, row.role) for position, (row, text, speaker) in said.items()}
+    found = {}
+    for each in told:
+        for position, loose in proposed[each.position].items():  # the latest first
+            if position in own and (follows if loose else takes_up)(own[position], states[each.position]):
+                found[each.position] = said[position]
+                break
+    return found
+
+
+def _tells(said: Said) -> bool:
+    """Return whether it states something; an assistant without a name only repeats what people and tools said."""
+    return said.role != "assistant" or bool(said.speaker) or names_ids(said.text)
+
+
+def _claims(text: str, speaker: str, role: str) -> list[Claim]:
+    return [Claim(text)] if role == "tool" else claims(text, speaker)
+
+
+def _propose(
+    session: Session, told: Collection[Said], states: Mapping[int, list[Claim]]
+) -> Iterator[tuple[int, dict[int, bool]]]:
+    """Yield for each result the positions that may take it up, the latest first, and whether they are loose."""
+    index, layout = session.owner.index, session.owner.index.layout
+    words = {each.position: [term for term in query_terms(each.text) if not is_single(term)] for each in told}
+    alike = {each.position: set(terms(" ".join(same_meaning(each.text)))) for each in told}
+    every = dict.fromkeys(term for each in told for term in (*words[each.position], *sorted(alike[each.position])))
+    postings = index.postings([*every, *SIGN_TERMS])
+    at = layout.columns
+    most = max(_COMMON, len(layout) // 20)
+    changed = np.concatenate([postings[term][0] for term in SIGN_TERMS])
+    hits = np.array([each.position for each in told], np.int64)
+    for each in told:
+        own = {term: postings[term] for term in words[each.position] if 1 < len(postings[term][0]) <= most}
+        found = [_by_words(dict(sorted(own.items(), key=lambda item: len(item[1][0]))[:_TERMS]), len(layout))]
+        found += [hits, *(postings[term][0] for term in alike[each.position] if len(postings[term][0]) <= _COMMON)]
+        for topic in {topic for claim in states[each.position] for topic in claim.topics}:
+            later = _later(layout, each.position, postings[sign_term(topic)][0])
+            found.append(later[np.argsort(at.nth[later])][-_TOPICAL:])
+        near = _later(layout, each.position, np.concatenate(found))
+        near = near[np.isin(near, changed) | (at.role[near] == ROLES["tool"])]
+        loose = _next_loose(layout, each.position, postings[sign_term("loose")][0])
+        places = dict.fromkeys(near.tolist(), False) | dict.fromkeys(loose.tolist(), True)
+        order = sorted(places, key=lambda place: (np.nan_to_num(at.at[place], nan=0.0), at.nth[place]), reverse=True)
+        yield each.position, {place: places[place] for place in order}
+
+
+def _by_words(postings: Mapping[str, Posting], count: int) -> Integers:
+    """Return the passages that have most of the rarity of these terms."""
+    if not postings:
+        return np.zeros(0, np.int64)
+    places = [places for places, _ in postings.values()]
+    rarity = [np.log1p(count / len(each)) for each in places]
+    positions, where = np.unique(np.concatenate(places), return_inverse=True)
+    shares = np.bincount(where, np.repeat(rarity, [len(each) for each in places]), len(positions)) / sum(rarity)
+    good = np.flatnonzero(shares >= _LEAST)
+    best: Integers = positions[good[np.argsort(-shares[good], kind="stable")][: 4 * _CANDIDATES]]
+    return best
+
+
+def _later(layout: Layout, position: int, places: Integers) -> Integers:
+    """Return those of *places* that are statements of people or tools, and were said later than *position*."""
+    at = layout.columns
+    places = np.unique(places)
+    here, there = at.at[position], at.at[places]
+    behind = at.nth[places] > at.nth[position]
+    later = np.where(np.isnan(there) | np.isnan(here) | (there == here), behind, there > here)
+    named = at.speaker[places] != layout.speakers.get("", -1)
+    telling = ((at.role[places] != ROLES["assistant"]) | named) & (at.question[places] == 0)
+    found: Integers = places[later & telling]
+    return found
+
+
+def _next_loose(layout: Layout, position: int, places: Integers) -> Integers:
+    """Return the loose correction that means *position*: the first one behind it, with no other time between."""
+    at = layout.columns
+    if not at.timed[position] or not len(places):
+        return places[:0]
+    same = (at.context == at.context[position]) & (at.role != ROLES["assistant"]) & (at.nth > at.nth[position])
+    behind: Integers = places[same[places]]
+    if not len(behind):
+        return behind
+    first = behind[np.argmin(at.nth[behind])]
+    between = same & (at.timed > 0) & (at.question == 0) & (at.nth < at.nth[first])
+    return np.array([] if between.any() else [first], np.int64)

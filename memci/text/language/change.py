@@ -1,0 +1,345 @@
+"""Change: whether a statement says something else about what an earlier one told of.
+
+    "I live in Tromsø."              "The move to Ghent is done."                         takes it up: both tell of home
+    "The alarm code is 5190."        "We had the code of the alarm changed, it is 7264."  same thing, a sign of change
+    "The meeting is on Monday."      "Actually make it Thursday."                         names nothing: a loose one
+    "The meeting with Ann is on …"   "The meeting with Bob is on Tuesday now."            another thing
+
+A statement takes up an earlier one about the same subject if both tell of the same topic, where one lives or what one
+does for a living; or if it has a sign of change, most words of the earlier one, and another value of the same kind
+(a number, a time, a day), or an end; or if it is the earlier one with the opposite sign. Words are compared by their
+beginnings, since most languages inflect the end; Han and kana by their runs.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from functools import cache, cached_property
+from typing import Final, Literal, get_args
+
+from .dates import tells_time
+from .patterns import Writing, pattern, words
+from .sentences import languages, lower_case, sentences, simplify
+from .terms import STOP_WORDS
+
+Topic = Literal["home", "work"]
+TOPICS: Final[tuple[Topic, ...]] = get_args(Topic)
+Sign = Literal[Topic, "changed", "loose"]
+"""what a text shows of itself: its topics, a sign of change, and whether it corrects what it does not name"""
+SIGNS: Final[tuple[Sign, ...]] = (*TOPICS, "changed", "loose")
+LONGEST: Final = 400
+"""characters of a statement that are read: what is longer is a text about more than one thing"""
+_ALIKE: Final = 4
+"""letters at the beginning that two forms of a word share, at least"""
+_MOST: Final = 0.5
+"""share of the words of the earlier statement that a later one about the same thing has"""
+
+_SENTENCES: Final = 8
+"""of a text at most"""
+
+_LANGUAGES: Final[tuple[Writing, ...]] = get_args(Writing)
+_SLACK: Final = 2
+"""common words by which the language of a short text may be taken for another"""
+_SPACED: Final = tuple(each for each in _LANGUAGES if each not in ("han", "kana", "hangul"))
+"""languages of which a text without any common word may be"""
+_NOT = pattern("facts", "negation")
+_QUESTION = re.compile(r"[?？][\s\"'”’)*_]*$|(?:吗|呢|か)[。.]?$")
+_TIED = re.compile("[\u3005-\u3007\u30a1-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7a3]+")
+_KANA = re.compile("[\u3041-\u309f]")
+_WORD = re.compile(r"[^\W\d_\u3005-\u30ff\u3400-\u9fff\uac00-\ud7a3]+(?:['’-][^\W\d_]+)*")
+_NUMBER = re.compile(r"\d+(?:[.,:/-]\d+)*")
+_ID = re.compile(r"\b(?=[\w-]*\d)(?=[\w-]*[^\W\d_])[\w-]{4,}\b")
+_NAME = re.compile(r"(?<![.!?。:]\s)(?<!^)(?<![\"“«\[(])\b[A-ZÀ-ÖØ-Þ][\w'-]+")
+_START = re.compile(r"^\W*([A-ZÀ-ÖØ-Þ][\w-]+?)(?:['’]s)? ")
+_LOOSEST: Final = 90
+"""characters of a loose correction at most"""
+
+
+def signs(text: str) -> list[Sign]:
+    """Return the signs of a statement. O(length)."""
+    if len(text) > 2 * LONGEST or _QUESTION.search(text):
+        return []
+    claim = Claim(text)
+    found: list[Sign] = [topic for topic in TOPICS if claim.shows(topic)]
+    if claim.changes or claim.denies:
+        found.append("changed")
+    if len(text) <= _LOOSEST and claim.shows("loose"):
+        found.append("loose")
+    return found
+
+
+def asked_topics(question: str) -> list[Topic]:
+    """Return the topics for which *question* asks. O(length)."""
+    claim = Claim(question[:LONGEST])
+    return [topic for topic in TOPICS if claim.shows(f"asks_{topic}")]
+
+
+def knows_nothing(text: str) -> bool:
+    """Return whether a short *text* says that something is not known: "I don't know who that was." O(length)."""
+    return len(text) <= LONGEST // 2 and Claim(text).shows("unknown")
+
+
+def claims(text: str, speaker: str = "") -> list["Claim"]:
+    """Return what the sentences of *text* state, without questions; those of a text that is too long: none. O(length).
+
+    A sentence that names nothing belongs to the one before: "The concert on 9 May? They cancelled it."
+    """
+    found: list[Claim] = []
+    before, spoken = "", languages(text, _SPACED, slack=_SLACK)
+    for sentence in dict.fromkeys(sentences(text)) if len(text) <= LONGEST else ():
+        claim = Claim(sentence, speaker, spoken)
+        if before and claim.changes and len(claim.words) + len(claim.runs) < 2:
+            claim = Claim(f"{before} {sentence}", speaker, spoken)
+        before = sentence
+        if not _QUESTION.search(sentence):
+            found.append(claim)
+    return found[:_SENTENCES]
+
+
+def takes_up(later: Sequence["Claim"], earlier: Sequence["Claim"]) -> bool:
+    """Return whether one of the *later* claims says something else about what one of the *earlier* ones told of."""
+    return any(new.takes_up(old) for new in later for old in earlier)
+
+
+def follows(loose: Sequence["Claim"], earlier: Sequence["Claim"]) -> bool:
+    """Return whether a *loose* correction means *earlier*, the last statement with a time before it."""
+    return any(new.follows(old) for new in loose for old in earlier)
+
+
+def names_ids(text: str) -> bool:
+    """Return whether *text* has an identifier of letters and digits. O(length)."""
+    return _ID.search(text) is not None
+
+
+class Claim:
+    """What a sentence states, to be compared with others. Each property is O(length), once.
+
+    Args:
+        text: The sentence.
+        speaker: The name of who says it; "" if unknown.
+        spoken: The languages in which it may be; default: found out.
+    """
+
+    def __init__(self, text: str, speaker: str = "", spoken: Sequence[Writing] = ()) -> None:
+        self.text, self.speaker = text, speaker.casefold()
+        self._said, self._spoken = _normal(text), spoken or languages(text, _SPACED, slack=_SLACK)
+
+    def shows(self, key: str) -> bool:
+        """Return whether the pattern *key* of its language is in it. O(length)."""
+        return any(each.search(self._said) for each in self._patterns(key))
+
+    def _patterns(self, key: str) -> list[re.Pattern[str]]:
+        return [pattern("change", key, each) for each in self._spoken]
+
+    def _values(self, key: str) -> frozenset[str]:
+        return frozenset(match[0] for each in self._patterns(key) for match in each.finditer(self._said))
+
+    def _without(self, *keys: str) -> str:
+        """Return it without what these patterns find."""
+        said = self._said
+        for key in keys:
+            for each in self._patterns(key):
+                said = each.sub(" ", said)
+        return said
+
+    @cached_property
+    def topics(self) -> set[Topic]:
+        """The topics that it tells of; none if it is a wish, or of former times."""
+        found: set[Topic] = {topic for topic in TOPICS if self.shows(topic)}
+        return found if found and not self.shows("wish") else set()
+
+    @cached_property
+    def changes(self) -> bool:
+        """Whether it has a sign of change."""
+        return self.shows("told") or self.ends
+
+    @cached_property
+    def ends(self) -> bool:
+        """Whether it says that something is over."""
+        return self.shows("ended")
+
+    @cached_property
+    def denies(self) -> bool:
+        """Whether it has a negation."""
+        return _NOT.search(self._said) is not None
+
+    @cached_property
+    def values(self) -> dict[str, frozenset[str]]:
+        """Its values by their kind: days, times of the day, other numbers."""
+        numbers = frozenset(_NUMBER.findall(self._without("clock")))
+        return {"day": self._values("days"), "clock": self._values("clock"), "number": numbers}
+
+    @property
+    def timed(self) -> bool:
+        """Whether it has a time."""
+        return bool(self.values["day"] or self.values["clock"]) or tells_time(self.text)
+
+    @cached_property
+    def ids(self) -> frozenset[str]:
+        """Its identifiers, with letters and digits."""
+        return frozenset(_ID.findall(self._said))
+
+    @cached_property
+    def words(self) -> list[str]:
+        """Its telling words, of writing with spaces: without values, signs of change and words that tell nothing."""
+        bare = self._without("clock", "days", "told")
+        found = dict.fromkeys(each.removesuffix("'s").removesuffix("’s") for each in _WORD.findall(bare))
+        return [each for each in found if len(each) > 1 and each not in _plain()]
+
+    @cached_property
+    def runs(self) -> list[str]:
+        """Its runs of characters of writing without spaces, without the same."""
+        bare = self._without("clock", "days")
+        return [run for each in _TIED.findall(bare) for run in _plain_runs().split(each) if run]
+
+    @cached_property
+    def subject(self) -> frozenset[str]:
+        """Of whom it tells: persons that it names, or who says it; empty if that is unknown, too."""
+        found = {each for each in self.words if each in _kin()}
+        found.update(each for each in _kin() if not each.isascii() and _TIED.match(each) and each in self._said)
+        if (start := _START.match(self.text)) and start[1].casefold() not in _openers():
+            bare = start[1].casefold()
+            keys = (*TOPICS, "told")
+            opens = any(each.match(self._said, start.start(1)) for key in keys for each in self._patterns(key))
+            if not opens and not bare.endswith("ly"):
+                found.add(bare)
+        return frozenset(found or {self.speaker} - {""})
+
+    @cached_property
+    def names(self) -> frozenset[str]:
+        """Names within its sentences; none in German, which writes every noun like one."""
+        return frozenset(each.casefold() for each in _NAME.findall(self.text)).intersection(self.words) - _kin()
+
+    def takes_up(self, earlier: "Claim") -> bool:
+        """Return whether it says something else about what *earlier* told of. O(words · words)."""
+        if self._said == earlier._said:
+            return False
+        if (self.topics & earlier.topics) and self._same_subject(earlier):
+            return True
+        return self._same_thing(earlier)
+
+    def follows(self, earlier: "Claim") -> bool:
+        """Return whether it corrects *earlier*, the last statement with a time before it, without naming it."""
+        return self.ends or any(self.values[kind] and earlier.values[kind] for kind in ("day", "clock"))
+
+    def _same_subject(self, earlier: "Claim") -> bool:
+        return self.subject == earlier.subject or bool(self.subject & earlier.subject)
+
+    def _same_thing(self, earlier: "Claim") -> bool:
+        same_ids = self.ids & earlier.ids
+        opposite = self.denies != earlier.denies and len(self.words) == len(earlier.words)
+        differ = any(own and own != earlier.values[kind] for kind, own in self.values.items() if earlier.values[kind])
+        if not (opposite or (self.changes and self.ends) or (differ and (self.changes or same_ids))):
+            return False
+        told, whole, common = self._common(earlier)
+        if (same_ids and differ and common >= 2) or (opposite and told == common == whole and common >= 2):
+            return True
+        if not common or not self.changes or self._other_kin(earlier):
+            return False
+        share = common / told
+        if self.ends:
+            return (common >= 2 and share >= _MOST) or (share == 1 and earlier.timed)
+        if common >= 2:
+            return differ and max(share, common / whole) >= _MOST and not self._other_names(earlier)
+        return differ and (share > _MOST or common == whole)
+
+    def _common(self, earlier: "Claim") -> tuple[float, float, float]:
+        """Return how many words *earlier* has, how many this one has, and how many of *earlier* this one has, too.
+
+        Two characters of writing without spaces count as a word.
+        """
+        they = self.shows("they")
+        before = [each for each in earlier.words if not (they and each in _kin())]
+        common = sum(any(_alike(each, own) for own in self.words) for each in before)
+        said = "\n".join(self.runs)
+        tied = sum(map(len, earlier.runs))
+        covered = sum(_covered(run, said) for run in earlier.runs)
+        return len(before) + tied / 2, len(self.words) + sum(map(len, self.runs)) / 2, common + covered / 2
+
+    def _other_kin(self, earlier: "Claim") -> bool:
+        """Return whether both name persons, but not the same."""
+        own, other = ({each for each in claim.subject if each in _kin()} for claim in (self, earlier))
+        return bool(own and other and not own & other)
+
+    def _other_names(self, earlier: "Claim") -> bool:
+        own, other = self.names - earlier.names, earlier.names - self.names
+        return bool(own and other and not self.names & earlier.names)
+
+
+def _normal(text: str) -> str:
+    lower = lower_case(text)
+    if lower.isascii():
+        return lower
+    return (lower if _KANA.search(lower) else simplify(lower)).replace("’", "'")
+
+
+def _alike(some: str, other: str) -> bool:
+    """Return whether two words are forms of one, or mean the same."""
+    if some == other or _meaning().get(some, some) == _meaning().get(other, other):
+        return True
+    short, long = sorted((some, other), key=len)
+    if len(short) >= _ALIKE + 1 and long.endswith(short):
+        return True  # "telefonnummer", "nummer"
+    same = next((at for at, (a, b) in enumerate(zip(some, other, strict=False)) if a != b), len(short))
+    return same >= _ALIKE and same >= 0.6 * len(long)
+
+
+def _covered(run: str, said: str) -> int:
+    """Return how many characters of *run* are in runs of at least two characters that *said* has, too."""
+    found = at = 0
+    while at < len(run) - 1:
+        size = next((size for size in range(len(run) - at, 1, -1) if run[at : at + size] in said), 0)
+        found += size
+        at += size or 1
+    return found
+
+
+def _listed(key: str) -> Iterator[str]:
+    for language in _LANGUAGES:
+        yield from words("change", key, language)
+
+
+@cache
+def _kin() -> frozenset[str]:
+    return frozenset(_listed("kin"))
+
+
+@cache
+def _plain() -> frozenset[str]:
+    common = (word for language in _LANGUAGES for word in words("words", "common", language))
+    return STOP_WORDS | frozenset(common) | frozenset(_listed("plain")) | frozenset(words("words", "everyday"))
+
+
+@cache
+def _openers() -> frozenset[str]:
+    """Words at the beginning of a sentence that are no names."""
+    return _plain() | _kin()
+
+
+@cache
+def _plain_runs() -> re.Pattern[str]:
+    plain = sorted((each for each in _listed("plain") if _TIED.match(each)), key=len, reverse=True)
+    signs = [each for each in (pattern("change", "told", "han").pattern,) if each]
+    return re.compile("|".join([*map(re.escape, plain), *signs]))
+
+
+def same_meaning(text: str) -> list[str]:
+    """Return words that mean the same as one of *text*: "size" for "shoe". O(length)."""
+    said = _normal(text[:LONGEST])
+    return [
+        other for word in _WORD.findall(said) for other in _groups().get(_meaning().get(word, ""), ()) if other != word
+    ]
+
+
+@cache
+def _meaning() -> dict[str, str]:
+    """Return for each word with others of its meaning the first of them."""
+    return {word: first for first, group in _groups().items() for word in group}
+
+
+@cache
+def _groups() -> dict[str, list[str]]:
+    """Return the words that mean the same, by the first of them."""
+    listed = [
+        group.split() for language in _LANGUAGES for group in " ".join(words("change", "alike", language)).split(",")
+    ]
+    return {group[0]: group for group in listed if group}

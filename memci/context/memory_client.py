@@ -280,14 +280,21 @@ class MemoryClient:
         As of an earlier turn, only the context's own pages of that time are known.
         """
         feed = self._open_feed()
-        own, name = feed.own_rows({(page.context, page.index) for page in found}), feed.window.record.id
+        later = [page.later for page in found if page.later is not None]
+        own, name = feed.own_rows({(page.context, page.index) for page in (*found, *later)}), feed.window.record.id
+
+        def known(page: FoundPage | None) -> FoundPage | None:
+            if page is None:
+                return None
+            row = own.get((page.context, page.index))
+            if row is None:
+                return None if self._as_of or (page.context, page.index) in own else page
+            here = row.state not in (PageState.UNDONE, PageState.ERASED)
+            return (page if page.context == name else replace(page, context=name)) if here else None
+
         for page in found:
-            key = page.context, page.index
-            row = own.get(key)
-            if key not in own and not self._as_of:
-                yield page
-            elif row is not None and row.state not in (PageState.UNDONE, PageState.ERASED):
-                yield page if page.context == name else replace(page, context=name)
+            if (shown := known(page)) is not None:
+                yield replace(shown, later=known(page.later))
 
 
 def _shown(feed: MemoryFeed) -> Iterator[Shown]:

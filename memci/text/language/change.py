@@ -183,7 +183,7 @@ class Claim:
         """Its telling words, of writing with spaces: without values, signs of change and words that tell nothing."""
         bare = self._without("clock", "days", "told")
         found = dict.fromkeys(each.removesuffix("'s").removesuffix("’s") for each in _WORD.findall(bare))
-        return [each for each in found if len(each) > 1 and each not in _plain()]
+        return [each for each in found if len(each) > 1 and each not in _plain() and not _NOT.search(each)]
 
     @cached_property
     def runs(self) -> list[str]:

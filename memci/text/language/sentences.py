@@ -96,8 +96,8 @@ def writing(text: str) -> Writing:
 def languages(text: str, default: Sequence[Writing] = (), *, slack: int = 0) -> Sequence[Writing]:
     """Return the language of *text*; several if its common words fit several, those of *default* first.
 
-    *slack*: how many of these words a further one may fit less. Without such words it is the *default*, or "latin":
-    English. O(1): reads 2,000 characters.
+    *slack*: how many of these words a further one may fit less; with no more words than these it may be any. Without
+    such words it is the *default*, or "latin": English. O(1): reads 2,000 characters.
     """
     text = text[:_LOOKED_AT]
     if text.isascii():
@@ -113,9 +113,9 @@ def languages(text: str, default: Sequence[Writing] = (), *, slack: int = 0) -> 
         if word in _COMMON:
             for one in _COMMON[word]:
                 votes[one] = votes.get(one, 0) + 1
-    if not votes:
+    most = max(votes.values(), default=0)
+    if most <= slack:
         return default or ["latin"]
-    most = max(votes.values())
     best = [one for one, count in votes.items() if count >= most - slack]
     return [one for one in default if one in best] or best
 

@@ -222,7 +222,11 @@ def _place(page: FoundPage, context: str, whose: str) -> str:
 
 def _later(page: FoundPage, context: str) -> str:
     """Return what was said later about the same thing, as it follows a result."""
-    return f"; later, {_place(page.later, context, page.later.whose)}: {quote(page.later.text)}" if page.later is not None else ""
+    return (
+        f"; later, {_place(page.later, context, page.later.whose)}: {quote(page.later.text)}"
+        if page.later is not None
+        else ""
+    )
 
 
 def _shorten(line: str, room: int, count: Callable[[str], int]) -> str:

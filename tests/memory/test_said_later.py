@@ -93,3 +93,9 @@ def test_a_question_that_was_asked_again_and_again_hides_no_fact():
     context.flush()
     assert found(context, "What is our inn in Visby?")[0].text == "Our inn in Visby is the Lime Tree."
     context.close()
+
+
+def test_what_is_pasted_takes_up_nothing_that_the_user_said():
+    pasted = "Proofread this:\n\nThey changed the garage code, it is 9020 now."
+    with told("The garage code is 4417.", pasted) as context:
+        assert all(page.later is None for page in found(context, "What is the garage code?"))

@@ -387,4 +387,6 @@ def _page_of(
     passage: FoundPassage, text: str, speaker: str, score: float, source: Source = "words", said: str = ""
 ) -> FoundPage:
     found = (passage.context, passage.page, passage.entry, score, text, passage.role, passage.turn, passage.at)
-    return FoundPage(*found, speaker, passage.start, _TIERS[passage.tier], passage.episode, source, (), passage.zone, said)
+    return FoundPage(
+        *found, speaker, passage.start, _TIERS[passage.tier], passage.episode, source, (), passage.zone, said
+    )

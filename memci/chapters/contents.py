@@ -265,8 +265,8 @@ class ContentsPage:
     (1, 2)
     >>> print(context.render()[1]["content"])
     <memci:contents 1f9a03c2>
-    #1 Book me flight to Oslo
-    #2 hotel
+    #1 Book me a flight to Oslo.
+    #2 And a hotel.
     </memci:contents 1f9a03c2>
     """
 

@@ -9,19 +9,14 @@ Lines, standing instructions, facts and results of a search are views of it, so 
 or the time by itself. It is derived from the message at each use, and never stored.
 """
 
-import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 from ..messages import Message, call_body, call_name, text_of, tool_calls
+from ..text.labels import speakers
 from ..text.provenance import Span, mask
 from .provenance import instructions_of, spans_of
-
-_TRANSCRIPT = re.compile(
-    r"\s*(?:[\[(][^\])\n]{1,40}[\])]\s*)?"  # "[8 May, 13:56] "
-    r"(?P<name>[^\W\d_a-z][\w.'’-]{0,20}(?: [^\W\d_a-z][\w.'’-]{0,20}){0,2})[:：](?=\s|[^\x00-\x7f])"
-)
 
 
 @dataclass(frozen=True)
@@ -32,7 +27,7 @@ class Utterance:
     entry: int = 0
     """its ordinal in its page"""
     speaker: str = ""
-    """the `name` of the message, a name at its beginning ("Mel: …"), or the tool that answers; "" if unknown"""
+    """the `name` of the message, its label in a transcript ("Mel: …"), or the tool that answers; "" if unknown"""
     at: str | None = None
     """when it was said, in the zone in which that was given (ISO 8601)"""
     later: "Utterance | None" = None
@@ -67,13 +62,14 @@ class Utterance:
 def utterances(entries: Iterable[tuple[int, Message]], times: Iterable[str | None] = ()) -> Iterator[Utterance]:
     """Yield what the messages of a page say: (ordinal, message), in order, with the time of each if known."""
     tools: dict[str, str] = {}
-    at = iter(times)
+    at, entries = iter(times), list(entries)
+    labels = iter(_labels([message for _, message in entries]))
     for ordinal, message in entries:
         for call in tool_calls(message):
             tools[str(call.get("id", ""))] = call_name(call)
         tool = message.get("name") or tools.get(str(message.get("tool_call_id", "")), "")
-        speaker = str(tool) if message.get("role") == "tool" else speaker_of(message)
-        yield Utterance(message, ordinal, speaker, next(at, None))
+        speaker = next(labels)
+        yield Utterance(message, ordinal, str(tool) if message.get("role") == "tool" else speaker, next(at, None))
 
 
 def entry_text(message: Message) -> str:
@@ -85,9 +81,10 @@ def entry_text(message: Message) -> str:
     return "\n".join(line for line in lines if line)
 
 
-def speaker_of(message: Message) -> str:
-    """Return the speaker of *message*: its `name`, or a name at its beginning, as in "Mel: I painted it"."""
-    if name := message.get("name"):
-        return str(name)
-    start = _TRANSCRIPT.match(entry_text(message))
-    return start["name"] if start else ""
+def _labels(messages: Sequence[Message]) -> list[str]:
+    """Return the speaker of each of *messages*: its `name`, or its label, if they are a transcript."""
+    said = [n for n, each in enumerate(messages) if each.get("role") != "tool" and not each.get("name")]
+    found = [str(each.get("name") or "") for each in messages]
+    for n, label in zip(said, speakers([entry_text(messages[n]) for n in said]), strict=True):
+        found[n] = label
+    return found

@@ -99,7 +99,7 @@ def test_summary_of_a_model_enters_when_its_page_leaves(context, memory):
     context.archive(keep=0)
 
     assert "#1 Better title 1\n  1 user: asks 1\n  2 assistant: tells 1\n" in contents(context)
-    assert "\n#2 2" in contents(context)
+    assert "\n#2 Question 2? · Answer 2." in contents(context)
 
 
 def test_late_summary_enters_with_the_next_compaction(context, memory):

@@ -10,7 +10,7 @@ PAGE = [
     (1, {"role": "user", "name": "Ann", "content": "Is the van ready?"}),
     (2, {"role": "assistant", "content": None, "tool_calls": [CALL]}),
     (3, {"role": "tool", "tool_call_id": "c1", "content": "ready at 10:40"}),
-    (5, {"role": "user", "content": "Mel: I painted it."}),
+    (5, {"role": "user", "name": "Mel", "content": "I painted it."}),
 ]
 
 
@@ -26,7 +26,7 @@ def test_words_are_exact_and_each_message_has_its_speaker_and_time():
         "Is the van ready?",
         'get_van {"id":"VN-38"}',
         "ready at 10:40",
-        "Mel: I painted it.",
+        "I painted it.",
     ]
     assert [each.at for each in said] == ["2026-01-05T09:00:00+08:00", None, None, None]
 

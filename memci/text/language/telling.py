@@ -15,6 +15,7 @@ from functools import lru_cache
 from ..sanitize import is_narrow, width
 from .patterns import GRAMMAR, HAN, HIRAGANA, LETTER, PARTICLE, PREDICATE, words
 from .salience import FACT, ID, rank_of
+from .scopes import AFTER, BEFORE, CLAUSE, FUNCTION, JOINS, LIST, MARK, Turn, role_of, wide_turns
 
 ID_SHARE, FACT_SHARE, WORD_SHARE, _SHORT, EVERYDAY_SHARE = 0.00001, 0.004, 0.01, 0.05, 0.3
 """The part of all texts that have an id, a fact, a word, a short word, an everyday word. That of ids
@@ -26,7 +27,7 @@ _WIDE = rf"(?P<han>[{HAN}]+)|(?P<kata>[\u30a1-\u30ff]{{2,}})|(?P<hangul>[\uac00-
 _RUN, _ASCII_RUN = (
     re.compile(
         rf"{wide}(?P<word>{letters}|(?:[$€£¥₩]|(?<!#)#){letters})"
-        r"|[.!?;:()\n—–\"“”「」『』。！？；：…|]|(?<=\s)-(?=\s)"
+        r"|[.!?;:()\n—–\"“”「」『』。！？；：…|·]|(?<=\s)-(?=\s)"
     )
     for wide, letter in ((_WIDE, LETTER), ("", "[A-Za-z0-9]"))
     for letters in [rf"{letter}++(?:(?:[_'’.@&:/+-]|(?<=\d),(?=\d)){letter}++)*+%?"]
@@ -39,12 +40,17 @@ before: infinite if a mark is between them."""
 
 
 def telling_keys(text: str) -> set[str]:
-    """Return the keys of the telling words of *text*. O(characters)."""
-    return {word[2] for word in telling_words(text)}
+    """Return the keys of the telling words of *text*, and its negators. O(characters)."""
+    turns: list[Turn] = []
+    keys = {word[2] for word in telling_words(text, turns)}
+    return keys | {text[start:end].lower() for start, end, role in turns if role & (BEFORE | AFTER | JOINS)}
 
 
-def telling_words(text: str) -> list[Word]:
-    """Return the words of *text* that are no function words. O(characters)."""
+def telling_words(text: str, turns: list[Turn] | None = None) -> list[Word]:
+    """Return the words of *text* that are no function words. O(characters).
+
+    The words that turn or limit others, and the borders of clauses, are added to *turns*.
+    """
     found: list[Word] = []
     before = 0
     gap = math.inf
@@ -54,13 +60,20 @@ def telling_words(text: str) -> list[Word]:
         kind = match.lastgroup
         if kind is None:
             gap = math.inf
+            if turns is not None:
+                turns.append((match.start(), match.start(), MARK))
             continue
         run = match[0]
         if kind == "word":
-            key, share = _read(run)
+            key, share, role = _read(run)
+            start, end = match.span()
+            if turns is not None:
+                if "," in text[start - 2 : start] and (not key or role & FUNCTION) and not role & LIST:
+                    role |= CLAUSE
+                if role & ~(FUNCTION | LIST):
+                    turns.append((start, end, role))
             if not key:
                 continue
-            start, end = match.span()
             if narrow:  # in most texts, every word
                 found.append((start, end, key, share, 1.0, end - start, gap or start - before))
                 before, gap = end, 0
@@ -77,6 +90,8 @@ def telling_words(text: str) -> list[Word]:
             between = gap or width(text[before:first])
             found.append((first, last, key, share, size, width(text[first:last]), between))
             before, gap = last, 0
+    if turns is not None and not narrow:
+        turns += wide_turns(text, kana=kanji)
     return found
 
 
@@ -94,18 +109,18 @@ def _read_han(piece: str) -> tuple[str, float, float]:
 
 
 @lru_cache(maxsize=16_384)
-def _read(word: str) -> tuple[str, float]:
-    """Return the key of *word* and its share; the key of a function word is ""."""
+def _read(word: str) -> tuple[str, float, int]:
+    """Return the key of *word*, its share, and what it is to others; the key of a function word is ""."""
     lower = word.lower()
-    key = _key(lower)
+    key, role = _key(lower), role_of(lower)
     if lower in _FUNCTION or key in _FUNCTION:
-        return "", 1.0
+        return "", 1.0, role
     rank = rank_of(word)
     if rank in (ID, FACT):
-        return key, ID_SHARE if rank == ID else FACT_SHARE
+        return key, ID_SHARE if rank == ID else FACT_SHARE, role
     if key in _EVERYDAY_KEYS:
-        return key, EVERYDAY_SHARE
-    return key, _SHORT if len(word) < 3 or (len(word) == 3 and word.islower()) else WORD_SHARE
+        return key, EVERYDAY_SHARE, role
+    return key, _SHORT if len(word) < 3 or (len(word) == 3 and word.islower()) else WORD_SHARE, role
 
 
 def _key(lower: str) -> str:

@@ -6,8 +6,9 @@
     summary.title                           # "Change my flight to May 27 · OI5L9G"
     summary.lines[2]                        # "find_booking → {id: OI5L9G, date: 2024-05-27, 9 keys}"
 
-`extractive` makes the lines; `gists` finds what says most, `structured` shortens JSON values, `parts` names content
-that is not plain text, and `observations` reads the shells of agents without tools.
+`extractive` makes the lines of what each person `said`; `gists` finds what says most, within its `bounds`;
+`structured` shortens JSON values, `parts` names content that is not plain text, and `observations` reads the shells of
+agents without tools.
 """
 
 from ..sanitize import one_line

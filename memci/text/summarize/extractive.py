@@ -24,9 +24,10 @@ from ..language.salience import FACT, NAME, NUMBER, Piece, error_lines, find_sal
 from ..language.sentences import point, request
 from ..language.telling import telling_keys
 from ..sanitize import SCANNED, harmless, one_line, plain, width
-from .gists import Reading, gists, read_text
-from .observations import command, drop_wordless, observes, without_commands
-from .parts import split
+from .bounds import LONGER, clip
+from .gists import gists, read_text
+from .observations import command, drop_wordless, without_commands
+from .said import TAIL, Part, clean, content_of, is_observation, parts_of, shorten, speech
 from .structured import MAPPINGS, arguments, pairs, parse_json, shape, values
 
 TITLE_COLUMNS = 120
@@ -39,7 +40,6 @@ _Call = tuple[str, str, object]
 _Answered = tuple[str, str, object, list[Mapping[str, object]]]
 """the same, and its results"""
 
-_TAIL = 5_000
 _SEEN = 4_000
 _HEAD_COLUMNS = 76
 _ACTS_COLUMNS = 80
@@ -49,11 +49,6 @@ _LEAST_ANSWER = 24
 _ACTS = 3
 """most calls that a title names"""
 _ASIDE = 40
-_SPOKEN = 1_500
-_ANSWERED = 300
-"""characters of an answer that a title is made of: the rest has many rare words that say less (benchmarks/LOG.md)"""
-_COMMAND = 2
-"""line ends of a fenced command; a longer block is a program"""
 _ACKNOWLEDGES = 3.5
 """the largest weight of a gist that is only an acknowledgement ("Thanks!")"""
 _LEAST_HEAD = 44
@@ -68,11 +63,6 @@ _SMALLEST = 6
 _RULES = " \t\r=-_*#~"
 _TOTAL = re.compile(r"\d \w|\d[sm%]")
 _BROKEN_JSON = re.compile(r'[{\[]\s{0,40}["{\[]')
-_FENCED = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
-_TAG = re.compile(r"<[!?/]?[A-Za-z][^<>]{0,200}>")
-_LINK = re.compile(r"(?:href|src|action)=[\"']([^\"'<>]{1,120})")
-
-
 _READS = re.compile(
     r"(?:get|list|find|search|read|view|calculate|think|recall|look|query"
     r"|fetch|check|describe|open|show|retrieve|count)(?:_|[A-Z]|$)"
@@ -141,11 +131,15 @@ def titled(
 def titles(pages: Sequence[Told]) -> list[Title]:
     """Return the titles of *pages*, as `read_page` returned them. O(words)."""
     found = gists(
-        [(each.asked, each.answered) for each in pages], [each.room for each in pages], [each.shown for each in pages]
+        [[part.reading for part in each.parts] for each in pages],
+        [each.room - sum(width(part.show("")) for part in each.parts) for each in pages],
+        [each.shown for each in pages],
     )
     made: list[Title] = []
     for each, gist in zip(pages, found, strict=True):
-        asked, answered = gist.spans
+        said = [part.show(span) for part, span in zip(each.parts, gist.spans, strict=True) if span]
+        answers = sum(map(bool, gist.spans[: each.answers]))
+        asked, answered = _JOINT.join(said[:answers]), _JOINT.join(said[answers:])
         parts = (asked, each.act, answered)
         if each.thought:
             room = each.columns - sum(width(part) + len(_JOINT) for part in (asked, each.act) if part)
@@ -153,7 +147,7 @@ def titles(pages: Sequence[Told]) -> list[Title]:
         if each.act or gist.weight > _ACKNOWLEDGES:
             made.append(Title(one_line(_JOINT.join(filter(None, parts)), TITLE_COLUMNS), tells=True))
         else:
-            made.append(Title(one_line(request(each.first), _ASIDE), tells=False))
+            made.append(Title(clip(request(each.first), _ASIDE), tells=False))
     return made
 
 
@@ -164,17 +158,17 @@ class Told(NamedTuple):
     """calls and their results"""
     shown: Collection[str]
     """the keys of the words of `act`"""
-    asked: Reading
-    """the words of the user"""
-    answered: Reading
-    """the words of the assistant"""
+    parts: Sequence[Part]
+    """what the users say, and behind it what the assistant says"""
+    answers: int
+    """number of the first part of the assistant"""
     thought: str
     """the words in front of the command, of an agent without tools"""
     first: str
     """the title of a page without telling words"""
     columns: int
     room: int
-    """columns for `asked` and `answered`"""
+    """columns for the parts"""
 
 
 def read_page(
@@ -182,54 +176,19 @@ def read_page(
 ) -> Told:
     """Return the parts of the title of a page; messages that quote another page are left out. O(characters)."""
     own = [each for at, each in enumerate(messages) if at >= len(quotes) or quotes[at] is None]
-    act, asked, answered, thought = _show_acts(own, min(_ACTS_COLUMNS, columns)), _speech(own, "user"), None, ""
-    printed = any(map(_observes, own))
+    act, asked, answered, thought = _show_acts(own, min(_ACTS_COLUMNS, columns)), speech(own, "user"), None, ""
+    printed = any(map(is_observation, own))
     if printed and not act:
-        text = _shorten("\n".join(_content(each)[0] for each in own if each.get("role") == "assistant"))
+        text = shorten("\n".join(content_of(each)[0] for each in own if each.get("role") == "assistant"))
         if act := command(text, min(_COMMAND_COLUMNS, columns // 2)):
-            answered, thought = "", _clean(without_commands(text)).strip()
+            answered, thought = "", clean(without_commands(text)).strip()
     if answered is None:
-        answered = _speech(own, "assistant")
+        answered = speech(own, "assistant")
     first = asked or answered or (_line(messages[0], _calls(messages[0]), "", "") if messages else "")
     room = columns // 4 if thought else max(columns // 3, columns - width(act))
-    read = read_text(asked, printed=printed), read_text(answered)
-    return Told(act, telling_keys(act), *read, thought, first, columns, room)
-
-
-def _content(message: Mapping[str, object]) -> tuple[str, list[str]]:
-    content = message.get("content")
-    return (content, []) if isinstance(content, str) else split(content)
-
-
-def _observes(message: Mapping[str, object]) -> bool:
-    return message.get("role") == "user" and observes(_content(message)[0])
-
-
-def _speech(messages: Sequence[Mapping[str, object]], role: str) -> str:
-    """Return the words of *role* in *messages*, without programs: the beginning and the end.
-
-    Of a long answer only the beginning (see `_ANSWERED`).
-    """
-    texts = [
-        drop_wordless(_clean(_content(message)[0]))
-        if _observes(message)
-        else _FENCED.sub(_command, _content(message)[0])
-        for message in messages
-        if message.get("role") == role
-    ]
-    if role == "assistant":
-        texts = [
-            text if len(text) <= _ANSWERED else text[:_ANSWERED].rpartition(" ")[0] or text[:_ANSWERED]
-            for text in texts
-        ]
-    said = "\n".join(text for text in texts if text.strip())
-    if len(said) > 2 * _SPOKEN:
-        said = f"{said[:_SPOKEN]}\n{said[-_SPOKEN:]}"
-    return _clean(said)
-
-
-def _command(fenced: re.Match[str]) -> str:
-    return fenced[0] if fenced[0].count("\n") <= _COMMAND else "\n"
+    parts = parts_of(own, asked, columns, printed=printed)
+    answers = [Part(read_text(answered, columns))] if answered.strip() else []
+    return Told(act, telling_keys(act), [*parts, *answers], len(parts), thought, first, columns, room)
 
 
 def _show_acts(messages: Sequence[Mapping[str, object]], room: int) -> str:
@@ -263,15 +222,15 @@ def _show_given(given: object) -> str:
 
 
 def _show_answer(message: Mapping[str, object], columns: int, given: object) -> str:
-    text, others = _content(message)
-    body = _shorten(text).strip()
+    text, others = content_of(message)
+    body = shorten(text).strip()
     value = parse_json(body)
     if value is None and _BROKEN_JSON.match(body):
         value = pairs(body)
     if value:
         return one_line(values(value, columns, seen=str(given)) or "ok", columns)
     errors = error_lines(body)
-    said = errors[-1] if errors else _digest(_clean(body), columns, lines=body.count("\n") + 1)
+    said = errors[-1] if errors else _digest(clean(body), columns, lines=body.count("\n") + 1)
     said = said or " ".join(others)
     return one_line(said, columns) if said else ""
 
@@ -282,14 +241,14 @@ def reads(name: str) -> bool:
 
 
 def _line(message: Mapping[str, object], calls: Sequence[_Call], name: str, seen: str) -> str:
-    text, others = _content(message)
+    text, others = content_of(message)
     refusal = message.get("refusal")
     if isinstance(refusal, str) and refusal:
         others.append(f"refused: {refusal[:SCANNED]}")
     if message.get("role") == "tool":
         line = _show_result(text, others, name, seen)
-    elif _observes(message):
-        line = _show_result(drop_wordless(_clean(text)), others, name, seen)
+    elif is_observation(message):
+        line = _show_result(drop_wordless(clean(text)), others, name, seen)
     elif calls or others:
         line = _show_mixed("" if text.isspace() else text, others, calls, seen)
     elif len(text) <= LINE_COLUMNS and "**" not in text and plain(text):
@@ -316,7 +275,7 @@ def _show_text(text: str, columns: int, seen: str, shown: str = "") -> str:
         flat = " ".join(harmless(text).replace("**", "").split())
         if width(flat) <= columns:
             return flat
-    text = _clean(text)
+    text = clean(text)
     start, end = point(text)
     # only runs of blanks become shorter in a line
     if len(text) - start <= columns + 2 * (text.count("\n") + text.count("  ")):
@@ -326,13 +285,13 @@ def _show_text(text: str, columns: int, seen: str, shown: str = "") -> str:
     pieces = find_salient(text)
     wanted = width("".join([f"{piece}   " for rank, piece in pieces[:_WANTED] if rank <= FACT]))
     most, least = min(_HEAD_COLUMNS, columns * 2 // 3), min(_LEAST_HEAD, columns // 2)
-    head = one_line(text[start:end], max(least, min(most, columns - wanted)))
+    head = clip(text[start:end], max(least, min(most, columns - wanted)))
     line = _pack(head, pieces, columns, text=text, seen=seen, shown=shown)
     room = columns - width(line)
     if room < 24:
         return line
     # few salient pieces: use the room for more of the text
-    longer = one_line(text[start : start + 6 * columns], width(head) + room)
+    longer = clip(text[start : start + 6 * columns], width(head) + room - LONGER)
     items = [item for item in line[len(head) :].split(_JOINT) if item and item not in longer]
     return _JOINT.join([longer, *items])
 
@@ -341,7 +300,7 @@ def _show_result(text: str, others: Sequence[str], name: str, seen: str) -> str:
     lead = f"{one_line(name, _NAME_COLUMNS)} → " if name else ""
     aside = " ".join(others)
     room = LINE_COLUMNS - width(lead)
-    scanned = _shorten(text)
+    scanned = shorten(text)
     body = scanned.strip()
     if not body or body in ("{}", "[]", "null", '""'):
         return lead + (aside or "empty result")
@@ -352,7 +311,7 @@ def _show_result(text: str, others: Sequence[str], name: str, seen: str) -> str:
     if value is not None:
         made = shape(value, room, seen=seen)
     else:
-        made = _digest(_clean(body), room, lines=text.strip().count("\n") + 1, seen=seen)
+        made = _digest(clean(body), room, lines=text.strip().count("\n") + 1, seen=seen)
     return f"{lead}{made}{' ' if aside else ''}{aside}"
 
 
@@ -431,8 +390,8 @@ def _arguments(given: object, columns: int, seen: str) -> str:
 def _named_arguments(given: object) -> Mapping[str, object] | None:
     """Return the arguments of a call by name, also of broken JSON; None if there are none."""
     raw = given if isinstance(given, str) else ""
-    value = parse_json(raw.strip()) if raw and len(raw) <= SCANNED + _TAIL else given
-    return value if isinstance(value, Mapping) else pairs(_shorten(raw)) or None
+    value = parse_json(raw.strip()) if raw and len(raw) <= SCANNED + TAIL else given
+    return value if isinstance(value, Mapping) else pairs(shorten(raw)) or None
 
 
 def _calls(message: Mapping[str, object]) -> list[_Call]:
@@ -475,19 +434,3 @@ def _pair_results(messages: Sequence[Mapping[str, object]]) -> tuple[list[_Answe
 
 def _id(given: object) -> str:
     return given if isinstance(given, str) else ""
-
-
-def _clean(text: str) -> str:
-    text = _shorten(text)
-    if "</" in text or "<!" in text:
-        text = _TAG.sub(_link, text)
-    return harmless(text).replace("**", "")
-
-
-def _link(tag: re.Match[str]) -> str:
-    link = _LINK.search(tag.group())
-    return f" {link[1]} " if link else " "
-
-
-def _shorten(text: str) -> str:
-    return text if len(text) <= SCANNED + _TAIL else f"{text[:SCANNED]}\n…\n{text[-_TAIL:]}"

@@ -20,24 +20,40 @@ from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 from ..language.patterns import alternatives
-from ..language.sentences import SMALL_TALK
-from ..language.telling import FACT_SHARE, WORD_SHARE, Word, telling_words
+from ..language.scopes import BEFORE, Turn
+from ..language.sentences import SMALL_TALK, languages
+from ..language.telling import EVERYDAY_SHARE, FACT_SHARE, WORD_SHARE, Word, telling_words
 from ..sanitize import is_narrow, width
+from .bounds import bounds
 
 _PRICE = 0.2
 """The weight that pays for a column, at first: a lower price rarely leaves a gist that fits."""
+_SHORT = 60
+"""columns of a line on which everything stands as it was said; a longer line has to be worth its room"""
+_FEW = 2
+"""pages that may begin with one label before it counts as a speaker of all of them"""
+_NEGATOR = 4.0
+"""the weight of a negator in a text that is short enough to stand as it was said"""
 _OPENING = 6
 """columns that a further span costs: without it, a gist is many single words"""
 _PRIOR = 100
 """texts that the shares of `language.telling` count as, beside the given ones: a few pages do not outweigh them"""
 _ARTICLES = alternatives("words", "articles")
 _BEGINS = "".join(sorted({each[0] for each in _ARTICLES.split("|")}))
-_ARTICLE = re.compile(rf"\b(?=[{_BEGINS}])(?:{_ARTICLES})\s+", re.IGNORECASE)
+_ARTICLE = re.compile(rf"(?<!['’])\b(?=[{_BEGINS}])(?:{_ARTICLES})\s+", re.IGNORECASE)
 _CHATTER = re.compile(
     rf"(?<![^.!?。！？\n])(?:(?P<chatter>[\s,、，]*+{SMALL_TALK.pattern})|[\s,、，]{{2,}}+)", re.IGNORECASE
 )
 """small talk at the beginning of a sentence; or blanks before something else, so that each is read once"""
 _BLANKS = re.compile(r"\s\s")
+_LANGUAGE = 200
+"""characters that show the language of a text"""
+_CAPTION = re.compile(
+    r"[\[(](?:(?:shared|shares|sends|sent|attached|attaches|shows|showing)\s{1,4})?(?:an? )?"
+    r"(?:image|images|photo|photos|picture|pictures|pic|gif|video|screenshot|图片|照片|画像|写真|사진)\b[^\[\]()\n]{0,300}[\])]",
+    re.IGNORECASE,
+)
+"""what a picture shows, in words that nobody said"""
 _BULLET = re.compile(r"(?:^|(?<=\n))[ \t]*(?:\d{1,2}[.)]|[-*#>]+)[ \t]")
 
 
@@ -61,18 +77,46 @@ class Reading(NamedTuple):
     words: Sequence[Word]
     even: bool
     """whether each character takes one column, and no two blanks follow each other"""
+    firsts: Sequence[int] = ()
+    """for each word, where a span begins that has it as its first; -1 where none may"""
+    lasts: Sequence[int] = ()
+    """for each word, where a span ends that has it as its last; -1 where none may"""
+    heavy: Sequence[bool] = ()
+    """for each word, whether a span may be this word alone: everyday words and numbers say nothing alone"""
+    flat: str = ""
+    """all that was said on one line, if it has few enough columns"""
+    negators: int = 0
+    label: str = ""
+    """the key of a label at the beginning: "Mel: …" """
 
 
-def read_text(text: str, *, printed: bool = False) -> Reading:
-    """Return *text*, read for a gist. O(characters).
+def read_text(text: str, columns: int = 0, *, printed: bool = False) -> Reading:
+    """Return *text*, read for a gist, and all of it if it has at most *columns*. O(characters).
 
     In output that a machine *printed*, ids and numbers count like other words: there are too many.
     """
-    bare = _ARTICLE.sub("", _CHATTER.sub(_without_chatter, _BULLET.sub("", text))) if text else ""
-    words = telling_words(bare)
+    flat = " ".join(text.split()) if len(text) <= columns else ""
+    text = _strip(text)
+    turns: list[Turn] = []
+    words = telling_words(text, turns)
+    firsts, lasts = bounds(text, words, turns)
     if printed:
         words = [(*word[:3], max(word[3], WORD_SHARE), *word[4:]) for word in words]
-    return Reading(bare, words, is_narrow(bare) and not _BLANKS.search(bare))
+    heavy = [word[3] <= FACT_SHARE or (word[3] < EVERYDAY_SHARE and not text[word[0]].isdigit()) for word in words]
+    known = {word[0] for word in words}
+    negators = sum(role & BEFORE and start not in known for start, _, role in turns)
+    even = is_narrow(text) and not _BLANKS.search(text)
+    label = words[0][2] if words and text[words[0][1] : words[0][1] + 2] == ": " else ""
+    return Reading(text, words, even, firsts, lasts, heavy, flat, negators, label)
+
+
+def _strip(text: str) -> str:
+    """Return *text* without small talk, bullets, captions of pictures and English articles. O(characters)."""
+    bare = _CHATTER.sub(_without_chatter, _BULLET.sub("", text)) if text else ""
+    if "[" in bare or "(" in bare:
+        told = _CAPTION.sub(" ", bare)
+        bare = told if told.strip() else bare
+    return _ARTICLE.sub("", bare) if languages(bare[:_LANGUAGE])[0] == "latin" else bare
 
 
 def _without_chatter(found: re.Match[str]) -> str:
@@ -87,30 +131,44 @@ def gists(
     *shown* has, for each page, keys of words that weigh nothing there.
     """
     counts = Counter(key for page in pages for key in {word[2] for each in page for word in each.words})
+    speakers = {key for page in pages for each in page if (key := each.label) and _FEW < counts[key] > len(pages) // 8}
     return [
-        _gist(page, _weights(page, counts, len(pages), {*known}), room)
+        _gist(page, _weights(page, counts, len(pages), {*known}), room, speakers)
         for page, known, room in zip(pages, shown or [()] * len(pages), columns, strict=True)
     ]
 
 
-def _gist(page: Sequence[Reading], weights: Sequence[float], room: int) -> Gist:
+def _gist(page: Sequence[Reading], weights: Sequence[float], room: int, speakers: Collection[str]) -> Gist:
     words = [word for each in page for word in each.words]
     texts = [at for at, each in enumerate(page) for _ in each.words]
     """the position of each word's text"""
-    items = [(weight, word[5], word[6]) for weight, word in zip(weights, words, strict=True)]
+    firsts, lasts = [at for each in page for at in each.firsts], [at for each in page for at in each.lasts]
+    items = [
+        (
+            weight,
+            word[5],
+            word[6],
+            word[0] - first if first >= 0 else math.inf,
+            last - word[1] if last >= 0 else math.inf,
+        )
+        for weight, word, first, last in zip(weights, words, firsts, lasts, strict=True)
+    ]
     even = all(each.even for each in page)
 
     def spans(taken: Sequence[tuple[int, int]]) -> tuple[str, ...]:
         parts: list[list[str]] = [[] for _ in page]
         for first, last in taken:
             at = texts[first]
-            parts[at].append(" ".join(page[at].text[words[first][0] : words[last][1]].split()))
+            parts[at].append(" ".join(page[at].text[firsts[first] : lasts[last]].split()))
         return tuple(map(", ".join, parts))
 
+    heavy = [each for reading in page for each in reading.heavy]
+    if whole := _whole(page, sum(weights), room, speakers):
+        return whole
     price = _PRICE
-    while taken := _best(items, price):
+    while taken := [span for span in _best(items, price) if any(heavy[span[0] : span[1] + 1])]:
         if even:  # most prices are too low: measure the spans without making them
-            wide = sum([words[last][1] - words[first][0] + 2 for first, last in taken])
+            wide = sum([lasts[last] - firsts[first] + 2 for first, last in taken])
             wide += len({texts[first] for first, _ in taken}) - 3
         else:
             wide = sum([width(each) + 3 for each in spans(taken) if each]) - 3
@@ -118,6 +176,16 @@ def _gist(page: Sequence[Reading], weights: Sequence[float], room: int) -> Gist:
             return Gist(spans(taken), sum([sum(weights[first : last + 1]) for first, last in taken]))
         price *= 1.05 + 0.35 * (1 - room / wide)
     return Gist(("",) * len(page), 0.0)
+
+
+def _whole(page: Sequence[Reading], weight: float, room: int, speakers: Collection[str]) -> Gist | None:
+    """Return all that *page* says, if it is short; not what only acknowledges, and no transcript of *speakers*."""
+    said = [each.flat if each.words or each.negators else "" for each in page]
+    if not all(each.flat and each.label not in speakers for each in page):
+        return None
+    wide = sum([width(each) + 3 for each in said if each]) - 3
+    weight += _NEGATOR * sum([each.negators for each in page])
+    return Gist(tuple(said), weight) if wide <= room and (weight >= _PRICE * wide or wide <= _SHORT) else None
 
 
 def _weights(page: Sequence[Reading], counts: Counter[str], pages: int, seen: set[str]) -> list[float]:
@@ -134,10 +202,11 @@ def _weights(page: Sequence[Reading], counts: Counter[str], pages: int, seen: se
     return weights
 
 
-def _best(items: Sequence[tuple[float, int, float]], price: float) -> list[tuple[int, int]]:
+def _best(items: Sequence[tuple[float, int, float, float, float]], price: float) -> list[tuple[int, int]]:
     """Return the spans (first and last word) with the highest value at *price* a column. O(words).
 
-    *items* has, for each word, its weight, its columns and the columns between it and the word before.
+    *items* has, for each word, its weight, its columns, the columns between it and the word before, and those that a
+    span has before and behind it, if it begins and ends with it.
     """
     outside, inside = 0.0, -math.inf
     """the highest value of the words so far, if the last one is in no span, and if it is in one"""
@@ -147,16 +216,17 @@ def _best(items: Sequence[tuple[float, int, float]], price: float) -> list[tuple
     """the spans of `outside`"""
     before: _Taken = None
     """the spans of `inside`, without its open one"""
-    opening = _OPENING * price
-    for at, (weight, cost, gap) in enumerate(items):
-        if inside > outside:
-            outside, spans = inside, (before, first, at - 1)
+    behind = math.inf
+    for at, (weight, cost, gap, ahead, after) in enumerate(items):
+        if inside - behind * price > outside:
+            outside, spans = inside - behind * price, (before, first, at - 1)
         inside -= gap * price
-        opened = outside - opening
+        opened = outside - (_OPENING + ahead) * price
         if inside < opened:
             inside, before, first = opened, spans, at
         inside = inside + weight - cost * price
-    if inside > outside:
+        behind = after
+    if inside - behind * price > outside:
         spans = before, first, len(items) - 1
     found: list[tuple[int, int]] = []
     while spans is not None:

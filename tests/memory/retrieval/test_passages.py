@@ -2,6 +2,7 @@
 
 from datetime import UTC, datetime
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -94,19 +95,31 @@ def test_passages_of_a_call_and_its_answer_have_the_tool():
 
 
 def test_passages_of_a_transcript_are_said_by_whom_they_name():
-    """A text that begins with a name and a colon is said by them, after a date or not; other colons say nothing."""
-    texts = [
-        "Mel: I painted it.",
-        "[8 May, 13:56] Mary Ann: Wow!",
-        "小明：我画的。",
-        "Remember this one thing: salt.",
-        "see: it works",
-    ]
+    """Texts of a page that all begin with a name and a colon are said by them, after a date or not."""
+    texts = ["Mel: I painted it.", "[8 May, 13:56] Mary Ann: Wow!", "小明：我画的。"]
 
     found = passages([(number, {"role": "user", "content": text}) for number, text in enumerate(texts)])
 
-    assert [passage.speaker for passage in found] == ["Mel", "Mary Ann", "小明", "", ""]
+    assert [passage.speaker for passage in found] == ["Mel", "Mary Ann", "小明"]
     assert [passage.text for passage in found] == texts
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        ["Deadline: the poster goes to print at Easter.", "Noted."],
+        ["地址：人民路十八号二楼。", "好的。"],
+        ["Kennwort: möwe-elf für das Gästenetz."],
+        ["Code: tidy the imports", "Code: drop the shim"],
+        ["Question: does the ferry carry bikes?", "Answer: it does."],
+        ["Mel: I painted it.", "Remember this one thing: salt."],
+    ],
+)
+def test_labels_are_no_speakers(texts):
+    """A label is no speaker where the other messages of the page have none, or the same one, or where it is no name."""
+    found = passages([(number, {"role": "user", "content": text}) for number, text in enumerate(texts)])
+
+    assert {passage.speaker for passage in found} == {""}
 
 
 def test_passages_of_parts_are_of_their_texts():

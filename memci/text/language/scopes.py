@@ -1,0 +1,57 @@
+"""Words that turn, weaken or limit others, and the words at which clauses begin.
+
+    I have never flown in a helicopter, but I may try.
+           before                       clause  modal
+    Wir heizen nicht mehr mit Öl.       before and after: it turns what stands on both sides of it
+
+The words are in the tables, [scope]. `summarize.bounds` keeps others in their scope.
+"""
+
+import re
+from collections.abc import Sequence
+from functools import cache
+
+from .patterns import Writing, alternatives, pattern, words
+
+BEFORE, AFTER, JOINS, MODAL, LIMIT, CLAUSE, LIST, FUNCTION, MARK = (1 << place for place in range(9))
+"""what a word is to others: see [scope] of the English table; a function word; a mark that no span crosses"""
+Turn = tuple[int, int, int]
+"""where such a word begins and ends, and what it is"""
+
+_SPACED: Sequence[Writing] = ("latin", "german", "french", "spanish", "italian", "portuguese", "russian")
+
+
+def role_of(word: str) -> int:
+    """Return what *word*, in lower case, is to others; of a language that puts spaces between words. O(1)."""
+    found = _roles().get(word, 0)
+    if found or ("'" not in word and "’" not in word):
+        return found
+    head, _, tail = word.replace("’", "'").partition("'")
+    return BEFORE if (tail == "t" and head[-1:] == "n") or head == "n" else _roles().get(head, 0) & (CLAUSE | FUNCTION)
+
+
+@cache
+def _roles() -> dict[str, int]:
+    found: dict[str, int] = {}
+    keys = ("before", "after", "joins", "modal", "limit", "clause", "list", "")
+    for language in _SPACED:
+        for place, key in enumerate(keys):
+            for word in words("scope", key, language) if key else words("words", "common", language):
+                found[word] = found.get(word, 0) | 1 << place
+    return found
+
+
+def wide_turns(text: str, *, kana: bool) -> list[Turn]:
+    """Return such words in *text*, of languages without spaces between words, and of Korean. O(length)."""
+    found = [
+        (*each.span(), role)
+        for script in ("kana" if kana else "han", "hangul")
+        for key, role in (("before", BEFORE), ("after", AFTER))
+        if alternatives("scope", key, script)
+        for each in pattern("scope", key, script).finditer(text)
+    ]
+    return found + [(each.start(), each.start(), CLAUSE) for each in (_PAUSE if kana else _COMMA).finditer(text)]
+
+
+_PAUSE, _COMMA = re.compile("[，,、]"), re.compile("[，,]")
+"""borders of clauses; in Chinese, 、 stands between the words of a list"""

@@ -1,0 +1,134 @@
+"""Bounds: where a span of a text may begin and end, so that it does not say the opposite of the text.
+
+    I have never flown in a helicopter, but I like trains.
+           └────────── scope ────────┘               a span with a word of the scope begins at "never", or before it
+    Wir heizen seit dem Winter nicht mehr mit Öl.
+       └─────────────── scope ─────────────────┘     "nicht" turns the whole clause
+    It was −8 °C in the cellar.                      a number keeps its sign and unit, and the word before it
+
+A span that has a word of a negator's scope has the negator too. A modal word and a limit belong to the next word.
+"""
+
+import math
+import re
+from bisect import bisect_left
+from collections.abc import Sequence
+from operator import itemgetter
+
+from ..language.patterns import WIDE
+from ..language.scopes import AFTER, BEFORE, CLAUSE, JOINS, LIMIT, MARK, MODAL, Turn
+from ..language.telling import EVERYDAY_SHARE, ID_SHARE, Word, telling_words
+from ..sanitize import ELLIPSIS, harmless, one_line, width
+
+_SIGN = re.compile(r"[-−–+±~≈≤≥<>‹›]\s?$")
+_UNIT = re.compile(rf"\s?(?:[%‰℃℉€$£¥₽₩]|°\s?[CFcf]?|[^\W\d_]{{1,3}}[²³]?(?!\w))|(?:{WIDE.pattern}){{1,2}}")
+_FIGURE = re.compile(r"[$€£¥₩]?\d")
+_NEVER = -1
+_REST = 100
+"""characters behind a cut that are read, to know how its clause ends"""
+LONGER = 24
+"""columns that a line may be longer where its end would turn it into its opposite"""
+
+
+def bounds(text: str, told: Sequence[Word], turns: Sequence[Turn]) -> tuple[list[int], list[int]]:
+    """Return where a span begins whose first word is each of *told*, and where one ends whose last word it is.
+
+    -1 where none may begin or end. *turns* are the words of `language.scopes` in *text*. O(words of scopes).
+    """
+    made = _Bounds(text, told, turns)
+    return made.firsts, made.lasts
+
+
+class _Bounds:
+    """The bounds of the spans of one text."""
+
+    def __init__(self, text: str, told: Sequence[Word], turns: Sequence[Turn]) -> None:
+        self._text, self._told = text, told
+        self.firsts, self.lasts = [word[0] for word in told], [word[1] for word in told]
+        self._marks = sorted([start for start, _, role in turns if role & MARK])
+        self._breaks = sorted([start for start, _, role in turns if role & (CLAUSE | MARK)])
+        for start, end, role in turns:
+            if role & (BEFORE | MODAL | LIMIT):
+                self._tie_following(start, end, role)
+            if role & (AFTER | JOINS):
+                self._tie_preceding(start, end, role)
+        self._tie_figures()
+
+    def _tie_following(self, start: int, end: int, role: int) -> None:
+        """Let no span begin in the scope of the word at *start*, what follows it in its clause, but at that word.
+
+        A clause goes on where it has only everyday words so far: "I don't think that …".
+        """
+        told, firsts = self._told, self.firsts
+        at = bisect_left(told, end, key=itemgetter(0))
+        if at == len(told) or not (role & (BEFORE | MODAL) or _FIGURE.match(self._text, told[at][0])):
+            return
+        stop = next(iter(self._marks[bisect_left(self._marks, end) :]), len(self._text))
+        held = at > 0 and told[at - 1][1] > start  # it is a telling word itself: "refuses"
+        heavy = False
+        for index in range(at, len(told)):
+            first, share = told[index][0], told[index][3]
+            if first >= stop or (heavy and bisect_left(self._breaks, end) < bisect_left(self._breaks, first + 1)):
+                return
+            if index > at or held:
+                firsts[index] = _NEVER
+            elif firsts[index] != _NEVER:
+                firsts[index] = min(firsts[index], start)
+            if not role & BEFORE:
+                return
+            if index == at and held:
+                self.lasts[at - 1] = _NEVER
+            if not heavy:
+                heavy, end = share < EVERYDAY_SHARE, max(end, first)
+
+    def _tie_preceding(self, start: int, end: int, role: int) -> None:
+        """Let no span end in the scope of the word at *start*, what precedes it in its clause, but at that word."""
+        told, lasts = self._told, self.lasts
+        place = bisect_left(self._breaks, start)
+        begun = self._breaks[place - 1] if place else 0
+        at = bisect_left(told, start, key=itemgetter(0)) - 1
+        held = at + 1 < len(told) and told[at + 1][0] < end
+        for index in range(at, -1, -1):
+            if told[index][0] < begun or (index < at and not role & AFTER):
+                return
+            if index < at or held:
+                lasts[index] = _NEVER
+            elif lasts[index] != _NEVER:
+                lasts[index] = max(lasts[index], end)
+
+    def _tie_figures(self) -> None:
+        """Let no span end between a number and its sign, its unit, or what is counted; nor be a number alone."""
+        text, told, firsts, lasts = self._text, self._told, self.firsts, self.lasts
+        for at, (start, end, _, share, _, _, gap) in enumerate(told):
+            if share <= ID_SHARE or not _FIGURE.match(text, start):
+                continue
+            if firsts[at] != _NEVER and (sign := _SIGN.search(text, max(0, start - 2), start)):
+                firsts[at] = min(firsts[at], sign.start())
+            unit = _UNIT.match(text, end)
+            reach = max(end + 1, unit.end() if unit else 0)
+            counted = at + 1 < len(told) and told[at + 1][6] != math.inf and told[at + 1][0] <= reach
+            if counted:
+                lasts[at] = firsts[at + 1] = _NEVER
+            elif unit and lasts[at] != _NEVER:
+                lasts[at] = max(lasts[at], unit.end())
+            if gap != math.inf and (unit or not counted):
+                firsts[at] = _NEVER
+
+
+def clip(text: str, columns: int) -> str:
+    """Return the beginning of *text* in about *columns* columns; no cut turns it into its opposite. O(columns)."""
+    line = one_line(text, columns)
+    if not line.endswith(ELLIPSIS):
+        return line
+    turns: list[Turn] = []
+    flat = " ".join(harmless(text[: 2 * columns + _REST]).split())
+    kept, words = len(line) - len(ELLIPSIS), telling_words(flat, turns)
+    lasts = bounds(flat, words, turns)[1]
+    at = bisect_left(words, kept, key=itemgetter(0)) - 1
+    if at < 0 or 0 <= lasts[at] <= kept:
+        return line
+    ends = [end for end in lasts if end >= 0]
+    end = max((end for end in ends if end <= kept), default=0)
+    if end < kept // 2:
+        end = next((end for end in ends if end > kept and width(flat[:end]) < columns + LONGER), end)
+    return one_line(flat[:end], columns + LONGER).rstrip(ELLIPSIS) + ELLIPSIS if end else ELLIPSIS

@@ -1,0 +1,144 @@
+"""What each person says on a page, as its title is made of it.
+
+    user Mara    Is this real? "Your account is locked."     →  Mara: Is this real? · Mara: “Your account is locked.”
+    assistant    No. ```python …```                          →  No.
+
+The words that a user quotes in whole sentences stand apart, in quotation marks. Programs are left out.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from ..language.patterns import WIDE
+from ..provenance import Origin, spans
+from ..sanitize import SCANNED, harmless, one_line
+from .gists import Reading, read_text
+from .observations import drop_wordless, observes
+from .parts import split
+
+TAIL = 5_000
+"""characters of the end of a long message that are read"""
+_SPOKEN = 1_500
+_ANSWERED = 300
+"""characters of an answer that a title is made of: the rest has many rare words that say less (benchmarks/LOG.md)"""
+_COMMAND = 2
+"""line ends of a fenced command; a longer block is a program"""
+_SPEAKER_COLUMNS = 24
+_QUOTATION = 4
+"""words of a quotation that says something by itself; shorter ones are names and terms"""
+_MAY_QUOTE = re.compile(r"[:：\"“„«「『]|[?？]\s{0,4}\n|\n\s{0,4}>")
+"""what a text has that quotes in whole sentences"""
+_FENCED = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
+_TAG = re.compile(r"<[!?/]?[A-Za-z][^<>]{0,200}>")
+_LINK = re.compile(r"(?:href|src|action)=[\"']([^\"'<>]{1,120})")
+
+
+class Part(NamedTuple):
+    """What one person says on a page, for its title."""
+
+    reading: Reading
+    speaker: str = ""
+    quoted: bool = False
+    """whether the user quotes it"""
+
+    def show(self, said: str) -> str:
+        """Return *said*, all of it or a gist, with the speaker and as a quotation."""
+        said = f"“{said}”" if self.quoted else said
+        return f"{self.speaker}: {said}" if self.speaker else said
+
+
+def parts_of(messages: Sequence[Mapping[str, object]], asked: str, columns: int, *, printed: bool) -> list[Part]:
+    """Return what each user says in *messages*, own and quoted words apart; *asked* is all of it. O(characters).
+
+    An observation that was *printed* has no quotations.
+    """
+    names = dict.fromkeys(_name(each) for each in messages if each.get("role") == "user")
+    found = []
+    for name in names:
+        said = asked if len(names) == 1 else speech([each for each in messages if _name(each) == name], "user")
+        quotes = not printed and len(said) > columns and _MAY_QUOTE.search(said) and not _has_program(messages)
+        own, quoted = _without_quotations(said) if quotes else (said, "")
+        for text, other in ((own, False), (quoted, True)):
+            if text.strip():
+                found.append(Part(read_text(text, columns, printed=printed), name, other))
+    return found
+
+
+def _has_program(messages: Sequence[Mapping[str, object]]) -> bool:
+    """Return whether *messages* have a fenced program, which is left out anyway."""
+    return any("```" in content_of(each)[0] for each in messages if each.get("role") == "user")
+
+
+def _name(message: Mapping[str, object]) -> str:
+    name = message.get("name")
+    return one_line(name, _SPEAKER_COLUMNS) if isinstance(name, str) and name.strip() else ""
+
+
+def _without_quotations(text: str) -> tuple[str, str]:
+    """Return the user's own words in *text*, and what is quoted there in whole sentences."""
+    own: list[str] = []
+    quoted: list[str] = []
+    for start, end, origin in spans(text):
+        said = text[start:end]
+        other = origin is not Origin.OWN and (
+            len(said.split()) >= _QUOTATION or len(WIDE.findall(said)) >= 2 * _QUOTATION
+        )
+        (quoted if other else own).append(said)
+    return ("".join(own), "\n".join(quoted)) if "".join(own).strip() else (text, "")
+
+
+def content_of(message: Mapping[str, object]) -> tuple[str, list[str]]:
+    """Return the text of *message*, and a placeholder for each of its other parts. O(characters)."""
+    content = message.get("content")
+    return (content, []) if isinstance(content, str) else split(content)
+
+
+def is_observation(message: Mapping[str, object]) -> bool:
+    """Return whether *message* has the user's role, and a machine printed it. O(1)."""
+    return message.get("role") == "user" and observes(content_of(message)[0])
+
+
+def speech(messages: Sequence[Mapping[str, object]], role: str) -> str:
+    """Return the words of *role* in *messages*, without programs: the beginning and the end.
+
+    Of a long answer only the beginning (see `_ANSWERED`).
+    """
+    texts = [
+        drop_wordless(clean(content_of(message)[0]))
+        if is_observation(message)
+        else _FENCED.sub(_command, content_of(message)[0])
+        for message in messages
+        if message.get("role") == role
+    ]
+    if role == "assistant":
+        texts = [
+            text if len(text) <= _ANSWERED else text[:_ANSWERED].rpartition(" ")[0] or text[:_ANSWERED]
+            for text in texts
+        ]
+    said = "\n".join(text for text in texts if text.strip())
+    if len(said) > 2 * _SPOKEN:
+        said = f"{said[:_SPOKEN]}\n{said[-_SPOKEN:]}"
+    return clean(said)
+
+
+def _command(fenced: re.Match[str]) -> str:
+    return fenced[0] if fenced[0].count("\n") <= _COMMAND else "\n"
+
+
+def clean(text: str) -> str:
+    """Return *text* without tags and active characters, and shortened. O(characters)."""
+    text = shorten(text)
+    if "</" in text or "<!" in text:
+        text = _TAG.sub(_link, text)
+    return harmless(text).replace("**", "")
+
+
+def _link(tag: re.Match[str]) -> str:
+    link = _LINK.search(tag.group())
+    return f" {link[1]} " if link else " "
+
+
+def shorten(text: str) -> str:
+    """Return the first 20,000 and the last 5,000 characters of *text*."""
+    return text if len(text) <= SCANNED + TAIL else f"{text[:SCANNED]}\n…\n{text[-TAIL:]}"

@@ -1,0 +1,104 @@
+"""No line states the opposite of its text: negators, signs, units and modal words stay with their words."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memci.text.summarize import titled
+from memci.text.summarize.bounds import clip
+
+REST = " Ok, that is all about it for now, and I will let you know how it goes."
+"""makes a message longer than its line"""
+
+
+def title_of(said: str, columns: int = 60) -> str:
+    """Return the title of a page of one message."""
+    return titled([[{"role": "user", "content": said}]], columns=columns)[0].text
+
+
+@pytest.mark.parametrize(
+    ("said", "kept"),
+    [
+        ("I can't drink milk.", "can't drink milk"),
+        ("The contract has not been signed yet.", "contract has not been signed yet"),
+        ("I have never submitted or uploaded the forms.", "never submitted or uploaded"),
+        ("You may deploy on Friday.", "may deploy"),
+        ("Everyone is coming except Priya.", "coming except Priya"),
+        ("It was −8 °C in the cellar.", "−8 °C in cellar"),
+        ("Rent went up by 30 % in one year.", "Rent"),
+        ("The pump runs at 230 V, the lamp at 12 V.", "lamp at 12 V"),
+        ("Wir heizen nicht mehr mit Öl.", "Wir heizen nicht mehr mit Öl"),
+        ("Den Vertrag unterschreibe ich nicht.", "Vertrag unterschreibe ich nicht"),
+        ("Mon père n'a jamais fumé la pipe.", "n'a jamais fumé"),
+        ("Todavía no he vendido la moto.", "no he vendido la moto"),
+        ("Non mangio carne di maiale.", "Non mangio carne"),
+        ("Já não moro em Braga.", "não moro em Braga"),
+        ("Счёт за воду ещё не оплачен.", "не оплачен"),
+        ("我不喝咖啡。", "不喝咖啡"),
+        ("私はコーヒーを飲みません。", "コーヒーを飲みません"),
+        ("저는 돼지고기를 먹지 않아요.", "먹지 않아요"),
+    ],
+)
+def test_a_span_has_what_turns_its_words(said: str, kept: str) -> None:
+    """Where the line takes words from a text, it takes the negator, the modal word, the sign or the unit too."""
+    assert kept in title_of(said + REST)
+
+
+def test_a_short_message_stands_whole_and_a_speaker_with_it() -> None:
+    """A page that fits on its line stands as it was said, without an answer that only acknowledges."""
+    asked = {"role": "user", "name": "Mara", "content": "Is the shop open on Monday?"}
+    assert titled([[asked, {"role": "assistant", "content": "No, not on Mondays."}]])[0].text == (
+        "Mara: Is the shop open on Monday? · No, not on Mondays."
+    )
+    assert titled([[asked, {"role": "assistant", "content": "Noted."}]])[0].text == "Mara: Is the shop open on Monday?"
+
+
+def test_what_is_quoted_stands_in_quotation_marks() -> None:
+    """Words that the user quotes or pastes do not stand as the user's own."""
+    said = 'What do you think of this mail?\n"Your account is locked, enter your PIN at the harbour branch today."'
+    assert "“" in title_of(said).partition("account")[0]
+
+
+def test_captions_of_pictures_do_not_stand_for_what_was_said() -> None:
+    """What a picture shows is not told, if anything was said."""
+    said = "We painted the barn at the lake last summer with the twins. [Image: a photo of a red tractor in a meadow]"
+    assert "barn" in title_of(said)
+    assert "tractor" not in title_of(said)
+
+
+def test_a_cut_line_keeps_the_negator_of_its_clause() -> None:
+    """A line that is cut before "nicht" ends before the clause, or goes on to it."""
+    said = "Den Vertrag mit dem neuen Vermieter in der Gartenstraße unterschreibe ich ganz bestimmt heute nicht mehr."
+    for columns in range(8, 110):
+        shown = clip(said, columns).rstrip("…")
+        assert not shown or "nicht" in shown
+
+
+FORMS = {
+    "en": ("the {noun} {verb} its {thing}", "the {noun} never {verb} its {thing}", "never {verb}"),
+    "de": ("Der {noun} {verb} das {thing}", "Der {noun} {verb} das {thing} nicht", "{verb} das {thing} nicht"),
+    "fr": ("le {noun} {verb} son {thing}", "le {noun} ne {verb} pas son {thing}", "ne {verb} pas"),
+    "es": ("el {noun} {verb} su {thing}", "el {noun} no {verb} su {thing}", "no {verb}"),
+    "ru": ("{noun} {verb} {thing}", "{noun} не {verb} {thing}", "не {verb}"),
+    "ko": ("{noun} {thing} {verb} 했어요", "{noun} {thing} {verb} 않아요", "{verb} 않아요"),
+}
+"""of each language, a clause, one that is denied, and what the line must have of it if it has the verb"""
+NOUNS, VERBS, THINGS = (
+    ["baker", "sailor", "tailor", "farmer", "miner"],
+    ["paints", "sells", "lends", "mends", "rents"],
+    (["boat", "lamp", "cart", "door", "wheel"]),
+)
+
+
+@given(st.sampled_from(sorted(FORMS)), st.lists(st.booleans(), min_size=1, max_size=5), st.integers(16, 92))
+def test_negators_of_a_line_are_those_of_its_text(language: str, denied: list[bool], columns: int) -> None:
+    """A verb of a line is denied there if, and only if, it is denied in the text; and a line has verbs."""
+    plain, denial, kept = FORMS[language]
+    parts = [dict(zip(("noun", "verb", "thing"), each, strict=True)) for each in zip(NOUNS, VERBS, THINGS, strict=True)]
+    clauses = [(denial if no else plain).format(**part) for no, part in zip(denied, parts, strict=False)]
+    shown = title_of(f"{'. '.join(clauses)}.{REST}", columns)
+    for no, part in zip(denied, parts, strict=False):
+        if part["verb"] in shown:
+            assert (kept.format(**part) in shown) == no
+    if columns > 60:
+        assert any(part["verb"] in shown for part in parts)

@@ -145,9 +145,7 @@ class MemoryClient:
         if self.off:
             return Recollection(query.text)
         feed = self._open_feed()
-        if self._feeds:
-            feed.send(ALL)
-        shown = set(_shown(feed)) if seen else set()
+        shown = (feed.catch_up() if self._feeds else set()) | (set(_shown(feed)) if seen else set())
         bounds: dict[str, Any] = {"since": query.since, "until": query.until} | ({"wall": True} if query.wall else {})
         found = feed.memory.search(query.text, k=k, budget=budget, exclude=shown, **bounds)
         user, assistant = (

@@ -17,7 +17,7 @@ from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
-from ..errors import CorruptRecord, StorageError, StorageUnavailable
+from ..errors import CorruptRecord, StorageBusy, StorageError, StorageFull, StorageReadOnly, StorageUnavailable
 from ..memory.backend import HasTiers, MemoryBackend, PageKey, PageRecord, Scope, SetsAside
 from ..memory.repository.page_source import page_keys, record_of, shared_before
 from ..messages import tool_calls
@@ -77,6 +77,20 @@ class MemoryFeed:
             self._part = part
             sent += 1
         return sent + self.send_state_changes(most - sent)
+
+    def catch_up(self) -> set[PageKey]:
+        """Send all pages that wait. If nothing can be written now, return the pages that changed since they were sent.
+
+        What is known of these does not hold any more; all others can be searched. It raises as `send` otherwise.
+        """
+        try:
+            self.send(ALL)
+        except (StorageFull, StorageReadOnly, StorageBusy) as error:
+            if self._ahead:
+                raise
+            _LOG.warning("pages are not searchable yet: %s", type(error).__name__)
+            return {(self.window.record.id, index) for index in indexes(self.window.state.outbox)}
+        return set()
 
     def hand_over(self) -> bool:
         """Send all pages that wait, admit those that are whole in the window, and return whether there were any.

@@ -22,7 +22,7 @@ from datetime import UTC, datetime
 from ..errors import InvalidSetting, StorageError, brief
 from ..memory.backend import FoundPage, Recollection, StatementKind
 from ..messages import Message, arguments_of
-from ..text.moments import full
+from ..text.moments import dated, full
 from ..text.sanitize import frame, quote
 
 SEARCH_MEMORY: Message = {
@@ -135,10 +135,28 @@ def answer(
     except StorageError as error:
         _log.warning("the memory can't be searched: %s", type(error).__name__)
         return "error: the memory can't be reached just now: try again later. It is not empty."
+    rest = f"; {found.pending:,} pages are not searchable yet" if found.pending else ""
+    if not found and (wanted.since, wanted.until) != (None, None):
+        return _nothing_then(wanted, search) + rest
     if not found:
-        rest = f"; {found.pending:,} pages are not searchable yet" if found.pending else ""
         return f"nothing was found for {quote(wanted.text[:200])}{rest}. Try other words."
-    return memory_text(found, context=context, room=room, count=count, nonce=nonce)
+    left = room - (count(rest) + 1 if rest else 0)
+    text = memory_text(found, context=context, room=left, count=count, nonce=nonce)
+    return f"{text}\n{rest.removeprefix('; ')}" if rest else text
+
+
+def _nothing_then(wanted: SearchQuery, search: Search) -> str:
+    """Say that nothing was found within the dates of *wanted*, and what there is at other times."""
+    told = f"nothing was found for {quote(wanted.text[:200])} within these dates"
+    try:
+        other = [page.said for page in search(SearchQuery(wanted.text)).pages]
+    except StorageError:
+        other = []
+    days = [each.date() for each in other if each is not None]
+    if not other:
+        return f"{told}, nor at other times. Try other words."
+    span = f"of {dated(min(days), max(days), None)}" if days else "without a date"
+    return f"{told}, but messages {span} fit: search without dates, or with others."
 
 
 def memory_text(

@@ -14,7 +14,7 @@ import apsw
 
 from ...errors import StorageReadOnly
 from ...storage.protocol import Sidecar
-from ...storage.sqlite.connection import make_private, storage_error
+from ...storage.sqlite.connection import connect, storage_error
 from ...storage.sqlite.schema import sql_file
 from ...storage.sqlite.write import begin, scrub
 from ..retrieval.postings import WordIndex
@@ -133,13 +133,12 @@ class SQLiteMemory(MemoryStore):
         return self._connection if self._there else None
 
     def _connect(self) -> apsw.Connection:
-        flags = apsw.SQLITE_OPEN_READONLY if self.read_only else apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
-        if not self.read_only and self._place != ":memory:":
-            make_private(self._place)
-        connection = apsw.Connection(self._place, flags=flags)
+        connection = (
+            apsw.Connection(":memory:") if self._place == ":memory:" else connect(self._place, read_only=self.read_only)
+        )
         connection.set_busy_timeout(_BUSY_MILLISECONDS)
         connection.pragma("trusted_schema", False)
-        if not self.read_only:
+        if not connection.readonly("main"):
             connection.pragma("secure_delete", True)
             if self._synced:
                 connection.pragma("journal_mode", "wal")

@@ -81,7 +81,7 @@ def open_file(
         )
     try:
         witness = Witness(witness_path(path), read_only=read_only)
-        connection = _connect(path, read_only=read_only)
+        connection = connect(path, read_only=read_only)
     except (apsw.Error, UnicodeEncodeError, ValueError) as error:
         raise _explain_failed_opening(error, path) from error
     try:
@@ -218,7 +218,8 @@ def _check_place(path: str, *, read_only: bool) -> None:
         raise StorageUnavailable(f"{path!r} can't be reached ({error.strerror}): check permissions") from error
 
 
-def _connect(path: str, *, read_only: bool) -> apsw.Connection:
+def connect(path: str, *, read_only: bool) -> apsw.Connection:
+    """Open the file *path*; where nothing can be written beside it, for reading only."""
     if Path(path).exists() and not _can_write(Path(path).parent) and not Path(f"{path}-wal").exists():
         # Even reading needs files beside a WAL database; where there can be none, there can be no writer either.
         uri = f"file:{quote(path)}?immutable=1"

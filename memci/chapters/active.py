@@ -19,17 +19,17 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
 
 from ..messages import Message, is_sent_as_it_is, tool_calls
-from ..text.moments import is_told, moment
+from ..text.moments import full, further, is_told, moment
 from .chapter import Chapter, Page
 from .messagelist import MessageNode
 from .toolgroups import ToolGroup, late_result
 
-Tell = Callable[[datetime, datetime | None, datetime | None], tuple[Message, int]]
-"""returns the message that tells a time, given the one that was told last, and one that was not told; and its tokens"""
-
-
 SHARE = 0.02
 """of the tokens that are shown, for times: with the allowance, they cost at most 1.5 % of a window on real talk"""
+
+
+TIME_TOKENS = 32
+"""tokens of a message that tells a time, about"""
 
 
 class ActiveChapter(Chapter):
@@ -59,8 +59,8 @@ class ActiveChapter(Chapter):
         """whether the chapter has or had a message that is not sent unchanged"""
         self.open: Page | None = None
         """the page that messages are appended to; None if there is none"""
-        self.date: Tell | None = None
-        """None: no times are told"""
+        self.weigh: Callable[[Message], int] | None = None
+        """counts the tokens of a message that tells a time; None: no times are told"""
         self.allowance = 0
         """tokens that times may cost at first; then a `SHARE` of what is shown is added"""
         self.whole = False
@@ -122,25 +122,23 @@ class ActiveChapter(Chapter):
     def aside(self) -> "ActiveChapter":
         """Return an empty chapter to which messages can be appended as they would be here."""
         chapter = ActiveChapter(nonce=self._nonce, interrupted=self._interrupted)
-        chapter.date, chapter.whole, chapter._told, chapter._since = self.date, self.whole, self._told, self._since
+        chapter.weigh, chapter.whole, chapter._told, chapter._since = self.weigh, self.whole, self._told, self._since
         chapter.allowance, chapter._spent = self.allowance, self._spent
         chapter._shown = self._shown - sum(node.tokens for node in self.waiting)
         return chapter
 
-    @property
-    def borders(self) -> int:
-        """How many times would be told before messages of the chapter. O(its messages)."""
-        times = [moment(node.at) for node in self.messages if node.at is not None and node.message["role"] == "user"]
-        told, count = None, 0
-        for each in times:
-            if not is_told(told, each):
-                told, count = each, count + 1
-        return count
+    def borders(self, weigh: Callable[[Message], int]) -> int:
+        """Return what it would cost to tell all times at which days and sessions begin. O(messages)."""
+        told, cost = None, 0
+        for node in self.messages:
+            if node.at is not None and node.message["role"] == "user" and not is_told(told, when := moment(node.at)):
+                told, cost = when, cost + weigh(self._time(when, None, None))
+        return cost
 
-    def tell(self, date: Tell | None, *, whole: bool) -> None:
-        """Set `date` and `whole`. O(messages in the window) if that changes something."""
-        if (date, whole) != (self.date, self.whole):
-            self.date, self.whole = date, whole
+    def tell(self, weigh: Callable[[Message], int] | None, *, whole: bool) -> None:
+        """Set `weigh` and `whole`. O(messages in the window) if that changes something."""
+        if (weigh, whole) != (self.weigh, self.whole):
+            self.weigh, self.whole = weigh, whole
             self._redraw()
 
     def close(self) -> None:
@@ -227,18 +225,27 @@ class ActiveChapter(Chapter):
 
     def _tell(self, node: MessageNode) -> int:
         """Tell the time of *node* before it if it begins a day or session; return by how much its tokens change."""
-        before, node.date, node.dated = node.dated, None, 0
-        if self.date is not None and node.message["role"] == "user":
+        shown, before, node.date, node.dated = node.date, node.dated, None, 0
+        if self.weigh is not None and node.message["role"] == "user":
             when = moment(node.at or "")
             if self._told is None and self.whole:
                 self._told = self._since = when
             elif not is_told(self._told, when):
-                date, tokens = self.date(when, self._told, self._since)
+                date = self._time(when, self._told, self._since)
+                tokens = before if date == shown else self.weigh(date)
                 first = self._told is None or self._since is not None
                 if first or self._spent + tokens <= self.allowance + SHARE * self._shown:
                     node.date, node.dated, self._spent = date, tokens, self._spent + tokens
                     self._told, self._since = when, None
         return node.dated - before
+
+    def _time(self, when: datetime, told: datetime | None, since: datetime | None) -> Message:
+        """Return the message that tells the time of what follows, and perhaps *since* when one talked before.
+
+        It is short, since there are many: half of the nonce, and what differs from the time that was *told* before.
+        """
+        before = f"; before, since {full(since)}" if since is not None else ""
+        return {"role": "user", "content": f"[{self._nonce[:4]} from {further(when, since or told)}{before}]"}
 
     def _append_result(self, node: MessageNode) -> None:
         group = self._group

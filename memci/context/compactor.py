@@ -19,6 +19,7 @@ from itertools import islice
 from math import inf
 from typing import Any
 
+from ..chapters.active import TIME_TOKENS
 from ..chapters.unload import UnloadRule, rules_of
 from ..errors import BudgetExceeded
 from ..history.events import Event
@@ -288,9 +289,7 @@ class Compactor:
         ]
         occupancy = window.occupancy(pending, settles=settles)
         coming = tuple(
-            ClosedPage(
-                page.row.index, sum(node.tokens for node in page.text.nodes) + 2 * window.date_tokens, pinned=True
-            )
+            ClosedPage(page.row.index, sum(node.tokens for node in page.text.nodes) + 2 * TIME_TOKENS, pinned=True)
             for page in pinned
         )
         occupancy = replace(occupancy, closed=(*occupancy.closed, *coming))

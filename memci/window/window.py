@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import replace
-from datetime import datetime, timedelta, timezone
 from math import inf
 from typing import TYPE_CHECKING, Any
 
@@ -31,7 +30,6 @@ from ..segments.clipping import SMALLEST, clip_message
 from ..segments.common import CommonSegment
 from ..segments.gate import show_digest
 from ..segments.system import SystemSegment
-from ..text.moments import full, further
 from ..tokens import REQUEST_TOKENS, TokenCounter, message_tokens, tools_tokens
 from .page_text import PageText
 from .state import CLOCKS, RATIOS, WAITING, WindowState
@@ -90,9 +88,6 @@ class Window:
         self.common = CommonSegment(nonce=state.nonce, interrupted=self.interrupted)
         self.active = self.common.active
         """the active chapter"""
-        self._date = self._tell_time
-        self.date_tokens = self._date(datetime(2026, 11, 24, 7, 30, tzinfo=timezone(timedelta(hours=8))))[1]
-        """the tokens of a time that is told, about"""
         self.rows: dict[int, PageRow] = {}
         """the rows of the active pages, by index"""
         self._texts: dict[int, PageText] = {}
@@ -148,20 +143,9 @@ class Window:
         whole = not self.state.compactions
         told = settings.dates == "borders" or (settings.dates == "compacted" and not whole)
         self.active.allowance = settings.window // 100
-        self.active.tell(self._date if told else None, whole=whole)
+        self.active.tell(self.weigh if told else None, whole=whole)
         self.front_tokens = self.fixed + self.contents.tokens
         """the cost of that, with the tools and the framing"""
-
-    def _tell_time(
-        self, when: datetime, told: datetime | None = None, since: datetime | None = None
-    ) -> tuple[Message, int]:
-        """Return the message that tells the time of what follows, and perhaps *since* when one talked before.
-
-        It is short, since there are many: half of the nonce, and what differs from the time that was *told* before.
-        """
-        before = f"; before, since {full(since)}" if since is not None else ""
-        message = {"role": "user", "content": f"[{self.state.nonce[:4]} from {further(when, since or told)}{before}]"}
-        return message, self.weigh(message)
 
     @property
     def contents(self) -> ContentsPage:
@@ -341,7 +325,7 @@ class Window:
         # When pages leave, other messages tell the time, but not more of them than would have before.
         dates = sum([node.dated for node in self.active.messages])
         if self.active.whole and self.settings.dates != "never":
-            dates = self.active.borders * self.date_tokens
+            dates = self.active.borders(self.weigh)
         return Occupancy(
             system=self.system.tokens,
             tools=self.own_tools + self.state.tools,

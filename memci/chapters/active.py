@@ -51,8 +51,12 @@ class ActiveChapter(Chapter):
         self._nonce = nonce
         self._interrupted = interrupted
         self._group: ToolGroup | None = None
+        self.lead = 0
+        """the seq before which messages stand in front of the Contents Page"""
+        self.lead_view: list[Message] = []
+        """these messages"""
         self.view: list[Message] = []
-        """the rendering, up to the open tool group; do not change it"""
+        """the rendering of the others, up to the open tool group; do not change it"""
         self.closed_view = 0
         """how many of its first messages belong to closed pages"""
         self.rewritten = False
@@ -162,7 +166,14 @@ class ActiveChapter(Chapter):
         elif tool_calls(node.message):
             self._group = ToolGroup(node)
         else:
-            self.view += (node.view,) if node.date is None else (node.date, node.view)
+            view = self.view if node.seq >= self.lead else self.lead_view  # of a page that is read back
+            view += (node.view,) if node.date is None else (node.date, node.view)
+
+    def set_lead(self, seq: int) -> None:
+        """Show messages before *seq* in front of the Contents Page. O(messages in the window) if that changes."""
+        if seq != self.lead:
+            self.lead = seq
+            self._redraw()
 
     def remove(self, indexes: Iterable[int]) -> list[Page]:
         """Take closed pages out of the window. O(messages in the window)."""
@@ -267,10 +278,13 @@ class ActiveChapter(Chapter):
         group.settled = True
         self._shown += self._stand_ins(group.head)
         self.messages.reweigh(group.head, group.head.tokens + self._stand_ins(group.head))
-        self.view.extend(group.view())
+        self._view_of(group.head).extend(group.view())
+
+    def _view_of(self, node: MessageNode) -> list[Message]:
+        return self.lead_view if node.seq < self.lead else self.view
 
     def _redraw(self) -> None:
-        self.view, self._told, self._since = [], None, None
+        self.view, self.lead_view, self._told, self._since = [], [], None, None
         self._shown = self._spent = 0
         first = self.open.head if self.open is not None else None
         for node in self.messages:
@@ -280,15 +294,16 @@ class ActiveChapter(Chapter):
                 self.messages.reweigh(node, node.tokens + change)
             self._shown += node.tokens - node.dated
             if node.group is None:
-                self.view += (node.view,) if node.date is None else (node.date, node.view)
+                view = self.view if node.seq >= self.lead else self.lead_view
+                view += (node.view,) if node.date is None else (node.date, node.view)
             elif node.group.head is node and node.group is not self._group:
-                self.view.extend(node.group.view())
+                self._view_of(node).extend(node.group.view())
         if first is None:
             self.closed_view = len(self.view)
 
     def _check(self) -> None:
         super()._check()
-        drawn = list(self.view), self.closed_view
+        drawn = list(self.lead_view), list(self.view), self.closed_view
         self._redraw()
-        assert drawn == (self.view, self.closed_view), "the kept rendering equals a new one"
+        assert drawn == (self.lead_view, self.view, self.closed_view), "the kept rendering equals a new one"
         assert self.open is None or list(self)[-1] is self.open, "the open page is the last one"

@@ -262,7 +262,7 @@ def _fill(window: Window, reader: Reader, storage: Storage, contents: ContentsPa
         window.latest = None if latest is None else seconds(latest)
     if record.open_page is None:
         window.active.close()
-    if contents.blocks:
+    if contents.blocks or window.state.lead:
         window.show(contents, {row.index: row for row in storage.pages_at(record.id, contents.listed)})
 
 

@@ -93,6 +93,7 @@ class Writer:
         """
         window = self._window
         state = replace(window.state, relist=(), compactions=window.state.compactions + 1)
+        state = replace(state, lead=window.lead_after(made))
         if made.contents != window.contents or made.leaving:
             opened = window.active.open
             state = replace(state, rewritten=opened.base if opened is not None else window.record.head)

@@ -1,7 +1,7 @@
 """The Common segment: the Contents Page of the archive, then the active pages.
 
-[ contents: block, block ]   [ active: closed pages, the open page ]
-  changes at a compaction      grows at its end, between compactions
+[ the first page ]   [ contents: block, block ]   [ active: closed pages, the open page ]
+  stays                changes at a compaction      grows at its end, between compactions
 """
 
 from ..chapters.active import ActiveChapter
@@ -32,7 +32,7 @@ class CommonSegment:
     @property
     def view(self) -> list[Message]:
         """The messages that the segment shows, up to the open tool group. O(messages in the window)."""
-        return self.archive.view + self.active.view
+        return self.active.lead_view + self.archive.view + self.active.view
 
     def _check(self) -> None:
         self.archive._check()

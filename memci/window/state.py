@@ -62,6 +62,8 @@ class WindowState:
 
     rewritten: int = 0
     """the first seq of the page that was open when a compaction last changed the window before that page"""
+    lead: int = 0
+    """the seq before which messages stand in front of the Contents Page: those of the first page"""
     cache: CacheUse = UNSEEN
     """the counts of the cache policy"""
     clocks: tuple[tuple[str, float | None, int], ...] = ()

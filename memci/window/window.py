@@ -138,12 +138,13 @@ class Window:
         """limits of the window now"""
         self.clip_limit = max(SMALLEST, budget - self.fixed - settings.contents_tokens)
         """tokens above which a message is clipped when it is appended: the room of all active pages"""
-        self.front = self.system.view + self.common.archive.view
-        """the rendering in front of the active pages"""
         whole = not self.state.compactions
         told = settings.dates == "borders" or (settings.dates == "compacted" and not whole)
         self.active.allowance = settings.window // 100
         self.active.tell(self.weigh if told else None, whole=whole)
+        self.active.set_lead(self.state.lead)
+        self.front = self.system.view + self.active.lead_view + self.common.archive.view
+        """the rendering in front of what grows: the system prompt, the first page, the Contents Page"""
         self.front_tokens = self.fixed + self.contents.tokens
         """the cost of that, with the tools and the framing"""
 
@@ -435,6 +436,20 @@ class Window:
         """Show *contents*, which lists the pages *listed*. O(blocks)."""
         self.common.archive.show(contents, listed)
         self._recompute()
+
+    def lead_after(self, compaction: Compaction) -> int:
+        """Return the seq before which messages stand in front of the contents of *compaction*: the first page.
+
+        It is the oldest, and a longer beginning that stays is cached. Of a page that loses messages it is what is
+        before them, and of an open page nothing as long as it loses none: it still grows.
+        """
+        page = self.active.page(self.state.task or 0)
+        if page is None or page.head is None or page.index in compaction.archived or not compaction.contents.blocks:
+            return 0
+        gone = [head.seq for index, (head, _) in compaction.leaving.items() if index == page.index]
+        kept = [self.state.lead] if self.state.lead > page.head.seq else []
+        ends = [page.tail.seq + 1] if page is not self.active.open and page.tail is not None else []
+        return min([*gone, *kept, *ends], default=0)
 
     def turn_over(self, compaction: Compaction, record: ContextRecord, state: WindowState) -> None:
         """Take in *compaction*, which was committed with *record*, and *state* in it. O(messages in the window)."""

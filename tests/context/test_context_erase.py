@@ -274,7 +274,9 @@ def test_erasing_reckons_the_window_anew(size, storage):
         context.erase(index)
         for each in (context, again(storage)):
             window = each._parts.window
-            assert window.active.messages.tokens == sum(map(window.weigh, window.active.view))
+            assert window.active.messages.tokens == sum(
+                map(window.weigh, [*window.active.lead_view, *window.active.view])
+            )
         assert seen(again(storage)) == seen(context)
 
 
@@ -292,7 +294,7 @@ def test_erasing_within_a_group_reckons_the_window_anew(gone, closed, storage):
 
     for each in (context, again(storage), again(storage, id="bob")):
         window = each._parts.window
-        assert window.active.messages.tokens == sum(map(window.weigh, window.active.view))
+        assert window.active.messages.tokens == sum(map(window.weigh, [*window.active.lead_view, *window.active.view]))
 
 
 def test_erasing_counts_forks_by_the_counter_that_was_passed(storage):

@@ -138,7 +138,7 @@ def test_counts_of_a_new_counter_are_stored_with_the_first_change(change, storag
     kept = again(storage, counter=double)
     assert kept._parts.writer._unwritten is None, "nothing is left to be counted"
     window = kept._parts.window
-    assert window.active.messages.tokens == sum(map(window.weigh, window.active.view))
+    assert window.active.messages.tokens == sum(map(window.weigh, [*window.active.lead_view, *window.active.view]))
     assert kept.report().tokens == context.report().tokens
     assert kept.render() == context.render()
     kept._parts.window._check()

@@ -131,7 +131,7 @@ def test_interrupted_calls_cost_the_same_after_a_new_counter(storage):
 
     assert kept.report().tokens == context.report().tokens
     assert kept._parts.window.active.messages.tokens == sum(
-        map(kept._parts.window.weigh, kept._parts.window.active.view)
+        map(kept._parts.window.weigh, [*kept._parts.window.active.lead_view, *kept._parts.window.active.view])
     )
 
 

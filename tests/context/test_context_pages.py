@@ -112,7 +112,7 @@ def test_pin_survives_a_restart_and_is_counted_as_it_is_shown():
 
     for each in (context, opened(storage)):
         window = each._parts.window
-        shown = sum(window.weigh(message) for message in window.active.view)
+        shown = sum(window.weigh(message) for message in [*window.active.lead_view, *window.active.view])
         assert window.active.messages.tokens == shown
         window._check()
     assert json.dumps(opened(storage).render()) == json.dumps(context.render())

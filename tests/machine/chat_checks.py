@@ -334,8 +334,9 @@ class Checks(Costs):
         tail: list[Shown] = []
         for position, run in enumerate(runs):
             tail += shown(run, settled=strict or position + 1 < len(runs))
+        front, sent = int(bool(view) and view[0]["role"] == "system"), view
+        view = self.in_order(view, front)
         tail = aligned(tail, view)
-        front = int(bool(view) and view[0]["role"] == "system")
         assert len(view) - front >= len(tail), "nothing is left out"
         for expected, actual in zip(tail, view[len(view) - len(tail) :], strict=True):
             assert (said := differs(expected, actual)) is None, said
@@ -346,12 +347,21 @@ class Checks(Costs):
                 )
         self.check_contents(view[front : len(view) - len(tail)])
         if strict and not (runs and runs[0] and runs[0][0]["role"] == "assistant"):
-            assert problems(view) == []
+            assert problems(sent) == []
         settings = self.context._parts.window.settings
         tokens = cost(view, [*self.tools, *self.context.tools], settings.model)
         assert tokens <= settings.window - settings.reply, (
             f"{tokens} tokens, {settings.window - settings.reply} allowed"
         )
+
+    def in_order(self, view: list[Message], front: int) -> list[Message]:
+        """Return *view* with the contents in front of the first page, which stands before them in a request."""
+        window = self.context._parts.window
+        first = len(window.active.lead_view)
+        behind = first + len(window.common.archive.view)
+        rest = view[front:]
+        self.seen["first pages in front"] += 0 < first < behind
+        return view[:front] + rest[first:behind] + rest[:first] + rest[behind:]
 
     def sent(self, seq: int) -> Message:
         """Return message *seq* as Chat Completions gets it: what came in another form without its reasoning."""

@@ -41,6 +41,7 @@ REACHED = (
     "unloads",
     "folded pages",
     "clipped messages",
+    "first pages in front",
     "late results",
     "restores by pin",
     "undos",

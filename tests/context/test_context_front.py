@@ -1,0 +1,95 @@
+"""The first page stands in front of the Contents Page: it is the oldest, and stays cached."""
+
+import json
+
+import pytest
+
+from memci import EphemeralStorage, Policy
+from memci.formats import FORMATS
+
+from .kit import again, call, calling, opened, result, turn
+
+SMALL = Policy(contents_tokens=300)
+
+
+def told(turns, storage=None, **given):
+    """Return a context of *turns* turns, of which few fit."""
+    context = opened(storage, window=1_200, reply=0, policy=SMALL, clock=None, **given)
+    for number in range(1, turns + 1):
+        context.append_turn(*turn(number, 40))
+    return context
+
+
+def kinds(view):
+    """Return what stands where: numbers of questions, and "contents"."""
+    texts = [json.dumps(each) for each in view]
+    return [
+        "contents" if "<memci:contents 0" in text else int(text.split("question ")[1].split()[0])
+        for text in texts
+        if "<memci:contents 0" in text or "question " in text
+    ]
+
+
+def test_first_page_stands_in_front_of_the_contents():
+    """The first page, the list of those that left, and the latest ones: in the order in which they were said."""
+    shown = kinds(told(12).render())
+    behind = shown[shown.index("contents") :]
+
+    assert shown[0] == 1 and shown[1] == "contents"
+    assert [each for each in behind if each != "contents"] == [
+        *range(13 - sum(isinstance(each, int) for each in behind), 13)
+    ]
+
+
+def test_beginning_stays_from_compaction_to_compaction():
+    """System prompt and first page are the same bytes before and after: a provider's cache keeps both."""
+    context = told(6)
+    before = context.render()
+    compactions = context.report().compactions
+    for number in range(7, 30):
+        context.append_turn(*turn(number, 40))
+        after = context.render()
+        assert after[:3] == before[:3], "the system message, the question and its answer"
+
+    assert context.report().compactions > compactions
+    assert context.report().cached_last >= 0
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_order_is_the_same_in_every_format(form):
+    """Each provider gets the first page before the contents."""
+    shown = kinds(told(12).render(format=form))
+    assert shown[0] == 1 and "contents" in shown[1:3]
+
+
+def test_order_is_the_same_after_a_restart_and_in_a_fork():
+    """Where the contents stand is stored with the window."""
+    storage = EphemeralStorage()
+    context = told(12, storage)
+    before = json.dumps(context.render())
+    assert json.dumps(context.fork("bob").render()) == before
+    assert json.dumps(again(storage, clock=None).render()) == before
+
+
+def test_open_first_page_gives_its_beginning():
+    """Of a long task the user's message stands first, then the list of what left, then the latest steps."""
+    context = opened(window=1_200, reply=0, policy=SMALL, clock=None)
+    context.append_turn("question 1 Mend the parser, please.")
+    for number in range(40):
+        context.append_turn(calling(call(f"c{number}")), result(f"c{number}", f"step {number} " + "word " * 40))
+        view = context.render()
+    roles = [each["role"] for each in view]
+
+    assert kinds(view)[0] == 1 and kinds(view)[1] == "contents"
+    assert roles[:3] == ["system", "user", "user"]
+
+
+def test_what_is_taken_back_stands_nowhere():
+    """When turn after turn is undone, the first page stands in front until it is taken back, too."""
+    context = told(12)
+    for _ in range(12):
+        context.undo()
+        context._parts.window._check()
+        assert 1 not in kinds(context.render())[1:]
+
+    assert kinds(context.render()) == []

@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from .. import formats
 from ..chapters.chapter import Entry
-from ..errors import BudgetExceeded, HandlePoisoned, InvalidSetting, StorageError, brief
+from ..errors import BudgetExceeded, HandlePoisoned, InvalidSetting, LimitExceeded, StorageError, brief
 from ..formats.overflow import overflow
 from ..history.as_of import AsOf
 from ..history.erase import erase_messages, finish_killed_erasures, scrub_memories
@@ -42,7 +42,7 @@ from ..history.loader import OpenRequest, load_context, locate_context
 from ..history.page_reader import page_text
 from ..history.reader import PageInfo, Reader
 from ..history.writer import Writer
-from ..memory.backend import MemoryBackend, NullMemory, Recollection
+from ..memory.backend import Learned, MemoryBackend, NullMemory, Recollection
 from ..messages import Message, MessageLike, call_name, check, is_sent_as_it_is, plain
 from ..rows import CallRow
 from ..storage import Storage
@@ -58,7 +58,7 @@ from ..tools import search_memory as search_tool
 from ..tools.recall_page import functions as recall_functions
 from ..window.draft import Draft
 from ..window.drafting import BATCH, draft, timestamp
-from ..window.state import RATIOS
+from ..window.state import LEARNED, RATIOS
 from ..window.window import REFUSED_CEILING, Window
 from ..workers import guard_lock, recent_calls
 from .compactor import Compactor
@@ -319,6 +319,7 @@ class Context:
             read_only=request.read_only,
             as_of=at is not None,
             models=chat is not None,
+            note=self._note,
         )
         try:
             check_seconds(wait)
@@ -1009,6 +1010,19 @@ class Context:
         if not recent_calls or recent_calls[-1] is not self._lock:
             recent_calls.append(self._lock)
         return self._lock
+
+    def _note(self, learned: Learned) -> None:
+        """Store a fact that a program gave to the memory, so that it is kept as the pages are."""
+        from ..memory.tiers.facts import digest_of  # its tables take long to read
+
+        with self._usable():
+            state = self._parts.window.state
+            page, _, _, _, instead = fields = learned
+            kept = [each for each in state.learned if each[0] != page or digest_of(each[2]) != instead]
+            if fields not in kept:
+                if len(kept) >= LEARNED:
+                    raise LimitExceeded("facts of a context that programs had stored", len(kept) + 1, LEARNED)
+                self._parts.writer.store_state(replace(state, learned=(*kept, fields)))
 
     def _default_memory(self) -> MemoryBackend:
         """Create the memory of a context that was opened without one."""

@@ -20,6 +20,8 @@ from ..memory.backend import (
     FoundPage,
     HasTiers,
     JobRunner,
+    Learned,
+    Learns,
     MemoryBackend,
     NullMemory,
     Recollection,
@@ -54,7 +56,10 @@ def load_numpy(memory: MemoryBackend | None, *, read_only: bool) -> None:
 
 
 class MemoryClient:
-    """The connection between a context and its memory. *made* creates the default memory, *lock* is the context's."""
+    """The connection between a context and its memory.
+
+    *made* creates the default memory, *lock* is the context's; *note* stores a fact with the context.
+    """
 
     def __init__(
         self,
@@ -65,10 +70,12 @@ class MemoryClient:
         read_only: bool,
         as_of: bool,
         models: bool = False,
+        note: Callable[[Learned], None] | None = None,
     ) -> None:
         load_numpy(memory, read_only=read_only)
         self._memory, self._made, self._lock = memory, made, lock
         self._models, self._as_of = models, as_of
+        self._note = note
         self._owned = memory is None
         self.off = isinstance(memory, NullMemory)
         """whether there is no memory"""
@@ -246,6 +253,8 @@ class MemoryClient:
         """The memory itself, created now if it was not needed before."""
         if self._memory is None:
             self._memory = self._made()
+        if isinstance(self._memory, Learns) and self._place is not None and self._feeds and self._note is not None:
+            self._memory.notebooks[self._place[1].record.id] = self._note
         return self._memory
 
     def close(self) -> None:
@@ -257,6 +266,8 @@ class MemoryClient:
             _LOG.debug("pages are handed over later: %s", type(error).__name__)
         finally:
             self._closed = True
+            if isinstance(self._memory, Learns) and self._place is not None:
+                self._memory.notebooks.pop(self._place[1].record.id, None)
             if self._owned and self._memory is not None:
                 self._memory.close()
 

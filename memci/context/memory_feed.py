@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 from ..errors import CorruptRecord, StorageBusy, StorageError, StorageFull, StorageReadOnly, StorageUnavailable
-from ..memory.backend import HasTiers, MemoryBackend, PageKey, PageRecord, Scope, SetsAside
+from ..memory.backend import HasTiers, Learned, Learns, MemoryBackend, PageKey, PageRecord, Scope, SetsAside
 from ..memory.repository.page_source import page_keys, record_of, shared_before
 from ..messages import tool_calls
 from ..rows import PageRow, PageState
@@ -194,6 +194,14 @@ class MemoryFeed:
             self._set_aside(row, error)
 
     def _observe(self, page: PageRecord, state: PageState) -> None:
+        """Send a page, and what programs had stored of it."""
+        self._send_words(page, state)
+        if isinstance(self.memory, Learns) and not page.aside:
+            for each in self.window.state.learned:
+                if each[0] == page.index:
+                    self.memory.keep_learned(page.context, Learned(*each))
+
+    def _send_words(self, page: PageRecord, state: PageState) -> None:
         if state in (PageState.ARCHIVED, PageState.UNLOADED) or (self._over and state is PageState.ACTIVE):
             self.memory.admit(page)
             return

@@ -374,7 +374,9 @@ def _remove(
     views = tuple((node.seq, node.tokens, node.clip) for page in active for node in page.text.nodes)
     contents = _list_again(window, frozenset(gone), changed)
     pages = (*gone, *changed)
-    state = replace(window.state, waiting=(), erased=window.state.erased + len(gone), since=record.head)
+    learned = tuple(each for each in window.state.learned if each[0] not in changed)  # of the words that go, perhaps
+    erased = window.state.erased + len(gone)
+    state = replace(window.state, waiting=(), erased=erased, since=record.head, learned=learned)
     after = record._replace(
         state=state.without(gone).posting(pages).alone().dumps(),
         revision=record.revision + 1,

@@ -13,7 +13,7 @@ positions in a text are in characters, and times are in seconds since 1970 UTC (
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, tzinfo
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 
 from ..llm.usage import Spent
 from ..messages import Message
@@ -140,6 +140,20 @@ class Fact:
     at: float | None = None
 
 
+class Learned(NamedTuple):
+    """A fact that a program had stored, as its context keeps it; or one that it had removed."""
+
+    page: int
+    """the page that says it"""
+    about: Literal["user", "assistant"]
+    text: str
+    """"": it is no fact any more"""
+    at: float | None = None
+    """when it was said, in seconds since 1970 UTC; None: with its page"""
+    instead: str = ""
+    """a digest of the fact that it replaces"""
+
+
 @dataclass(frozen=True, slots=True)
 class Concept:
     """A concept of the knowledge graph that a query activates."""
@@ -248,6 +262,17 @@ class JobRunner(Protocol):
 
     def work(self) -> Work:
         """Return the costs so far and the number of jobs that wait."""
+
+
+@runtime_checkable
+class Learns(Protocol):
+    """Optional: a memory that stores facts on request, each with the context that says it, while that is open."""
+
+    notebooks: dict[str, Callable[[Learned], None]]
+    """how open contexts store what is learned of them, by their ids"""
+
+    def keep_learned(self, context: str, learned: Learned) -> None:
+        """Take in what *context* stored. The same again changes nothing."""
 
 
 @runtime_checkable

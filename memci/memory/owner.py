@@ -121,6 +121,12 @@ class Tiers:
         self.savings.pop(id, None)
 
     @property
+    def removed(self) -> set[str]:
+        """Digests of the facts that a program had removed or replaced. O(facts)."""
+        facts = [*self.user.facts.values(), *self.assistant.facts.values()]
+        return {each.instead for some in (facts, self.savings.values()) for each in some if each.instead}
+
+    @property
     def portrait(self) -> str:
         """A description of the user: the profile of a model, or else the latest facts, a line for each. O(facts)."""
         told = sorted(self.user.facts.values(), key=lambda fact: fact.at or 0.0)[-PORTRAIT:]

@@ -22,9 +22,9 @@ from ..storage.audit import audit
 from ..text.summarize import Summary, one_line
 from ..tokens import counter_for
 from ..workers import guard_lock
-from .backend import Forgotten, PageRecord, Recollection, Scope, Shown, Work
+from .backend import Forgotten, Learned, PageRecord, Recollection, Scope, Shown, Work
 from .consolidation import job_runner, maintenance, page_notes
-from .consolidation.fact_extraction import keep_profile
+from .consolidation.fact_extraction import keep_profile, keep_saving
 from .forgetting import forget, quarantine
 from .ingest import observe
 from .owner import Session
@@ -34,7 +34,7 @@ from .repository.pages import ASIDE
 from .retrieval.embedders import Embedder
 from .retrieval.hash_embedder import HashEmbedder
 from .retrieval.retrieve import RetrievalRequest, recollect
-from .tiers.facts import LONGEST, About, Saving
+from .tiers.facts import LONGEST, About, Saving, digest_of
 from .tiers.rules import Rules
 
 _LOG = logging.getLogger(__name__)
@@ -98,6 +98,8 @@ class TieredMemory:
         """the stores and settings of the memory"""
         self.owner = owner
         """name of the owner"""
+        self.notebooks: dict[str, Callable[[Learned], None]] = {}
+        """how open contexts store what is learned of them, by their ids"""
         self._maintaining = guard_lock(threading.Lock())
         self._working = guard_lock(threading.Lock())
         self._closed = False
@@ -200,6 +202,9 @@ class TieredMemory:
     def learn(self, text: str, *, context: str, index: int, about: About = "user", at: float | None = None) -> None:
         """Store *text* as a fact, on request. Searches find it once the memory has its page.
 
+        While its context is open with this memory, the fact is stored with the context: then exports and copies have
+        it, and a memory that is made again.
+
         Args:
             text: One sentence; a longer text is cut.
             context: The context that says it.
@@ -209,18 +214,72 @@ class TieredMemory:
 
         Raises:
             InvalidSetting: If the text has no letter or digit.
-            LimitExceeded: If too many facts wait for their pages.
+            LimitExceeded: If too many facts wait for their pages, or its context stores too many.
         """
         if not isinstance(text, str) or not any(char.isalnum() for char in text):
             raise InvalidSetting("text", f"expected a sentence, got {brief(text)}")
         if about not in ("user", "assistant"):
             raise InvalidSetting("about", f'"user" or "assistant", not {brief(about)}')
+        self._store_learned(context, Learned(index, about, one_line(text, LONGEST), at))
+
+    def correct(self, id: int, text: str) -> None:  # noqa: A002 -- of the fact
+        """Replace the words of a fact, on request: the former ones are not derived again.
+
+        Args:
+            id: The number of the fact, as an overview of the memory has it (`memci.memory.inspect.HeldFact`).
+            text: One sentence; a longer text is cut.
+
+        Raises:
+            InvalidSetting: If there is no such fact, or the text has no letter or digit.
+            LimitExceeded: If its context stores too many facts.
+        """
+        if not isinstance(text, str) or not any(char.isalnum() for char in text):
+            raise InvalidSetting("text", f"expected a sentence, got {brief(text)}")
+        self._replace(id, one_line(text, LONGEST))
+
+    def forget(self, id: int) -> None:  # noqa: A002 -- of the fact
+        """Remove a fact, on request: it is not derived again from the same words. The page that says it stays.
+
+        Args:
+            id: The number of the fact, as an overview of the memory has it (`memci.memory.inspect.HeldFact`).
+
+        Raises:
+            InvalidSetting: If there is no such fact.
+            LimitExceeded: If its context stores too many facts.
+        """
+        self._replace(id, "")
+
+    def keep_learned(self, context: str, learned: Learned) -> None:
+        """Take in a fact that *context* stored for a program, or the removal of one. The same again changes nothing."""
         owner = self.session.owner
-        with self.session.store.lock, owner.change():
-            if len(owner.tiers.savings) >= MOST:
-                raise LimitExceeded("facts that wait for their pages", MOST + 1, MOST)
-            owner.pages.acknowledge(context, 0)  # an erasure of the context finds the owner
-            owner.keep(Saving(one_line(text, LONGEST), about, context, index, at))
+        saving = Saving(learned.text, learned.about, context, learned.page, learned.at, learned.instead)
+        with self.session.store.lock:
+            owner.refresh()
+            facts = owner.tiers.knows(learned.about).facts
+            here = [(each.text, each.instead) for each in facts.values() if each.authored and each.context == context]
+            if (learned.text, learned.instead) in here or saving in owner.tiers.savings.values():
+                return
+            with owner.change():
+                if len(owner.tiers.savings) >= MOST:
+                    raise LimitExceeded("facts that wait for their pages", MOST + 1, MOST)
+                owner.pages.acknowledge(context, 0)  # an erasure of the context finds the owner
+                owner.drop([key for key, each in facts.items() if digest_of(each.text) == learned.instead])
+                keep_saving(owner, saving, self.session.clock())
+
+    def _replace(self, id_: int, text: str) -> None:
+        with self.session.store.lock:
+            tiers = self.session.tiers()
+            known = tiers.user.facts.get(id_) or tiers.assistant.facts.get(id_)
+        if known is None:
+            raise InvalidSetting("id", f"there is no fact {brief(id_)}: memci facts lists them")
+        learned = Learned(known.index, known.about, text, known.at, digest_of(known.text))
+        self._store_learned(known.context, learned)
+
+    def _store_learned(self, context: str, learned: Learned) -> None:
+        """Store a fact with its context, if that is open, and take it in."""
+        if (note := self.notebooks.get(context)) is not None:
+            note(learned)
+        self.keep_learned(context, learned)
 
     def quarantine(self, context: str, index: int) -> Forgotten:
         """Remove everything derived from a page that cannot be trusted, and derive nothing from it again.

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Collection
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from ..rows import ContextRecord
 from ..segments.cache_policy import UNSEEN, CacheUse
@@ -21,6 +21,8 @@ CLOCKS = 8
 RATIOS = 8
 """Requests whose reported tokens are compared with the predicted ones. Their median is used: single odd reports do not
 matter."""
+LEARNED = 100
+"""facts that programs may store with a context: as many as a memory holds of a person"""
 WAITING = 256
 """How many ids of interrupted calls are remembered, so that a late result is recognised without a search. It is more
 than a model calls at once."""
@@ -69,6 +71,8 @@ class WindowState:
     clocks: tuple[tuple[str, float | None, int], ...] = ()
     """models that were in use before the present one, when each was called last (seconds since 1970), and the head
     then; newest last"""
+    learned: tuple[tuple[int, Literal["user", "assistant"], str, float | None, str], ...] = ()
+    """facts that programs had stored, or removed: the fields of `memci.memory.backend.Learned`"""
     recollection: tuple[int, str] | None = field(default=None, metadata=ELSEWHERE)
     """the memory page of an open page: the index of the open page, and the text that was found"""
 
@@ -90,6 +94,7 @@ class WindowState:
             self,
             pins=tuple(index for index in self.pins if index not in pages),
             relist=tuple(index for index in self.relist if index not in pages),
+            learned=tuple(each for each in self.learned if each[0] not in pages),
             task=None if self.task is not None and self.task in pages else self.task,  # None in a range is O(range)
         )
 
@@ -105,6 +110,7 @@ class WindowState:
             key: tuple(value) if isinstance(value, list) else value for key, value in stored.items()
         }
         values["cache"] = CacheUse(*stored.get("cache", ()))
+        values["learned"] = tuple(map(tuple, stored.get("learned", ())))
         values["clocks"] = tuple((model, at, head) for model, at, head in stored.get("clocks", ()))
         values["outbox"] = tuple((first, last) for first, last in stored.get("outbox", ()))
         return cls(**values)

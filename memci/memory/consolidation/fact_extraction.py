@@ -18,9 +18,9 @@ from typing import NamedTuple
 from ...errors import MemciError
 from ..backend import PageRecord
 from ..owner import Owner, Session
-from ..repository.pages import FACTS, GRAPH
+from ..repository.pages import FACTS, GRAPH, QUARANTINED
 from ..repository.passages import TRAITS
-from ..tiers.facts import Known, facts, sources, vocabulary
+from ..tiers.facts import Known, Saving, digest_of, facts, sources, vocabulary
 from ..tiers.graph import Relation
 from ..tiers.profile import Learned, Profile, describe_traits
 from ..tiers.topics import page_text
@@ -126,10 +126,24 @@ def relate(run: StepRun) -> int:
 
 
 def keep_fact(owner: Owner, fact: Known, pages: Collection[int], now: float) -> None:
-    """Store a fact with its evidence, *pages* (their ids)."""
+    """Store a fact with its evidence, *pages* (their ids), unless a program had it removed or replaced."""
+    if not fact.authored and digest_of(fact.text) in owner.tiers.removed:
+        return
     update = owner.tiers.knows(fact.about).change(fact, now)
     owner.drop(update.evicted)
     owner.keep(update.fact, id=update.id, pages=pages)
+
+
+def keep_saving(owner: Owner, saving: Saving, now: float) -> None:
+    """Store a fact that a program gave: as a fact if its page is there, else until the page is. Call it in a change."""
+    page = owner.pages.find(saving.context, saving.index)
+    if saving.text and page:
+        key, at = (saving.context, saving.index), saving.at if saving.at is not None else page.at
+        known = Known(saving.text, saving.about, *key, page.turn, at, (key,), authored=True, instead=saving.instead)
+        if not page.marks & QUARANTINED:
+            keep_fact(owner, known, [page.id], now)
+    elif saving not in owner.tiers.savings.values():
+        owner.keep(saving)
 
 
 def keep_profile(owner: Owner, profile: Profile, pages: Sequence[int]) -> None:

@@ -20,15 +20,13 @@ from ...formats.utterance import entry_text
 from ..ingest import settle
 from ..owner import Session
 from ..repository.items import halve, read_matrix
-from ..repository.pages import QUARANTINED
 from ..retrieval.embedders import Embedder, embed
 from ..tiers.events import INTERVAL
-from ..tiers.facts import Known
 from ..tiers.heat import coldest
 from ..tiers.topics import Vector
 from .episode_building import EPISODES, build_episodes, is_queue_full
 from .event_detection import CONVERSATIONS, DAY_SUMMARIES, EVENTS, MOST, STRATEGIES, are_events_due, detect_events
-from .fact_extraction import ANALYSIS, CONCEPTS, analyse, keep_fact
+from .fact_extraction import ANALYSIS, CONCEPTS, analyse, keep_saving
 from .page_notes import NOTES
 from .step import Step, run_by_rule
 
@@ -107,14 +105,12 @@ def _save_facts(session: Session, now: float) -> None:
     """Store the facts whose pages have arrived. O(facts that wait)."""
     owner = session.owner
     for id_, each in list(session.tiers().savings.items()):
-        if owner.pages.find(each.context, each.index):
+        if each.text and owner.pages.find(each.context, each.index):
             with owner.change():
                 page = owner.pages.find(each.context, each.index)
                 if page and id_ in owner.tiers.savings:
                     owner.drop([id_])
-                    key, at = (each.context, each.index), each.at if each.at is not None else page.at
-                    if not page.marks & QUARANTINED:
-                        keep_fact(owner, Known(each.text, each.about, *key, page.turn, at, (key,)), [page.id], now)
+                    keep_saving(owner, each, now)
 
 
 def _embed(session: Session) -> None:

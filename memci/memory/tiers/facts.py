@@ -12,6 +12,7 @@ was not retrieved for the longest time. (MemoryOS, arXiv 2506.06326, keeps 100 o
 contradict each other are both kept, because no rule can decide which is true.
 """
 
+import hashlib
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -62,6 +63,10 @@ class Known:
     """(context, index) of all pages that say it"""
     retrieved: float = 0.0
     """when it was last learned, or found by a search"""
+    authored: bool = False
+    """whether a program had it stored: then it is not dropped for others"""
+    instead: str = ""
+    """a digest of the fact that it replaces, which is not derived again"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +78,13 @@ class Saving:
     context: str
     index: int
     at: float | None = None
+    instead: str = ""
+    """a digest of the fact that it replaces; without a text, that fact is only removed"""
+
+
+def digest_of(fact: str) -> str:
+    """Return a digest of the words of *fact*, whatever their case and punctuation."""
+    return hashlib.blake2b(_comparison(fact)[0].encode("utf-8", "replace"), digest_size=16).hexdigest()
 
 
 def facts(page: PageRecord) -> list[Known]:
@@ -153,7 +165,7 @@ class Knowledge:
             if same(old, new):
                 return FactUpdate(_join(old, new), key, ())
         excess = max(0, len(self.facts) + 1 - self.limit)
-        coldest = sorted(self.facts, key=lambda key: (self.facts[key].retrieved, key))
+        coldest = sorted(self.facts, key=lambda key: (self.facts[key].authored, self.facts[key].retrieved, key))
         return FactUpdate(new, None, tuple(coldest[:excess]))
 
     def retrieved(self, keys: Iterable[int], now: float) -> None:
@@ -177,7 +189,10 @@ def _join(old: Known, new: Known) -> Known:
     pages = tuple(dict.fromkeys((*old.pages, *new.pages)))
     # the later words count, even if an old page arrives late
     later = new if old.at is None or new.at is None or new.at >= old.at else old
-    return replace(later, pages=pages, retrieved=max(old.retrieved, new.retrieved))
+    authored, instead = old.authored or new.authored, new.instead or old.instead
+    words = old.text if old.authored and not new.authored else later.text
+    retrieved = max(old.retrieved, new.retrieved)
+    return replace(later, text=words, pages=pages, retrieved=retrieved, authored=authored, instead=instead)
 
 
 @lru_cache(maxsize=4096)

@@ -3,9 +3,12 @@
     terms("Booked HAT170 to Sydney on May 8")    ["book", "hat170", "hat", "170", "sydney", "may", "8"]
     terms("我住在上海")                            ["住在", "在上", "上海", …]
 
-Words are folded and stemmed, function words dropped, identifiers kept whole and in parts. Writing without spaces (Han,
-kana, Hangul) becomes pairs of characters, and single characters of little weight. The same text always gives the same
-terms: they are stored.
+    terms("Call loadCustomerLedger 🦉")          ["call", "loadcustomerledg", "load", "custom", "ledger", "🦉"]
+
+Words are folded and stemmed, function words dropped, identifiers kept whole and in parts, also by their inner capitals.
+Writing without spaces (Han, kana, Hangul, Thai) becomes pairs of characters, and single characters of little weight.
+Vowel marks of Arabic and Hebrew are left out, and each emoji is a word. The same text always gives the same terms: they
+are stored.
 """
 
 import re
@@ -25,12 +28,32 @@ LONGEST = 48
 _HAN = "\u3005-\u3007\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 _KANA = "\u3041-\u309f\u30a1-\u30ff"
 _HANGUL = "\uac00-\ud7a3"
-_TIED = re.compile(f"[{_HAN}{_KANA}{_HANGUL}]+")
+_THAI = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"
+"""Thai, Lao, Burmese and Khmer, with the marks of their vowels and tones"""
+_TIED = re.compile(f"[{_HAN}{_KANA}{_HANGUL}{_THAI}]+")
+_CLUSTER = re.compile(
+    f"[{_THAI}](?:[\u0e31\u0e34-\u0e3a\u0e47-\u0e4e\u0eb1\u0eb4-\u0ebc\u0ec8-\u0ece\u102b-\u103e\u17b4-\u17d3])*"
+)
+"""a character of Thai and the like, with its marks"""
+_MARKS = re.compile("[\u0591-\u05bd\u05bf-\u05c7\u0610-\u061a\u0640\u064b-\u065f\u0670\u06d6-\u06ed]")
+"""vowel marks of Hebrew and Arabic, which most texts leave out, and the line that stretches Arabic"""
+_LETTERS = str.maketrans("أإآٱىةک", "ااااي\u0647\u0643")
+"""variants of Arabic letters"""
+_EMOJI = re.compile("[\u2600-\u27bf\U0001f000-\U0001f3fa\U0001f400-\U0001faff]")
+_INNER = re.compile(r"[A-Z](?:(?<=[a-z].)|(?<=[A-Z].)(?=[a-z]))")
+"""an inner capital, and the last one of several; a set at the beginning lets the search skip quickly"""
+_HEAD, _TAIL = re.compile(r"[A-Za-z0-9]*\Z"), re.compile("[A-Za-z0-9]*")
+"""of an identifier, before and behind a capital"""
+_HUMP = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
+_HUMPS = 8
+"""parts of an identifier with inner capitals; encoded data has more"""
 _SINGLE = re.compile(f"[{_HAN}{_HANGUL}]")
 _CHUNK = re.compile(r"\w(?:[\w'’.,:/@#&+-]*\w)?")
+_MARKED = re.compile(rf"[\w{_THAI}](?:[\w{_THAI}'’.,:/@#&+-]*[\w{_THAI}])?")
 _PART = re.compile(r"[^\W\d_]+|\d+")
 _WORD = re.compile(r"[^\W_]+")
 _THOUSANDS = re.compile(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?")
+_ARABIC = re.compile("[\u0590-\u06ff]")
 _CLITICS = ("n't", "'s", "'re", "'ve", "'ll", "'d", "'m", "'t", "'em", "'all")
 
 STOP_WORDS = frozenset(words("words", "function"))
@@ -38,8 +61,8 @@ STOP_WORDS = frozenset(words("words", "function"))
 
 _GRAMMAR = frozenset(alternatives("characters", "grammar", "han"))
 """grammatical Han characters; a pair with one of them is no term"""
-_KANA_GRAMMAR = frozenset(alternatives("characters", "grammar", "kana"))
-"""grammatical kana; a pair of them is no term"""
+_KANA_PAIRS = frozenset(words("characters", "pairs", "kana"))
+"""pairs of grammatical kana, which are no terms"""
 _PARTICLES = frozenset(
     alternatives("characters", "particles", "han")
     + alternatives("characters", "grammar", "kana")
@@ -54,10 +77,34 @@ _stemmer = EnglishStemmer()
 def terms(text: str) -> list[str]:
     """Return the terms of *text*, in order, repeated as often as they occur. O(length)."""
     found: list[str] = []
-    folded = text.lower() if text.isascii() else unicodedata.normalize("NFKC", text).casefold().replace("’", "'")
-    for chunk in _CHUNK.findall(folded):
+    folded = text.lower() if text.isascii() else _fold(text)
+    marked = not text.isascii() and _CLUSTER.search(folded)
+    for chunk in (_MARKED if marked else _CHUNK).findall(folded):
         found += _analyse_often(chunk) if len(chunk) <= LONGEST else _analyse(chunk)
+    end = 0
+    for inner in _INNER.finditer(text):
+        at = inner.start()
+        if at >= end:
+            head, tail = _HEAD.search(text[max(0, at - LONGEST) : at]), _TAIL.match(text, at)
+            assert head and tail, "both may be empty"
+            found += _humps(head[0] + tail[0])
+            end = tail.end()
+    if not text.isascii():
+        found += _EMOJI.findall(text)
     return found
+
+
+def _fold(text: str) -> str:
+    """Return *text* in lower case, with one form for what is written in several."""
+    folded = unicodedata.normalize("NFKC", text).casefold().replace("’", "'")
+    return _MARKS.sub("", folded).translate(_LETTERS) if _ARABIC.search(folded) else folded
+
+
+@lru_cache(maxsize=4_096)
+def _humps(word: str) -> list[str]:
+    """Return the terms of the parts of *word*, an identifier with inner capitals."""
+    parts = _HUMP.findall(word) if len(word) <= LONGEST else ()
+    return [term for part in parts for term in _analyse(part.lower())] if 1 < len(parts) <= _HUMPS else []
 
 
 def query_terms(text: str) -> list[str]:
@@ -70,8 +117,8 @@ def extent(found: Sequence[str]) -> int:
     """Return how many words a text of these terms has; two pairs of characters count as one word. O(terms)."""
     words = pairs = 0
     for term in found:
-        if len(term) <= 2 and _TIED.match(term):
-            pairs += len(term) == 2
+        if _TIED.match(term) and (len(term) <= 2 or _CLUSTER.match(term)):
+            pairs += len(term) > 1
         else:
             words += not term.startswith("@")
     return words + -(-pairs // 2)
@@ -137,14 +184,23 @@ def _tied_terms(chunk: str) -> list[str]:
             found += _analyse(between)
         last = match.end()
         run = match[0]
+        if _CLUSTER.match(run):
+            found += _thai_terms(run)
+            continue
         pairs = (run[place : place + 2] for place in range(len(run) - 1))
-        telling = (pair for pair in pairs if _GRAMMAR.isdisjoint(pair) and not _KANA_GRAMMAR.issuperset(pair))
+        telling = (pair for pair in pairs if _GRAMMAR.isdisjoint(pair) and pair not in _KANA_PAIRS)
         found += [_IRREGULAR.get(pair, pair) for pair in telling]
         alone = len(run) == 1
         found += [letter for letter in run if letter not in _PARTICLES and (alone or _SINGLE.match(letter))]
     for between in _CHUNK.findall(chunk[last:]):
         found += _analyse(between)
     return found
+
+
+def _thai_terms(run: str) -> list[str]:
+    """Return the pairs of the characters of *run*, each with its marks."""
+    clusters = _CLUSTER.findall(run)
+    return ["".join(clusters[place : place + 2]) for place in range(max(1, len(clusters) - 1))]
 
 
 def _strip_accents(word: str) -> str:

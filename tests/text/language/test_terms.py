@@ -24,6 +24,9 @@ from memci.text.language.terms import LONGEST, extent, is_single, query_terms, t
         ("1,200", "1200"),
         ("$450", "450"),
         ("Москва", "МОСКВА"),
+        ("الشَّايَ الأَخْضَرَ", "الشاي الأخضر"),
+        ("سيّارة", "سياره"),
+        ("שָׁלוֹם", "שלום"),
     ],
 )
 def test_terms_of_two_spellings_are_the_same(one, other):
@@ -39,6 +42,9 @@ def test_terms_of_two_spellings_are_the_same(one, other):
         ("mia_li_3668", "mia_li_3668", {"mia", "li", "3668"}),
         ("2024-05-15", "2024-05-15", {"2024", "05", "15"}),
         ("get_user_details", "get_user_details", {"user", "detail"}),
+        ("loadCustomerLedger", "loadcustomerledg", {"load", "custom", "ledger"}),
+        ("PDFExportJob", "pdfexportjob", {"pdf", "export", "job"}),
+        ("getOAuth2Token", "getoauth2token", {"auth", "token"}),
     ],
 )
 def test_terms_of_an_identifier_are_it_and_its_parts(text, whole, parts):
@@ -47,6 +53,28 @@ def test_terms_of_an_identifier_are_it_and_its_parts(text, whole, parts):
 
     assert whole in found
     assert parts <= set(found)
+
+
+@pytest.mark.parametrize(
+    ("text", "asked"),
+    [
+        ("หมาของฉันชื่อถุงทอง", "หมา"),
+        ("รถของพ่อจอดอยู่หน้าตลาด", "ตลาด"),
+        ("いもうとはさくらといいます", "いもうと"),
+        ("きのうみかんをかった", "みかん"),
+        ("The door code is 🦉 then 4402", "🦉"),
+        ("It is 🏴‍☠️ day", "🏴‍☠️"),
+    ],
+)
+def test_terms_of_what_is_asked_are_among_those_of_the_text(text, asked):
+    """Words of a script without spaces, and emoji, are found within a text."""
+    assert terms(asked)
+    assert set(terms(asked)) <= set(terms(text))
+
+
+def test_encoded_data_has_no_terms_of_its_inner_capitals():
+    """Inner capitals of encoded data make no words."""
+    assert terms("aGVsbG8gd29ybGQhIQxYzAbCdEf") == ["agvsbg8gd29ybgqhiqxyzabcdef"]
 
 
 def test_terms_leave_function_words_out():

@@ -319,6 +319,15 @@ class ContentsPage:
             )
         )
 
+    def joined(self, kept: int, nonce: str, weigh: Callable[[Message], int]) -> ContentsPage:
+        """Return the page with all blocks behind the first *kept* ones as one, which saves frames. O(lines)."""
+        rest = self.blocks[kept:]
+        if len(rest) < 2:
+            return self
+        lines = [line for block in rest for line in block.lines]
+        ranges = [each for block in rest for each in block.ranges]
+        return ContentsPage((*self.blocks[:kept], Block.of(lines, ranges, nonce, weigh)))
+
     def without(self, gone: frozenset[int], nonce: str, weigh: Callable[[Message], int]) -> ContentsPage:
         """Return the page without the pages *gone* and their instructions. Other blocks keep their bytes."""
         kept = []

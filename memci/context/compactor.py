@@ -294,7 +294,7 @@ class Compactor:
         )
         occupancy = replace(occupancy, closed=(*occupancy.closed, *coming))
         plan = fit(occupancy, replace(window.limits, **limits), low=low)
-        made = self._made(plan, recalled, pinned)
+        made = self._made(plan, recalled, pinned, cold=reason in _GAPS)
         if made.changed or made.views or made.contents != window.contents:
             self._writer.compact(made)
             self.prepared.clear()
@@ -308,7 +308,9 @@ class Compactor:
         self._failed = False
         return plan
 
-    def _made(self, plan: Plan, recalled: Sequence[StoredPage] = (), pinned: Sequence[StoredPage] = ()) -> Compaction:
+    def _made(
+        self, plan: Plan, recalled: Sequence[StoredPage] = (), pinned: Sequence[StoredPage] = (), *, cold: bool = False
+    ) -> Compaction:
         """Return the compaction of *plan*, with what a model made of its pages. O(messages that leave + lines)."""
         summaries: Mapping[int, Summary] = {}
         if self._summaries is not None:
@@ -322,6 +324,7 @@ class Compactor:
             pinned=pinned,
             summaries=summaries,
             prepared=self.prepared,
+            cold=cold,
         )
 
     def _stored(self, index: int) -> StoredPage:

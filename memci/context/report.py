@@ -111,7 +111,7 @@ def report(window: Window, meter: CacheMeter, work: Work | None = None, set_asid
     counts["undone"], counts["erased"] = state.undone, state.erased
     price = window.settings.pricing.input
     warnings = []
-    gated, gated_tokens = window.saved()
+    gated, gated_tokens = _saved(window)
     clipped = sum(1 for node in active.messages if node.clip)
     if clipped:
         warnings.append(f"{clipped} messages are shown clipped: each names the call that reads all of it")
@@ -169,3 +169,11 @@ def report(window: Window, meter: CacheMeter, work: Work | None = None, set_asid
         work=work,
         set_aside=set_aside,
     )
+
+
+def _saved(window: Window) -> tuple[int, int]:
+    """Return how many results are shown as digests, and the tokens that this saves. O(their text), once."""
+    gated = [node for node in window.active.messages if node.spans is not None]
+    for node in gated:
+        node.full = node.full or window.weigh(node.message)
+    return len(gated), sum(max(0, node.full - window.active.own_tokens(node)) for node in gated)

@@ -92,8 +92,7 @@ class Writer:
         O(messages in the window).
         """
         window = self._window
-        state = replace(window.state, relist=(), compactions=window.state.compactions + 1)
-        state = replace(state, lead=window.lead_after(made))
+        state = replace(window.state, relist=(), compactions=window.state.compactions + 1, lead=made.lead)
         if made.contents != window.contents or made.leaving:
             opened = window.active.open
             state = replace(state, rewritten=opened.base if opened is not None else window.record.head)

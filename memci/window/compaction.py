@@ -44,6 +44,7 @@ def make_compaction(
     pinned: Sequence[StoredPage] = (),
     summaries: Mapping[int, Summary] | None = None,
     prepared: deque[Prepared] | None = None,
+    cold: bool = False,
 ) -> Compaction:
     """Return the compaction of *window* that *plan* asks for; the window is not changed.
 
@@ -57,6 +58,7 @@ def make_compaction(
         pinned: Pages to bring back into the window.
         summaries: A model's summaries of pages that leave the window, or that left it last; others are extracted.
         prepared: Contents Pages that were made before; one that is made now is added to them.
+        cold: Whether the provider's cache has nothing of the window, so that blocks need not keep their bytes.
     """
     summaries = summaries or {}
     turn, nonce = window.record.turn, window.state.nonce
@@ -73,6 +75,9 @@ def make_compaction(
     better = [] if not plan.archive else _improve_lines(window, pages_only, rows, summaries, gone | again | back)
     worse = {index for line in better for index in line.pages}
     contents = pages_only.without(frozenset(gone | again | back | worse), nonce, window.weigh)
+    pairs = enumerate(zip(pages_only.blocks, contents.blocks, strict=False))
+    kept = 0 if cold else next((at for at, (old, new) in pairs if old != new), len(contents.blocks))
+    contents = contents.joined(kept, nonce, window.weigh)
     for index in gone:
         changed[index] = rows.pop(index)._replace(state=PageState.UNLOADED)
     for page in pinned:
@@ -111,9 +116,27 @@ def make_compaction(
         leaving={part.page.index: (part.nodes[0], part.nodes[-1]) for part in parts},
         restored=tuple(page._replace(row=changed[page.row.index]) for page in pinned),
         views=clip_views(window, plan),
+        lead=_lead(window, plan, made.contents, parts),
         unloaded=(*sorted(gone), *made.unloaded),
         marks=pack_marks([text.marks for text in gave], until) if keeps else None,
     )
+
+
+def _lead(window: Window, plan: Plan, contents: ContentsPage, leaving: Sequence[LeavingPart]) -> int:
+    """Return the seq before which messages stand in front of *contents*: the first page.
+
+    It is the oldest, and a longer beginning that stays is cached. Of a page that loses messages it is what is before
+    them, and of an open page nothing as long as it loses none: it still grows.
+    """
+    page = window.active.page(window.state.task or 0)
+    if page is None or page.head is None or page.index in plan.archive or not contents.blocks:
+        return 0
+    ends = [part.nodes[0].seq for part in leaving if part.page is page]
+    if window.state.lead > page.head.seq:
+        ends.append(window.state.lead)
+    if page is not window.active.open and page.tail is not None:
+        ends.append(page.tail.seq + 1)
+    return min(ends, default=0)
 
 
 def _next(window: Window, basis: Basis, rows: Mapping[int, PageRow], prepared: deque[Prepared]) -> Prepared:

@@ -108,5 +108,7 @@ class Compaction(NamedTuple):
     views: tuple[tuple[int, Message, int, int], ...] = ()
     """(seq, view, tokens, clip) of messages that are clipped"""
     unloaded: tuple[int, ...] = ()
+    lead: int = 0
+    """the seq before which messages stand in front of the contents (`WindowState.lead`)"""
     marks: str | None = None
     """the words of the pages that leave, as `memci.window.cache_use.pack_marks` writes them"""

@@ -229,13 +229,6 @@ class Window:
         """(seq, tokens, clip) of the messages in the window, as a transition stores them."""
         return tuple((node.seq, self.active.own_tokens(node), node.clip) for node in self.active.messages)
 
-    def saved(self) -> tuple[int, int]:
-        """Return how many results are shown as digests, and the tokens that this saves. O(their text), once."""
-        gated = [node for node in self.active.messages if node.spans is not None]
-        for node in gated:
-            node.full = node.full or self.weigh(node.message)
-        return len(gated), sum(max(0, node.full - node.tokens) for node in gated)
-
     def row(self, index: object) -> PageRow | None:
         """Return the row of a page that is in the window or listed, None if it is neither."""
         if type(index) is not int:
@@ -436,20 +429,6 @@ class Window:
         """Show *contents*, which lists the pages *listed*. O(blocks)."""
         self.common.archive.show(contents, listed)
         self._recompute()
-
-    def lead_after(self, compaction: Compaction) -> int:
-        """Return the seq before which messages stand in front of the contents of *compaction*: the first page.
-
-        It is the oldest, and a longer beginning that stays is cached. Of a page that loses messages it is what is
-        before them, and of an open page nothing as long as it loses none: it still grows.
-        """
-        page = self.active.page(self.state.task or 0)
-        if page is None or page.head is None or page.index in compaction.archived or not compaction.contents.blocks:
-            return 0
-        gone = [head.seq for index, (head, _) in compaction.leaving.items() if index == page.index]
-        kept = [self.state.lead] if self.state.lead > page.head.seq else []
-        ends = [page.tail.seq + 1] if page is not self.active.open and page.tail is not None else []
-        return min([*gone, *kept, *ends], default=0)
 
     def turn_over(self, compaction: Compaction, record: ContextRecord, state: WindowState) -> None:
         """Take in *compaction*, which was committed with *record*, and *state* in it. O(messages in the window)."""

@@ -1,10 +1,11 @@
 """The first page stands in front of the Contents Page: it is the oldest, and stays cached."""
 
 import json
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from memci import EphemeralStorage, Policy
+from memci import CachePricing, EphemeralStorage, Policy
 from memci.formats import FORMATS
 
 from .kit import again, call, calling, opened, result, turn
@@ -93,3 +94,20 @@ def test_what_is_taken_back_stands_nowhere():
         assert 1 not in kinds(context.render())[1:]
 
     assert kinds(context.render()) == []
+
+
+def test_blocks_become_one_when_the_cache_has_expired():
+    """As long as a provider may have them cached, blocks keep their bytes; after that a frame less is cheaper."""
+    now = [datetime(2026, 11, 25, 12, tzinfo=UTC)]
+    policy = Policy(contents_tokens=900, preset="balanced", pricing=CachePricing(lifetime=300), dates="never")
+    context = opened(window=3_000, reply=0, policy=policy, clock=lambda: now[0])
+
+    def talk(first: int, last: int) -> int:
+        for number in range(first, last):
+            context.append_turn(*turn(number, 60))
+        return kinds(context.render()).count("contents")
+
+    assert talk(1, 60) > 1
+    now[0] += timedelta(hours=1)
+    assert talk(60, 61) <= 2
+    assert kinds(context.render())[0] == 1

@@ -22,7 +22,7 @@ import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, closing, nullcontext, suppress
 from dataclasses import replace
-from datetime import UTC, datetime, tzinfo
+from datetime import UTC, date, datetime, tzinfo
 from functools import partial
 from inspect import iscoroutinefunction
 from itertools import islice
@@ -52,7 +52,7 @@ from ..storage.locks import HeldLock, check_seconds, hold
 from ..storage.opening import open_store
 from ..storage.protocol import CheckedStorage
 from ..storage.validation import check_memory, check_text
-from ..text.moments import zone_named
+from ..text.moments import moment, zone_named
 from ..text.notebook import table
 from ..tools import search_memory as search_tool
 from ..tools.recall_page import functions as recall_functions
@@ -321,6 +321,7 @@ class Context:
             models=chat is not None,
             note=self._note,
         )
+        self._client.today = self._today
         try:
             check_seconds(wait)
             if memory is None:
@@ -362,7 +363,7 @@ class Context:
         )
         own_tools = self._request.tools if window.settings.notice else ()
         renderer = Renderer(window, compactor, meter or CacheMeter(), own_tools)
-        dispatch = ToolDispatch(window, reader, writer, partial(client.search, k=search_tool.ANSWERED))
+        dispatch = ToolDispatch(window, reader, writer, partial(client.search, k=search_tool.ANSWERED), self._today)
         client.follow(self._storage, window)
         page = None
         if window.settings.remember and not client.off:
@@ -744,8 +745,8 @@ class Context:
         _check_int("k", k)
         if budget is not None:
             _check_int("budget", budget)
-        asked = search_tool.bounded(query, since, until)
         with self._usable():
+            asked = search_tool.bounded(query, since, until, self._today())
             return self._client.search(asked, k=k, budget=budget, seen=seen)
 
     # -- pages
@@ -1091,6 +1092,18 @@ class Context:
             return None
         when = self._clock()
         return timestamp((when if when.tzinfo else when.replace(tzinfo=UTC)).astimezone(self._zone))
+
+    def _today(self) -> date | None:
+        """Return the day of what is asked now: by the clock if that dates appends, else that of the last message."""
+        window = self._parts.window
+        if self._clock is not None and (window.state.cache.stamped or window.latest is None):
+            return moment(self._now() or "").date()
+        node = window.active.messages.tail
+        while node is not None and node.at is None:
+            node = node.prev if node.prev.owner is not None else None
+        if node is not None and node.at is not None:
+            return moment(node.at).date()
+        return None if window.latest is None else datetime.fromtimestamp(window.latest, self._zone).date()
 
     def _draft(
         self,

@@ -12,6 +12,7 @@ import time
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from datetime import date
 from typing import Any
 
 from ..errors import StorageError
@@ -83,6 +84,8 @@ class MemoryClient:
         self._closed = False
         self._feed: MemoryFeed | None = None
         self._place: tuple[Storage, Window] | None = None
+        self.today: Callable[[], date | None] = lambda: None
+        """returns the day of a question, in the zone of the context"""
         self.due = ALL
         """the number of the next page at which the worker is to be asked to feed pages"""
         self._part: tuple[int, int] | None = None
@@ -154,6 +157,8 @@ class MemoryClient:
         feed = self._open_feed()
         shown = (feed.catch_up() if self._feeds else set()) | (set(_shown(feed)) if seen else set())
         bounds: dict[str, Any] = {"since": query.since, "until": query.until} | ({"wall": True} if query.wall else {})
+        if (now := self.today()) is not None:
+            bounds["now"] = now
         found = feed.memory.search(query.text, k=k, budget=budget, exclude=shown, **bounds)
         user, assistant = (
             tuple(fact for fact in facts if (fact.context, fact.index) not in shown)

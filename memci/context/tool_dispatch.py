@@ -7,6 +7,7 @@ A recall counts as a use of the page, which keeps its line in the Contents Page.
 """
 
 from collections.abc import Callable, Sequence
+from datetime import date
 
 from ..history.page_reader import page_text
 from ..history.reader import Reader
@@ -22,10 +23,18 @@ RECALL, SEARCH = (str(tool["function"]["name"]) for tool in (RECALL_PAGE, search
 
 
 class ToolDispatch:
-    """Answers calls from the pages of one context. *search* searches its memory."""
+    """Answers calls from the pages of one context. *search* searches its memory, *today* returns the day."""
 
-    def __init__(self, window: Window, reader: Reader, writer: Writer, search: Callable[..., Recollection]) -> None:
+    def __init__(
+        self,
+        window: Window,
+        reader: Reader,
+        writer: Writer,
+        search: Callable[..., Recollection],
+        today: Callable[[], date | None],
+    ) -> None:
         self._window, self._reader, self._writer, self._search = window, reader, writer, search
+        self._today = today
 
     def answers(self, calls: Sequence[Message]) -> list[Message]:
         """Return a tool message for each of *calls*, which share the room that there is."""
@@ -54,6 +63,7 @@ class ToolDispatch:
                 room=room,
                 count=count,
                 nonce=nonce,
+                now=self._today(),
             )
             return Answer(text)
         if name != RECALL:

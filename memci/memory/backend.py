@@ -12,7 +12,7 @@ positions in a text are in characters, and times are in seconds since 1970 UTC (
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime, tzinfo
+from datetime import date, datetime, tzinfo
 from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 
 from ..llm.usage import Spent
@@ -342,14 +342,16 @@ class MemoryBackend(Protocol):
         since: float | None = None,
         until: float | None = None,
         wall: bool = False,
+        now: date | None = None,
         exclude: Collection[Shown] = (),
     ) -> Recollection:
         """Return what fits *query*, a text in plain words: at most *k* messages, with facts and concepts.
 
         The texts of the messages cost *budget* tokens at most. For a request, lasting instructions come first, in
         addition to *k*. *since* and *until* are seconds since 1970 UTC, both included; if *wall*, on the clock on the
-        wall where each message was said. With one of them, messages without a time are not found. *exclude* names what
-        to leave out, because the window shows it: pages (context, index), or messages (context, index, entry).
+        wall where each message was said. *now* is the day of the question, for "yesterday". With one of the bounds,
+        messages without a time are not found. *exclude* names what to leave out, because the window shows it: pages
+        (context, index) and messages (context, index, entry).
         """
 
     def erase(self, scope: Scope) -> Forgotten:

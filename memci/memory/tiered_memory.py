@@ -14,6 +14,7 @@ import threading
 import time
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
+from datetime import date
 
 from ..errors import InvalidSetting, LimitExceeded, StorageError, brief
 from ..llm.model import ChatModel
@@ -155,10 +156,11 @@ class TieredMemory:
         since: float | None = None,
         until: float | None = None,
         wall: bool = False,
+        now: date | None = None,
         exclude: Collection[Shown] = (),
     ) -> Recollection:
         """Return what fits *query*, best first. Results count as visited."""
-        request = RetrievalRequest(query, k, budget, since, until, frozenset(exclude), wall)
+        request = RetrievalRequest(query, k, budget, since, until, frozenset(exclude), wall, now)
         with self.session.store.lock:
             return recollect(self.session, request, counts=not self._read_only)
 

@@ -17,11 +17,12 @@ import logging
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 
 from ..errors import InvalidSetting, StorageError, brief
 from ..memory.backend import FoundPage, Recollection, StatementKind
 from ..messages import Message, arguments_of
+from ..text.language.calendar import named_days
 from ..text.moments import dated, full
 from ..text.sanitize import frame, quote
 
@@ -70,8 +71,11 @@ class SearchQuery:
     """whether the bounds are meant on the clock on the wall where each message was said"""
 
 
-def parse(arguments: object) -> SearchQuery | str:
-    """Return the checked *arguments* (the model's JSON, or an object), or an answer that explains the mistake."""
+def parse(arguments: object, now: date | None = None) -> SearchQuery | str:
+    """Return the checked *arguments* (the model's JSON, or an object), or an answer that explains the mistake.
+
+    *now* is the day of the question.
+    """
     try:
         given = arguments_of(arguments)
     except ValueError as error:
@@ -83,20 +87,21 @@ def parse(arguments: object) -> SearchQuery | str:
     if not isinstance(query, str) or not query.strip():
         return _mistake("query must be a text that is not empty")
     try:
-        return bounded(query[:LONGEST_QUERY], given.get("since"), given.get("until"))
+        return bounded(query[:LONGEST_QUERY], given.get("since"), given.get("until"), now)
     except InvalidSetting as error:
         return _mistake(quote(str(error))[1:-1])
 
 
-def bounded(query: str, since: object = None, until: object = None) -> SearchQuery:
-    """Return *query* with its bounds: each a datetime, ISO 8601, seconds since 1970, or None.
+def bounded(query: str, since: object = None, until: object = None, now: date | None = None) -> SearchQuery:
+    """Return *query* with its bounds: each a datetime, ISO 8601, a date in a usual form, seconds since 1970, or None.
 
-    A date without a time means its beginning, as *until* its end. Bounds without a zone are meant on the clock on the
-    wall where each message was said; beside one with a zone they are in UTC.
+    *now* is the day of the question, for "yesterday". A date without a time means its beginning, as *until* its end.
+    Bounds without a zone are meant on the clock on the wall where each message was said; beside one with a zone they
+    are in UTC.
 
     Raises InvalidSetting if one is no time, or *since* is later than *until*.
     """
-    bounds = _bound(since, "since"), _bound(until, "until", ends=True)
+    bounds = _bound(since, "since", now), _bound(until, "until", now, ends=True)
     start, end = (None if each is None else each[0] for each in bounds)
     if start is not None and end is not None and start > end:
         raise InvalidSetting("since", f"{brief(str(since))} is later than until, {brief(str(until))}")
@@ -104,7 +109,7 @@ def bounded(query: str, since: object = None, until: object = None) -> SearchQue
     return SearchQuery(query, start, end, wall=bool(given) and all(given))
 
 
-def _bound(value: object, name: str, *, ends: bool = False) -> tuple[float, bool] | None:
+def _bound(value: object, name: str, now: date | None, *, ends: bool = False) -> tuple[float, bool] | None:
     """Return *value* in seconds since 1970, and whether that is on the clock on the wall; None stays None."""
     if value is None:
         return None
@@ -114,20 +119,31 @@ def _bound(value: object, name: str, *, ends: bool = False) -> tuple[float, bool
         when = datetime.fromisoformat(str(value))
         seconds = (when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp()
     except (ValueError, OverflowError, RecursionError):
-        raise InvalidSetting(name, f"expected a datetime or ISO 8601, as 2026-03-01, got {brief(value)}") from None
+        if isinstance(value, str) and (spans := {each.days(now) for each in named_days(value[:80], now)} - {None}):
+            if len(spans) == 1 and (span := spans.pop()) is not None:
+                return _bound(str(span[ends]), name, now, ends=ends)
+            raise InvalidSetting(name, f"{brief(value)} can be several days: write it as 2026-03-01") from None
+        raise InvalidSetting(name, f"expected a datetime or a date, as 2026-03-01, got {brief(value)}") from None
     without_time = len(str(value)) <= len("2026-03-01")
     return seconds + 86_400 - 1e-3 if ends and without_time else seconds, when.tzinfo is None
 
 
 def answer(
-    arguments: object, search: Search, *, context: str, room: int, count: Callable[[str], int], nonce: str
+    arguments: object,
+    search: Search,
+    *,
+    context: str,
+    room: int,
+    count: Callable[[str], int],
+    nonce: str,
+    now: date | None = None,
 ) -> str:
     """Return the answer to one call of `search_memory`.
 
     It costs at most *room* tokens by *count*; *nonce* is the random word in its frame. Pages of *context*, the
     conversation that asks, get numbers to recall; pages of others get none.
     """
-    wanted = parse(arguments)
+    wanted = parse(arguments, now)
     if isinstance(wanted, str):
         return wanted
     try:

@@ -77,6 +77,25 @@ def test_a_search_from_a_later_until_an_earlier_time_is_a_mistake():
     assert "error: since" in context.functions["search_memory"]("x", "2026-03-10", "2026-03-09")
 
 
+@pytest.mark.parametrize("asked", ["What did I paint yesterday?", "昨天 paint", "Was gab es gestern? paint"])
+@pytest.mark.parametrize("stamped", [True, False])
+def test_a_question_is_asked_on_the_day_of_the_last_message(asked, stamped):
+    """By the clock if that dates the messages; else the last one says when it is, in its zone."""
+    now = [START]
+    context = opened(window=8_000, zone="+08:00", clock=(lambda: now[0]) if stamped else None)
+    for day in range(9):
+        now[0] = START + timedelta(days=day)
+        context.append_turn(user(f"I paint the {day}. door."), assistant("Nice."), at=None if stamped else now[0])
+    context.flush()
+
+    [best] = context.search_memory(asked, k=1, seen=False).pages
+    assert best.text == "I paint the 7. door."
+    context.archive(keep=0)
+    told = context.functions["search_memory"]("paint", since="yesterday", until="yesterday")
+    assert "the 7. door" in told
+    assert "the 6. door" not in told
+
+
 # -- the zone of a context
 
 

@@ -14,6 +14,7 @@ import math
 import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import date
 from typing import NamedTuple
 
 import numpy as np
@@ -105,9 +106,9 @@ class Query(NamedTuple):
     """the terms of the topics for which it asks"""
 
     @classmethod
-    def of(cls, text: str) -> "Query":
-        """Parse *text*. O(length)."""
-        found, dates = tuple(query_terms(text)), tuple(asked_dates(text))
+    def of(cls, text: str, now: date | None = None) -> "Query":
+        """Parse *text*, which was asked on the day *now*. O(length)."""
+        found, dates = tuple(query_terms(text)), tuple(asked_dates(text, now))
         topics = tuple(map(sign_term, asked_topics(text)))
         return cls(found, dates, asks_time(text), asks_assistant(text), form_of(text), asks_own(text), topics)
 

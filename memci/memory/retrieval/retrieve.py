@@ -10,6 +10,7 @@ The text of a passage is read from its page in the page store, so that it is exa
 import logging
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import date
 from itertools import islice
 from typing import NamedTuple
 
@@ -71,6 +72,7 @@ class RetrievalRequest(NamedTuple):
     until: float | None = None
     exclude: frozenset[Shown] = frozenset()
     wall: bool = False
+    now: date | None = None
 
 
 def recollect(session: Session, request: RetrievalRequest, *, counts: bool = True) -> Recollection:
@@ -82,7 +84,7 @@ def recollect(session: Session, request: RetrievalRequest, *, counts: bool = Tru
     owner.refresh(index=True)
     if not owner.nr:
         return Recollection(request.query, retrieved_at=now)
-    query = Query.of(request.query)
+    query = Query.of(request.query, request.now)
     ranking, allowed = _ranking(session, request, query)
     pages, certain = _pages(session, request, query, ranking, allowed)
     found = {(page.context, page.index): page.at for page in pages}

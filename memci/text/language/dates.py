@@ -8,27 +8,12 @@ The @ keeps these terms apart from words of a text. A day is that of the zone in
 """
 
 import re
-from datetime import date
+from datetime import date, timedelta
 
+from .calendar import Named, named_days
 from .patterns import pattern
 
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
-_MONTH = (
-    "jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?|oct(?:ober)?"
-    "|nov(?:ember)?|dec(?:ember)?"
-)
-_YEAR = r"(?:19|20)\d\d"
-_DATED = re.compile(
-    rf"\b(?:(?P<before>\d{{1,2}})(?:st|nd|rd|th)?(?: of)? )?(?P<month>{_MONTH})\b\.?"
-    rf"(?: (?P<after>\d{{1,2}})(?:st|nd|rd|th)?\b)?(?:,? (?:of )?(?P<year>{_YEAR})\b)?"
-)
-_ISO = re.compile(rf"\b(?P<year>{_YEAR})[-/](?P<month>\d{{1,2}})(?:[-/](?P<day>\d{{1,2}}))?\b")
-_TIED = re.compile(
-    rf"(?:(?P<year>{_YEAR})\s*[年년]\s*)?(?P<month>\d{{1,2}})\s*[月월](?:\s*(?P<day>\d{{1,2}})\s*[日号號일])?"
-)
-_LEADS_TO_MONTH = re.compile(
-    r"\b(?:in|on|of|since|until|till|during|before|after|by|last|this|next|early|late|mid)[ -]$"
-)
 _TIMED = pattern("dates", "timed", flags=re.IGNORECASE)
 _WHEN = pattern("dates", "when", flags=re.IGNORECASE)
 
@@ -39,20 +24,16 @@ def date_terms(day: date) -> list[str]:
     return [f"@{day.year}", f"@{month}", f"@{day.year}-{day.month:02}", f"@{month}-{day.day}"]
 
 
-def asked_dates(text: str) -> list[str]:
-    """Return the terms of the dates that *text* names, each once, as `date_terms` writes them. O(length)."""
-    lower = text.lower()
-    found = [f"@{year}" for year in re.findall(rf"\b{_YEAR}\b", lower)]
-    for match in _DATED.finditer(lower):
-        month, day, year = match["month"][:3], match["before"] or match["after"], match["year"]
-        # "may" and "march" are verbs, too
-        start = match.start("month")
-        if month in {"may", "mar"} and not (day or year or _LEADS_TO_MONTH.search(lower, max(0, start - 8), start)):
-            continue
-        found += _terms_of(year, _MONTHS.index(month) + 1, day)
-    for form in (_ISO, _TIED):
-        for match in form.finditer(lower):
-            found += _terms_of(match["year"], int(match["month"]), match["day"])
+def asked_dates(text: str, now: date | None = None) -> list[str]:
+    """Return the terms of the dates that *text*, asked on the day *now*, names, each once. O(length)."""
+    found: list[str] = []
+    for each in named_days(text, now):
+        if each.first is None or each.last is None:
+            found += _terms_of(each)
+        else:
+            days = range((each.last - each.first).days + 1)
+            terms = [date_terms(each.first + timedelta(days=number)) for number in days]
+            found += terms[0] if len(terms) == 1 else [day for *_, day in terms]
     return list(dict.fromkeys(found))
 
 
@@ -66,13 +47,13 @@ def asks_time(text: str) -> bool:
     return _WHEN.search(text) is not None
 
 
-def _terms_of(year: str | None, month: int, day: str | None) -> list[str]:
-    if not 1 <= month <= 12:
-        return []
-    name = _MONTHS[month - 1]
-    found = [f"@{name}"]
-    if day:
-        found.append(f"@{name}-{int(day)}")
-    if year:
-        found += [f"@{year}", f"@{year}-{month:02}"]
-    return found
+def _terms_of(named: Named) -> list[str]:
+    found = []
+    if named.month is not None:
+        name = _MONTHS[named.month - 1]
+        found.append(f"@{name}")
+        if named.day is not None:
+            found.append(f"@{name}-{named.day}")
+        if named.year is not None:
+            found.append(f"@{named.year}-{named.month:02}")
+    return found if named.year is None else [*found, f"@{named.year}"]

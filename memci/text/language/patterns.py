@@ -54,6 +54,11 @@ def words(section: str, key: str, language: Writing = "latin") -> list[str]:
     return [word.strip() for word in _BREAK.sub("", entry).split("|")] if "|" in entry else entry.split()
 
 
+def section(name: str, language: Writing) -> Mapping[str, str | Sequence[str]]:
+    """Return the entries of a section of one language, as they are written; {} if there is none."""
+    return _table(language).get(name, {})
+
+
 def _entry(language: Writing, section: str, key: str) -> str:
     entry = _table(language).get(section, {}).get(key, "")
     if isinstance(entry, str):

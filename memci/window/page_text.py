@@ -15,6 +15,7 @@ from zlib import crc32
 from ..chapters.messagelist import MessageNode
 from ..formats.utterance import Utterance, utterances
 from ..messages import Message, text_of, tool_calls
+from ..text.language.sentences import is_small_talk
 from ..text.language.telling import telling_keys
 from ..text.moments import moment
 from ..text.summarize import lines, one_line
@@ -94,4 +95,7 @@ def marks(text: str) -> list[int]:
 def extract_lines(nodes: Sequence[MessageNode]) -> dict[MessageNode, Line]:
     """Return the lines of *nodes*, which are shown together. O(characters)."""
     found = lines([node.message for node in nodes], [node.quotes for node in nodes])
-    return {node: (line, telling_keys(line)) for node, line in zip(nodes, found, strict=True)}
+    return {
+        node: (line, set() if is_small_talk(line) else telling_keys(line))
+        for node, line in zip(nodes, found, strict=True)
+    }

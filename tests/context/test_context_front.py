@@ -1,6 +1,7 @@
 """The first page stands in front of the Contents Page: it is the oldest, and stays cached."""
 
 import json
+import re
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -111,3 +112,19 @@ def test_blocks_become_one_when_the_cache_has_expired():
     now[0] += timedelta(hours=1)
     assert talk(60, 61) <= 2
     assert kinds(context.render())[0] == 1
+
+
+@pytest.mark.parametrize(
+    "answer", ["好的，记下了。", "Got it, noted!", "Danke, notiert.", "承知しました。", "De acuerdo, anotado."]
+)
+def test_acknowledgements_take_no_room_on_the_contents_page(answer):
+    """Neither a slot of a page's line nor a line of an entry says that something was noted."""
+    context = opened(window=4_000, clock=None, counter=None)
+    for told in ("My dentist is Dr. Lee in Graz.", "The car is a green Volvo of 2019.", "Bye for now."):
+        context.append_turn(told, {"role": "assistant", "content": answer})
+    context.archive(keep=0)
+    shown = context.render()[1]["content"]
+
+    assert "Lee" in shown and "Volvo" in shown
+    assert not any(word in shown for word in re.findall(r"\w{2,}", answer))
+    assert "assistant" not in shown

@@ -46,6 +46,7 @@ _SIMPLE = str.maketrans(*(alternatives("characters", key, "han") for key in ("tr
 _LOOKED_AT = 2_000
 _SENTENCES = 8
 _SHORT = 24
+_SMALL = 120
 
 _WORD = re.compile(r"\w")
 
@@ -157,6 +158,15 @@ def request(text: str) -> str:
     if len(bare) < 4:
         return sentence
     return bare[0].upper() + bare[1:] if polite else bare
+
+
+def is_small_talk(text: str) -> bool:
+    """Return whether *text* is nothing but small talk: "Got it, thanks!", "好的，记下了". O(1)."""
+    if len(text) > _SMALL:
+        return False
+    lowered = lower_case(text)
+    start = _skip_small_talk(lowered, 0, len(lowered))
+    return start > 0 and not _WORD.search(lowered, start)
 
 
 def _skip_small_talk(text: str, start: int, end: int) -> int:

@@ -21,7 +21,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
 from ..language.salience import FACT, NAME, NUMBER, Piece, error_lines, find_salient, has_error
-from ..language.sentences import point, request
+from ..language.sentences import is_small_talk, point, request
 from ..language.telling import telling_keys
 from ..sanitize import SCANNED, harmless, one_line, plain, width
 from .bounds import LONGER, clip
@@ -187,7 +187,7 @@ def read_page(
     first = asked or answered or (_line(messages[0], _calls(messages[0]), "", "") if messages else "")
     room = columns // 4 if thought else max(columns // 3, columns - width(act))
     parts = parts_of(own, asked, columns, printed=printed)
-    answers = [Part(read_text(answered, columns))] if answered.strip() else []
+    answers = [Part(read_text(answered, columns))] if answered.strip() and not is_small_talk(answered) else []
     return Told(act, telling_keys(act), [*parts, *answers], len(parts), thought, first, columns, room)
 
 

@@ -258,7 +258,7 @@ class ContentsPage:
     """The Contents Page: blocks, oldest first. A frozen value; each change is a new one.
 
     >>> from memci import Context, EphemeralStorage
-    >>> context = Context.open(EphemeralStorage(), id="alice", window=8_000, nonce="1f9a03c2")
+    >>> context = Context.open(EphemeralStorage(), id="alice", window=8_000, nonce="1f9a03c2", clock=None)
     >>> for question in ("Book me a flight to Oslo.", "And a hotel.", "Thanks!"):
     ...     receipt = context.append_turn(question)
     >>> context.archive(keep=0)

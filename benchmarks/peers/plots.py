@@ -10,7 +10,7 @@ from ..cache.replay import merged
 from .compare import OVER, SYSTEM
 
 _TERMS = "0.1/expires"
-_OTHER = ("r 0.5", "kept", "no clock")
+_OTHER = ("r 0.5", "kept", "drawn", "no clock")
 """ends of the names of memci in other terms"""
 _SHOWN = {
     "memci economy, r 0.1": "memci, economy",
@@ -62,7 +62,7 @@ def _evidence(figures: list[dict[str, Any]], file: Path) -> None:
             for each in found:
                 if (each["conversation"], each["window"]) != (name, window):
                     continue
-                at = each["verbatim"] + each["line"], each["costs"][_TERMS] + each["own"]
+                at = each["verbatim"] + each["line"], each["costs"][_TERMS] + each["recalls"][_TERMS] + each["own"]
                 maker = next(maker for maker in _MAKERS if maker in each["system"] or not maker)
                 mine = maker == "memci"
                 colour = f"C{list(_MAKERS).index(maker)}"

@@ -22,8 +22,9 @@ PAUSE_SECONDS = 300.0
 """seconds of silence after which another task may begin; a cache that expires sooner ends the task sooner"""
 GAPS = 3
 """gaps from which on it is known whether an agent needs what was said before a gap"""
-FAR = 0.1
-"""share of uses from before a gap up to which the policy forgets what was before it: dates and sums recur by chance"""
+FAR = 0.07
+"""share of uses from before a gap up to which the policy forgets what was before it: dates and sums recur by chance,
+4 % where gaps end tasks; where people pause in the middle of tasks it is 13 %"""
 _SLACK = 1.1
 """factor by which a level stays above a bound, so that the next message does not cross it"""
 _FEW = 4_000
@@ -45,6 +46,9 @@ _FOLDED = 0.8
 _WORDS, _KNOWN_WORDS = 0.4, 0.1
 """share of the budget that the user's words may take on condensed pages: most of what a chat needs later was said by
 the user; an agent needs its tools' results, and the words for the task only"""
+_AGAIN = 0.5
+"""share of the floor of an agent whose needs are known that stays after a gap in which they do not end: such gaps come
+often, and each request after one is billed whole"""
 _AFTER = 0.15
 """share of the room that active pages have at most after a gap, if little from before a gap was needed"""
 
@@ -124,7 +128,7 @@ def levels(
 
         budget   = economy: at most the first step of the price, from which on each token costs more
         known    = uses ≥ 20
-        forgets  = known, with 3 gaps and at most 10 % far uses
+        forgets  = known, with 3 gaps and at most 7 % far uses
         more     = economy, not known, no ceiling chosen: grow / 600, at least 1, at most 1.75; else 1
         ceiling  = more times the given one, with such an economy at least min(2,700, budget / 10), in either case at
                    most (budget - fixed) / 4; economy that forgets: a third
@@ -135,7 +139,8 @@ def levels(
                    at least that
         trigger  = economy and known: fixed + ceiling + floor + max(floor, √(2 (w - r) (floor + ceiling) grow / r));
                    else the budget
-        cold     = economy: 0.4 room / more, 0 if it forgets; balanced: 0.5 room, min(4,000, 0.15 room) if it forgets
+        cold     = economy: 0.4 room / more, at most half of the floor if known, 0 if it forgets;
+                   balanced: 0.5 room, min(4,000, 0.15 room) if it forgets
 
     The square root is the size at which the cost of a compaction, (w - r) (floor + ceiling) spread over the calls until
     the next one, equals what carrying the pages costs until then, r for each token and call: the classic order quantity
@@ -178,7 +183,7 @@ def levels(
         saved = max(0.0, pricing.write - pricing.read) / max(pricing.read, 0.01)
         spread = sqrt(2 * saved * (floor + ceiling) * use.grow)
         trigger = min(budget, fixed + ceiling + floor + max(floor, spread))
-    cold = (0.4 / more if economy else 0.5) * room
+    cold = min(_AGAIN * floor if economy and known else room, (0.4 / more if economy else 0.5) * room)
     if forgets:
         cold = 0 if economy else min(_FEW, _AFTER * room)
     needs = f"{use.far} of {use.uses} uses behind {use.gaps} gaps" if known else "its needs are not known yet"

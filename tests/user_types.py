@@ -22,6 +22,7 @@ from memci import (
     OpenToolGroup, PageNotFound, Policy, Receipt, Report, SQLiteStorage, Stale, StorageError,
 )
 from memci.chapters.chapter import Entry
+from memci.chapters.instructions import Instruction
 from memci.history.listing import ContextInfo
 from memci.history.reader import PageInfo
 from memci.memory.backend import MemoryBackend
@@ -106,6 +107,8 @@ assert_type(context.report().warnings, tuple[str, ...])
 assert_type(context.verify(), list[str])
 context.pin(1)
 context.unpin(1)
+assert_type(context.instructions(), list[Instruction])
+context.drop_instruction("1-00000000")
 context.flush()
 context.close()
 with Context.open("agent.db", id="alice") as entered:

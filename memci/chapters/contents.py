@@ -328,6 +328,14 @@ class ContentsPage:
         ranges = [each for block in rest for each in block.ranges]
         return ContentsPage((*self.blocks[:kept], Block.of(lines, ranges, nonce, weigh)))
 
+    def without_instruction(self, gone: tuple[int, str], nonce: str, weigh: Callable[[Message], int]) -> ContentsPage:
+        """Return the page without the instruction *gone*. Other blocks keep their bytes."""
+        left = tuple(each for each in self.instructions if each != gone)
+        again = (Block.of_instructions(left, nonce, weigh),) if left else ()
+        return ContentsPage(
+            tuple(each for block in self.blocks for each in (again if block.instructions else (block,)))
+        )
+
     def without(self, gone: frozenset[int], nonce: str, weigh: Callable[[Message], int]) -> ContentsPage:
         """Return the page without the pages *gone* and their instructions. Other blocks keep their bytes."""
         kept = []

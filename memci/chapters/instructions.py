@@ -11,7 +11,12 @@ the system's words.
 """
 
 from bisect import bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
+from zlib import crc32
+
+from ..text.language.instructions import Clause
+from ..text.language.telling import telling_keys
 
 Instructions = tuple[tuple[int, str], ...]
 """(page index, sentence) of each, oldest first"""
@@ -19,6 +24,45 @@ Instructions = tuple[tuple[int, str], ...]
 HEADING = (
     "Standing instructions of the user, in their own words, oldest first. Where two contradict, the later one holds:"
 )
+
+
+class Instruction(NamedTuple):
+    """A lasting instruction of the user, or what takes one back."""
+
+    id: str
+    """by which `Context.drop_instruction` drops it, such as "3-9f2c01ab" """
+    page: int
+    text: str
+    """in the user's own words, in a group behind the name"""
+    shown: bool
+    """whether it stands in the window; else its page is still there, or it had no room"""
+
+
+def mark_of(page: int, text: str) -> tuple[int, int]:
+    """Return what stands for the instruction *text* of *page* where it was dropped."""
+    return page, crc32(text.encode(errors="surrogatepass"))
+
+
+def id_of(page: int, text: str) -> str:
+    """Return the id of the instruction *text* of *page*."""
+    return "{}-{:08x}".format(*mark_of(page, text))
+
+
+def standing_with(before: Sequence[tuple[int, str]], new: Iterable[tuple[int, Clause]]) -> list[tuple[int, str]]:
+    """Return the instructions *before* with the *new* clauses; what takes one back counts only behind an earlier one.
+
+    O(characters), and O(instructions) for each that must be about the same thing as an earlier one.
+    """
+    standing = list(before)
+    for page, (text, takes_back) in new:
+        if takes_back and not standing:
+            continue
+        if takes_back == "same":
+            about = telling_keys(text)
+            if all(about.isdisjoint(telling_keys(earlier)) for _, earlier in standing):
+                continue
+        standing.append((page, text))
+    return standing
 
 
 def instructions_text(instructions: Sequence[tuple[int, str]]) -> str:

@@ -118,6 +118,8 @@ class AsyncContext:
     search_memory = _awaited(Context.search_memory)
     pin = _awaited(Context.pin)
     unpin = _awaited(Context.unpin)
+    instructions = _awaited(Context.instructions)
+    drop_instruction = _awaited(Context.drop_instruction)
     archive = _awaited(Context.archive)
     undo = _awaited(Context.undo)
     pop = _awaited(Context.pop)

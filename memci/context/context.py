@@ -30,6 +30,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from .. import formats
 from ..chapters.chapter import Entry
+from ..chapters.instructions import Instruction
 from ..errors import BudgetExceeded, HandlePoisoned, InvalidSetting, LimitExceeded, StorageError, brief
 from ..formats.overflow import overflow
 from ..history.as_of import AsOf
@@ -56,6 +57,7 @@ from ..text.moments import moment, zone_named
 from ..text.notebook import table
 from ..tools import search_memory as search_tool
 from ..tools.recall_page import functions as recall_functions
+from ..window.compaction import instructions_of
 from ..window.draft import Draft
 from ..window.drafting import BATCH, draft, timestamp
 from ..window.state import LEARNED, RATIOS
@@ -765,6 +767,23 @@ class Context:
         """Remove the pin of page *index*: compactions archive it as any other page."""
         with self._usable():
             self._parts.writer.unpin(index)
+
+    def instructions(self) -> builtins.list[Instruction]:
+        """Return the user's lasting instructions: those that stand in the window, and those on its pages, oldest first.
+
+        A later one may take back an earlier one, and is listed as one. O(messages in the window).
+        """
+        with self._usable():
+            return instructions_of(self._parts.window)
+
+    def drop_instruction(self, id: str) -> None:  # noqa: A002
+        """Drop the instruction *id*, as `instructions` lists it: it stands no more, and its page stays as it is.
+
+        It is for programs and operators; a model has no tool for it. If the user gives the same instruction again, it
+        is a new one. InvalidSetting if no instruction has this id.
+        """
+        with self._usable():
+            self._parts.writer.drop_instruction(id)
 
     def archive(self, *, keep: int | None = None) -> tuple[int, ...]:
         """Compact now, and return the indexes of the pages that were archived.

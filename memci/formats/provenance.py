@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from itertools import groupby
 
 from ..messages import Message, text_of
-from ..text.language.instructions import instructions
+from ..text.language.instructions import Clause, clauses
 from ..text.provenance import Origin, Span, is_quotation, joined, mask, mask_quotations, spans
 from ..text.summarize.observations import observes
 from . import anthropic
@@ -28,14 +28,19 @@ def own_words(message: Message) -> str:
 
 
 def instructions_of(message: Message) -> list[str]:
-    """Return the lasting instructions in a user's *message*, only from the user's own words. O(characters).
+    """Return the lasting instructions in a user's *message*, only from the user's own words. O(characters)."""
+    return [each.text for each in clauses_of(message) if not each.takes_back]
+
+
+def clauses_of(message: Message) -> list[Clause]:
+    """Return the clauses of a user's *message* that give or take back instructions, in its own words. O(characters).
 
     Most messages have nothing like one, so that whose words they are is asked only where it matters.
     """
     text = text_of(message)
-    if message["role"] != "user" or not instructions(text, mask_quotations(text)):
+    if message["role"] != "user" or not clauses(text, mask_quotations(text)):
         return []
-    return instructions(text, own_words(message))
+    return clauses(text, own_words(message))
 
 
 def parts_of(message: Message) -> dict[str, str]:

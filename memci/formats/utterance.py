@@ -15,8 +15,9 @@ from functools import cached_property
 
 from ..messages import Message, call_body, call_name, text_of, tool_calls
 from ..text.labels import speakers
+from ..text.language.instructions import Clause
 from ..text.provenance import Span, mask
-from .provenance import instructions_of, spans_of
+from .provenance import clauses_of, spans_of
 
 
 @dataclass(frozen=True)
@@ -54,9 +55,14 @@ class Utterance:
         return mask(text_of(self.message), self.spans)
 
     @cached_property
+    def clauses(self) -> list[Clause]:
+        """What gives and takes back instructions among the user's own words. O(characters), once."""
+        return clauses_of(self.message)
+
+    @property
     def instructions(self) -> list[str]:
-        """The lasting instructions among the user's own words. O(characters), once."""
-        return instructions_of(self.message)
+        """The lasting instructions among the user's own words."""
+        return [each.text for each in self.clauses if not each.takes_back]
 
 
 def utterances(entries: Iterable[tuple[int, Message]], times: Iterable[str | None] = ()) -> Iterator[Utterance]:

@@ -408,7 +408,7 @@ def _list_again(window: Window, gone: frozenset[int], changed: Mapping[int, Stor
         ]
         same = (tuple(lines), tuple(ranges)) == (block.lines, block.ranges)
         blocks.append(block if same else Block.of(lines, ranges, nonce, weigh))
-    left = {(index, sentence) for index, page in changed.items() for sentence in page.text.instructions}
+    left = {(index, sentence) for index, page in changed.items() for sentence, _ in page.text.clauses}
     instructions = tuple(each for each in contents.instructions if each[0] not in changed or each in left)
     if instructions:
         blocks.append(Block.of_instructions(instructions, nonce, weigh))

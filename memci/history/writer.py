@@ -15,15 +15,26 @@ from dataclasses import replace
 from hashlib import blake2b
 
 from ..chapters.contents import ContentsPage
-from ..errors import Erased, OpConflict, StorageBusy, StorageFull, StorageReadOnly, WriteConflict
+from ..chapters.instructions import mark_of
+from ..errors import (
+    Erased,
+    InvalidSetting,
+    OpConflict,
+    StorageBusy,
+    StorageFull,
+    StorageReadOnly,
+    WriteConflict,
+    brief,
+)
 from ..messages import Message
 from ..rows import CallRow, ContextRecord, EntryRow, OpRow, PageRow, PageState
 from ..storage import Storage
 from ..storage.codec import digest
 from ..storage.protocol import Transition
 from ..window import snapshot as snapshots
+from ..window.compaction import instructions_of
 from ..window.draft import Compaction, Draft, StoredPage
-from ..window.state import WindowState
+from ..window.state import DROPPED, WindowState
 from ..window.window import Window
 from .events import Event
 from .loader import Unwritten, check_room
@@ -144,6 +155,22 @@ class Writer:
         self._row(index)
         if index in state.pins:
             self.store_state(replace(state, pins=tuple(each for each in state.pins if each != index)))
+
+    def drop_instruction(self, id: str) -> None:  # noqa: A002
+        """Drop the instruction *id* (see `Context.drop_instruction`)."""
+        window = self._window
+        found = next((each for each in instructions_of(window) if each.id == id), None)
+        if found is None:
+            raise InvalidSetting("id", f"no instruction has the id {brief(id)}: instructions() lists them")
+        dropped = (*window.state.dropped, mark_of(found.page, found.text))[-DROPPED:]
+        state, contents = replace(window.state, dropped=dropped), None
+        if found.shown:
+            contents = window.contents.without_instruction((found.page, found.text), state.nonce, window.weigh)
+        record = window.changed(state)
+        self._commit(Transition(record.head, record), contents)
+        if contents is not None:
+            window.show(contents, dict(window.listed))
+        window.follow(record, state)
 
     def undo(self) -> list[Message]:
         """Take back the newest interaction and return its messages (see `plan_undo`)."""

@@ -21,6 +21,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from enum import StrEnum
 from functools import cache
+from itertools import takewhile
 from typing import NamedTuple
 
 from .language.instructions import instructions
@@ -213,8 +214,7 @@ class _Walk:
                     owned = owned and bool(fence)
                 continue
             raw = text[line.start : line.start + _LINE]
-            # what follows a line of a machine is the machine's, until someone speaks
-            machine = not owned and (_MACHINE.match(raw) is not None or (machine and not self._is_speech([line])))
+            machine = not owned and (_MACHINE.match(raw) is not None or (machine and self._goes_on(at)))
             if machine or raw.lstrip().startswith((">", "|")):
                 self._quote(line)
                 continue
@@ -241,6 +241,14 @@ class _Walk:
         if owned:
             self._ask_last(own)
         self._own_above(own)
+
+    def _goes_on(self, at: int) -> bool:
+        """Return whether a machine's output goes on in line *at*: nobody speaks in it, or in a line below it."""
+        rest = takewhile(lambda line: not line.first, self.lines[at + 1 : at + _FIRST])
+        return any(
+            not self._is_speech([line]) or _MACHINE.match(self.text[line.start : line.start + _LINE])
+            for line in (self.lines[at], *rest)
+        )
 
     def _quote(self, line: _Line) -> None:
         self.blocks.append((line.start, line.end))
@@ -296,7 +304,8 @@ class _Walk:
         line, end = self.lines[at], self._end(at)
         last = end == len(self.lines)
         size = self.lines[end - 1].end - line.start
-        if size > _SPEECH:
+        closes = letter and not closed and any(_says("closing").match(each.said) for each in self.lines[at : at + _END])
+        if size > _SPEECH or closes:
             return False
         said = "\n".join(each.said for each in self.lines[at:end])
         if _says("speaks").search(said) or _says("above").search(said):
@@ -384,22 +393,25 @@ class _Walk:
     def _begins_mail(self, at: int) -> bool:
         header = _says("header")
         return header.match(self.lines[at].said) is not None and any(
-            header.match(line.said) for line in self.lines[at + 1 : at + 2]
+            header.match(line.said) for line in self.lines[at + 1 : at + 3]
         )
 
 
 def _labelled_lines(lines: Sequence[_Line]) -> set[int]:
-    """Return the numbers of the lines of dialogues: three labels or more in a row, of which one comes again."""
+    """Return the numbers of the lines of dialogues: three labels or more, one of them again, and what is between.
+
+    A paragraph that begins without a label ends one.
+    """
     found: set[int] = set()
     run: dict[int, str] = {}
     for at in range(len(lines) + 1):
         label = _LABEL.match(lines[at].said) if at < len(lines) else None
         if label:
             run[at] = label[1].strip()
-            continue
-        if len(run) > 2 and len(set(run.values())) < len(run):
-            found.update(run)
-        run = {}
+        elif at == len(lines) or lines[at].first:
+            if len(run) > 2 and len(set(run.values())) < len(run):
+                found.update(range(min(run), max(run) + 1))
+            run = {}
     return found
 
 

@@ -13,7 +13,7 @@ from itertools import islice
 from ..chapters.chapter import Entry, Page
 from ..chapters.contents import Block, ContentsPage, ListedPage, ListedPart
 from ..chapters.folding import OverCeiling, last_used, revise
-from ..chapters.instructions import Instructions, choose_newest
+from ..chapters.instructions import Instruction, Instructions, choose_newest, id_of, mark_of, standing_with
 from ..chapters.messagelist import MessageNode
 from ..chapters.toolgroups import late_result
 from ..chapters.unload import UnloadRule
@@ -95,7 +95,16 @@ def make_compaction(
 
     opened = tuple(part for part in parts if part.page is window.active.open)
     basis = Basis(
-        contents, before.instructions, dict(rows), tuple(leaving), tuple(recalled), better, summaries, plan, opened
+        contents,
+        before.instructions,
+        dict(rows),
+        tuple(leaving),
+        tuple(recalled),
+        better,
+        summaries,
+        plan,
+        opened,
+        window.state.dropped,
     )
     for page in leaving:
         rows[page.row.index] = page.row._replace(state=PageState.ARCHIVED, archived_turn=turn, away=None)
@@ -232,12 +241,25 @@ def _listed_parts(window: Window, basis: Basis) -> list[ListedPart]:
 def _instructions(window: Window, basis: Basis) -> Instructions:
     """Return the user's instructions of the next compaction: the earlier ones, and those on pages that leave.
 
-    They take at most a quarter of the Contents Page.
+    They take at most a quarter of the Contents Page. What takes one back stands behind an earlier one.
     """
     before, budget = basis.instructions, min(window.settings.instruction_tokens, basis.plan.contents // 4)
     gave = [(page.row.index, page.text) for page in basis.leaving] + [(p.page.index, p.text) for p in basis.parts]
-    new = [(index, sentence) for index, text in gave for sentence in text.instructions]
-    return choose_newest([*before, *new], budget, window.count) if budget and (before or new) else ()
+    new = ((index, clause) for index, text in gave for clause in text.clauses)
+    standing = [each for each in standing_with(before, new) if mark_of(*each) not in basis.dropped]
+    return choose_newest(standing, budget, window.count) if budget and standing else ()
+
+
+def instructions_of(window: Window) -> list[Instruction]:
+    """Return the user's instructions that stand, and those on the pages of *window*, oldest first. O(its messages)."""
+    standing = window.contents.instructions
+    new = [(page.index, clause) for page in window.active for clause in window.text_of(page).clauses]
+    found = dict.fromkeys(standing_with(standing, new))
+    return [
+        Instruction(id_of(*each), *each, each in standing)
+        for each in found
+        if mark_of(*each) not in window.state.dropped
+    ]
 
 
 def list_pages(

@@ -11,6 +11,7 @@ from ..messages import Message
 from ..rows import PageRow
 from ..segments.budget import Plan
 from ..text.summarize import Summary
+from .outbox import Runs
 from .page_text import PageText
 
 
@@ -76,6 +77,8 @@ class Basis(NamedTuple):
     plan: Plan
     parts: tuple[LeavingPart, ...]
     """what leaves the open page"""
+    dropped: Runs
+    """marks of instructions that were dropped"""
 
 
 class Prepared(NamedTuple):

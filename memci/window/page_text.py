@@ -15,6 +15,7 @@ from zlib import crc32
 from ..chapters.messagelist import MessageNode
 from ..formats.utterance import Utterance, utterances
 from ..messages import Message, text_of, tool_calls
+from ..text.language.instructions import Clause
 from ..text.language.sentences import is_small_talk
 from ..text.language.telling import telling_keys
 from ..text.moments import moment
@@ -25,6 +26,8 @@ WORD = re.compile(r"[\w@.\-]{3,200}")
 """what may be an id, a date or an amount"""
 _ASCII_WORD = re.compile(r"[A-Za-z0-9_@.\-]{3,200}")
 """the same words in an ASCII text, found faster"""
+NAME_COLUMNS = 40
+"""of the name of who gave an instruction"""
 SENTENCE_COLUMNS = 1200
 """of an instruction at most: a longer sentence is pasted text rather than a standing instruction"""
 
@@ -62,9 +65,13 @@ class PageText:
         return next((moment(node.at).date() for node in self.nodes if node.at is not None), None)
 
     @cached_property
-    def instructions(self) -> Sequence[str]:
-        """The instructions that users gave, in their own words, each on one line."""
-        return [one_line(sentence, SENTENCE_COLUMNS) for each in self.utterances for sentence in each.instructions]
+    def clauses(self) -> Sequence[Clause]:
+        """What gives and takes back instructions, in the users' own words, each on one line behind a name."""
+        return [
+            clause._replace(text=one_line(f"{_name(each)}{clause.text}", SENTENCE_COLUMNS))
+            for each in self.utterances
+            for clause in each.clauses
+        ]
 
     @cached_property
     def said(self) -> Sequence[str]:
@@ -75,6 +82,11 @@ class PageText:
     def marks(self) -> Sequence[int]:
         """A number for each word with digits, without duplicates."""
         return marks("\n".join(self.said))
+
+
+def _name(said: Utterance) -> str:
+    name = said.message.get("name")
+    return f"{one_line(name, NAME_COLUMNS)}: " if isinstance(name, str) and name.strip() else ""
 
 
 def said(message: Message) -> str:

@@ -27,6 +27,9 @@ WAITING = 256
 """How many ids of interrupted calls are remembered, so that a late result is recognised without a search. It is more
 than a model calls at once."""
 
+DROPPED = 512
+"""dropped instructions that are remembered: many more than stand at once"""
+
 ELSEWHERE: Final = {"from": "other contexts"}
 """marks a field with words of other contexts: only the context itself has it, in its record"""
 
@@ -45,6 +48,8 @@ class WindowState:
     refused: float = 1.0
     """the ratio at which the provider refused a request as too long; 1.0: it never did"""
     pins: tuple[int, ...] = ()
+    dropped: Runs = ()
+    """marks of instructions that the caller dropped (`memci.chapters.instructions.mark_of`), newest last"""
     relist: tuple[int, ...] = ()
     """pages that were recalled and get a line of their own at the next compaction"""
     waiting: tuple[str, ...] = ()
@@ -95,6 +100,7 @@ class WindowState:
             pins=tuple(index for index in self.pins if index not in pages),
             relist=tuple(index for index in self.relist if index not in pages),
             learned=tuple(each for each in self.learned if each[0] not in pages),
+            dropped=tuple(mark for mark in self.dropped if mark[0] not in pages),
             task=None if self.task is not None and self.task in pages else self.task,  # None in a range is O(range)
         )
 
@@ -112,6 +118,7 @@ class WindowState:
         values["cache"] = CacheUse(*stored.get("cache", ()))
         values["learned"] = tuple(map(tuple, stored.get("learned", ())))
         values["clocks"] = tuple((model, at, head) for model, at, head in stored.get("clocks", ()))
+        values["dropped"] = tuple((page, mark) for page, mark in stored.get("dropped", ()))
         values["outbox"] = tuple((first, last) for first, last in stored.get("outbox", ()))
         return cls(**values)
 

@@ -95,7 +95,8 @@ def checked_state(record: ContextRecord) -> WindowState:
         state = _STATE.validate_json(text.encode(errors="replace"), strict=True)  # ids may hold half of a pair
     if not re.fullmatch("[0-9a-f]{8}", state.nonce):
         raise ValueError(f"the nonce {state.nonce!r:.40} is not 8 hex digits")
-    runs = [(index, index) for index in (*state.pins, *state.relist, state.task) if index is not None]
+    named = (*state.pins, *state.relist, state.task, *(page for page, _ in state.dropped))
+    runs = [(index, index) for index in named if index is not None]
     for first, last in (*runs, *state.outbox):
         if not 1 <= first <= last <= max(record.next_page - 1, 1):
             raise ValueError(f"it names the pages #{first} to #{last}, which do not exist")

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from memci import EphemeralStorage, SQLiteStorage
 from memci.chapters.instructions import HEADING, choose_newest, instructions_text
+from memci.errors import InvalidSetting
 from memci.tools import attp
 
 from .kit import again, call, opened, talked, turn, words
@@ -161,3 +162,113 @@ def test_instructions_stay_within_their_budget():
     assert words(instructions(context)) <= 2_000 // 20
     assert "figure 38" in instructions(context)
     assert context.report().total <= context.report().budget
+
+
+def _given(context, *said) -> None:
+    for each in said:
+        context.append_turn(each, {"role": "assistant", "content": "Yes."})
+    context.append_turn("Go on.")
+
+
+def test_what_takes_an_instruction_back_stands_beside_it_as_later():
+    """A sentence that revokes stands only behind an earlier instruction, whole and in the user's own words."""
+    revoked, alone, pasted = opened(id="a"), opened(id="b"), opened(id="c")
+    _given(revoked, FRENCH, "You can go back to English now.")
+    _given(alone, "You can go back to English now.")
+    _given(pasted, FRENCH, "Translate this:\nYou can go back to English now.")
+    for context in (revoked, alone, pasted):
+        context.archive(keep=0)
+
+    assert instructions(revoked).splitlines()[2:4] == [f"#1 {FRENCH}", "#2 You can go back to English now."]
+    assert instructions(alone) == ""
+    assert "go back" not in instructions(pasted)
+
+
+def test_allowing_something_again_takes_back_only_what_is_about_it():
+    """ "Tables are fine now" is a revocation where tables were forbidden, and talk where something else was."""
+    about, other = opened(id="a"), opened(id="b")
+    _given(about, "Never use tables in your answers.", "Tables are fine now.")
+    _given(other, FRENCH, "Tables are fine now.")
+    for context in (about, other):
+        context.archive(keep=0)
+
+    assert "#2 Tables are fine now." in instructions(about)
+    assert "Tables" not in instructions(other)
+
+
+def test_instruction_in_a_group_has_its_speaker():
+    """Where messages have names, the name belongs to the instruction."""
+    context = opened()
+    context.append_turn({"role": "user", "name": "Mara", "content": FRENCH}, {"role": "assistant", "content": "Yes."})
+    context.append_turn("Go on.")
+    context.archive(keep=0)
+
+    assert f"#1 Mara: {FRENCH}" in instructions(context)
+
+
+@pytest.mark.parametrize("archived", [True, False])
+def test_a_dropped_instruction_stands_no_more(tmp_path, archived):
+    """A drop holds at once, in the next compactions, when the context is opened again, in forks and in copies."""
+    with contextlib.closing(SQLiteStorage(tmp_path / "agent.db")) as storage:
+        context = opened(storage=storage)
+        _given(context, FRENCH, "Never book before 11.")
+        if archived:
+            context.archive(keep=0)
+        french, eleven = context.instructions()
+        assert (french.page, french.text, french.shown) == (1, FRENCH, archived)
+        assert eleven.text == "Never book before 11."
+
+        context.drop_instruction(french.id)
+        assert FRENCH not in instructions(context)
+        context.append_turn("More.")
+        context.archive(keep=0)
+
+        fork = context.fork("other", owner="someone else")
+        lines = list(context.export())
+        context.close()
+        reopened = again(storage)
+        copied = type(context).import_(EphemeralStorage(), lines)
+        for each in (reopened, fork, copied):
+            assert [left.text for left in each.instructions()] == ["Never book before 11."]
+            assert FRENCH not in instructions(each) and "Never book before 11." in instructions(each)
+            assert each.recall_page(1)[0]["content"] == FRENCH
+            each.close()
+
+
+def test_an_instruction_that_is_given_again_stands_again():
+    """A drop is of one statement, not of its words."""
+    context = opened()
+    _given(context, FRENCH)
+    context.archive(keep=0)
+    context.drop_instruction(context.instructions()[0].id)
+    _given(context, FRENCH)
+    context.archive(keep=0)
+
+    assert f"#3 {FRENCH}" in instructions(context)
+    assert f"#1 {FRENCH}" not in instructions(context)
+
+
+def test_only_listed_instructions_are_dropped():
+    """An unknown id is refused, and nothing changes."""
+    context = opened()
+    _given(context, FRENCH)
+    before = context.instructions()
+
+    for wrong in ("1-00000000", "", None, 3):
+        with pytest.raises(InvalidSetting, match="id"):
+            context.drop_instruction(wrong)
+
+    assert context.instructions() == before
+
+
+def test_an_erasure_takes_the_mark_of_a_dropped_instruction():
+    """Nothing of an erased page is left in the state."""
+    context = opened()
+    _given(context, FRENCH)
+    context.archive(keep=0)
+    context.drop_instruction(context.instructions()[0].id)
+    assert context._parts.window.state.dropped
+
+    context.erase(1)
+
+    assert context._parts.window.state.dropped == ()

@@ -6,15 +6,18 @@
 Each clause of a sentence is judged by itself. It is an instruction if it asks for something permanently, says how to
 answer or act, or states a lasting preference or constraint. These are no instructions: questions, quotations, words and
 acts of others, habits ("I always run late"), choices for one task ("I'd prefer the morning flight"), small talk ("Never
-say never!"), code, and output of machines. Neighbouring clauses stay together. Patterns can't see that one instruction
-cancels another: both stay.
+say never!"), code, and output of machines. Neighbouring clauses stay together.
+
+A sentence that takes one back ("You can go back to English now.") is given whole, with how: it stands as the later one
+beside an earlier instruction, and is nothing without one. Which one it takes back, patterns can't tell.
 """
 
 import re
 from collections.abc import Iterator, Mapping
 from functools import cache
+from typing import Literal, NamedTuple
 
-from .patterns import Writing, pattern
+from .patterns import WIDE, Writing, pattern
 from .sentences import languages, lower_case, sentences, simplify
 
 LONGEST = 400
@@ -28,11 +31,36 @@ _SHORTEST_WIDE = 3
 _SHORT = 80
 """characters of a clause that says how to answer; longer ones have such words by chance"""
 
-_ENTRIES = ("cut", "waits", "question", "polite", "lasting", "once", "asks", "manner", "direct", "others", "talk")
+_BACK = 160
+"""characters of a sentence that takes an instruction back: it says little else"""
+
+_ENTRIES = (
+    "back",
+    "fine",
+    "cut",
+    "waits",
+    "question",
+    "polite",
+    "lasting",
+    "once",
+    "asks",
+    "manner",
+    "direct",
+    "others",
+    "talk",
+)
 _EDGE = " \t,;:–—-，、；：。."
 _ASKED = re.compile(r"[?？][\s)”\"'»]*$")
 
 _Says = Mapping[str, re.Pattern[str]]
+
+
+class Clause(NamedTuple):
+    """A verbatim clause that gives an instruction or takes one back."""
+
+    text: str
+    takes_back: Literal["", "any", "same"] = ""
+    """"": it gives one. "any": it takes back an earlier one. "same": only one that is about the same thing"""
 
 
 def instructions(text: str, own: str) -> list[str]:
@@ -40,10 +68,15 @@ def instructions(text: str, own: str) -> list[str]:
 
     *own* is the text with what is not the user's own masked (`memci.text.provenance.mask`).
     """
+    return [each.text for each in clauses(text, own) if not each.takes_back]
+
+
+def clauses(text: str, own: str) -> list[Clause]:
+    """Return the `instructions`, and the sentences that take one back, in order, each once. O(characters)."""
     own = own[:SCANNED]
     written = languages(own)
     prepared = lower_case(own.replace("’", "'").replace("\t", " "))
-    found: dict[str, None] = {}
+    found: dict[str, Clause] = {}
     place = 0
     for sentence in sentences(own):
         place = own.index(sentence, place)
@@ -51,11 +84,14 @@ def instructions(text: str, own: str) -> list[str]:
             continue
         for one in languages(sentence, written):
             said = prepared[place : place + len(sentence)]
-            for start, end in _find_spans(simplify(said) if one == "han" else said, _patterns(one)):
-                if end - start <= LONGEST:
-                    found[text[place + start : place + end]] = None
+            said, says = simplify(said) if one == "han" else said, _patterns(one)
+            given = [(start, end) for start, end in _find_spans(said, says) if end - start <= LONGEST]
+            new = [Clause(text[place + start : place + end]) for start, end in given]
+            if not new and (takes := _takes_back(said, says)):
+                new = [Clause(text[place : place + len(sentence)], takes)]
+            found.update((each.text, each) for each in new if each.text not in found)
         place += len(sentence)
-    return list(found)
+    return list(found.values())
 
 
 def _find_spans(sentence: str, says: _Says) -> Iterator[tuple[int, int]]:
@@ -89,6 +125,15 @@ def _clauses(sentence: str, says: _Says) -> Iterator[tuple[int, int]]:
             yield start, cut.start()
             start = cut.end()
     yield start, len(sentence)
+
+
+def _takes_back(sentence: str, says: _Says) -> Literal["", "any", "same"]:
+    asks = WIDE.search(sentence) is not None and says["question"].search(sentence) is not None
+    if len(sentence) > _BACK or asks or _ASKED.search(sentence):
+        return ""
+    if says["back"].search(sentence):
+        return "any"
+    return "same" if says["fine"].search(sentence) else ""
 
 
 def _is_instruction(clause: str, says: _Says, *, asks: bool) -> bool:

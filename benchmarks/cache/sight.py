@@ -15,11 +15,12 @@ for evidence or not. This module knows nothing of managers.
 import json
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import chain
-from typing import Any
+
+from memci.text.language.identifiers import needed
 
 from ..conversation import Message, texts
 
@@ -27,13 +28,6 @@ PLACES = ("verbatim", "line", "listed", "none")
 Listed = Callable[[str], bool]
 _WORD = re.compile(r"\w{4,}")
 _HALF = 0.5
-_LEAST, _DIGITS = 4, 3
-"""characters of an argument, and digits of a number, that are looked for"""
-_NAME = re.compile(r"[\w./:@#+-]{5,200}")
-_TELLING = re.compile(r"[/_.\d]|[a-z][A-Z]")
-"""what a word in a text, a command or code has if it is an identifier: /, _, a dot, a digit, inner capitals"""
-_LONGEST = 200
-"""characters of an argument that may be said again whole"""
 _PIECE = 200
 """characters of whole lines of one message that count as verbatim"""
 
@@ -162,29 +156,8 @@ class Sight:
 
 
 def needs(call: Message) -> set[str]:
-    """Return what is looked for in earlier messages: the arguments of *call*, and the identifiers in them."""
-    found = set()
-    for leaf in leaves(call):
-        if len(leaf) <= _LONGEST:
-            found.add(leaf)
-        for word in _NAME.findall(leaf):
-            name = word.strip("./:-#@+")
-            if len(name) > _LEAST and _TELLING.search(name):
-                found.add(name)
-    return found
-
-
-def leaves(call: Message) -> Iterator[str]:
-    """Yield the texts and numbers among the arguments of the calls in *call*."""
-    left: list[Any] = [json.loads(each["function"]["arguments"]) for each in call.get("tool_calls") or ()]
-    while left:
-        value = left.pop()
-        if isinstance(value, dict | list):
-            left += value.values() if isinstance(value, dict) else value
-        elif isinstance(value, str) and len(value) >= _LEAST:
-            yield value
-        elif type(value) in {int, float} and sum(map(str.isdigit, str(value))) >= _DIGITS:
-            yield str(value)
+    """Return what is looked for in earlier messages: values among the arguments of *call*, and identifiers in them."""
+    return {name for each in call.get("tool_calls") or () for name in needed(each["function"]["arguments"])}
 
 
 def orphans(view: Sequence[Message]) -> int:

@@ -46,6 +46,7 @@ SETTINGS: dict[str, tuple[Any, ...]] = {
     "model": (None, "gpt-4o", "gpt-4"),
     "preset": (None, None, "economy", "verbatim", "original"),
     "pricing": (None, None, *PRICES),
+    "dates": ("never",),
     "active_pages": (None, None, 2),
     "gate": (None, None, 200, 400),
     "never_recalled": (None, None, 2),

@@ -6,10 +6,12 @@ It is decided once, when the result is appended, and stored with it. So what a p
 as it is, whatever the settings are later.
 """
 
+import json
 from collections.abc import Callable, Iterable
 
-from ..messages import Enveloped, Message
-from ..text.digest import Spans, choose, identifiers, show
+from ..messages import Enveloped, Message, text_of
+from ..text.digest import Spans, choose, show
+from ..text.language.identifiers import identifiers, needed
 
 _SHARE = 0.6
 """share of the gate that a digest costs: a result that barely exceeds the gate must save more than a recall costs"""
@@ -30,9 +32,9 @@ def digest_spans(
     text = _bulk(message)
     if count(text) <= gate or not _is_plain(message.native.items if isinstance(message, Enveloped) else None):
         return None
-    asked = [call, *told]
-    needed = {word for each in asked for text in _texts(each) for word in identifiers(text)}
-    return choose(text, int(_SHARE * gate), count, needed)
+    body = call.get("function") or {"arguments": json.dumps(call.get("custom", {}).get("input"))}
+    asked = {*needed(body["arguments"]), *(word for each in told for word in identifiers(text_of(each)))}
+    return choose(text, int(_SHARE * gate), count, asked)
 
 
 def show_digest(message: Message, spans: Spans, page: int, ordinal: int) -> Message:
@@ -55,15 +57,6 @@ def _bulk(message: Message) -> str:
     content = message["content"]
     texts = [content] if isinstance(content, str) else [part["text"] for part in content if part["type"] == "text"]
     return max(texts, key=len, default="")
-
-
-def _texts(message: Message) -> list[str]:
-    """Return what *message* says, or the arguments of a call."""
-    if "content" in message:
-        content = message["content"]
-        return [content] if isinstance(content, str) else [part.get("text", "") for part in content or ()]
-    body = message.get("function") or message.get("custom") or {}
-    return [str(value).replace("\\n", " ").replace('\\"', " ") for value in body.values()]
 
 
 def _is_plain(value: object) -> bool:

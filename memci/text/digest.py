@@ -15,9 +15,10 @@ import re
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
-from itertools import islice, pairwise
+from itertools import pairwise
 from typing import Final, Literal
 
+from .language.identifiers import identifiers
 from .language.salience import FACT, has_error, rank_of
 
 Spans = tuple[int, ...]
@@ -43,10 +44,8 @@ _TRIES = 5
 
 _LINE = re.compile(r"[^\r\n]*(?:\r?\n|\r|$)")
 _CUT = re.compile(rf"[^\r\n]{{1,{_SEGMENT}}}(?:(?<=[\s,;|}}\]。，；])|$)|[^\r\n]{{1,{_SEGMENT}}}")
-_WORD = re.compile(r"[A-Za-z0-9_./:@#~-]{4,80}")
 _TIME = re.compile(r"[\d:.-]*:[\d:.-]*")
 _SEPARATORS = re.compile(r"[/.:#@]+")
-_EDGES = "./:-#@~"
 _VARYING = re.compile(r"\d+|\b[0-9a-f]{8,}\b")
 _SIGNATURE = re.compile(
     r"^\s*(?:\d+\s?[:|\t→]\s*)?(?:(?:export|default|public|private|protected|internal|static|final|abstract|async|pub"
@@ -171,7 +170,8 @@ def _weigh(text: str, units: Sequence[tuple[int, int]], kind: Kind, needed: Coll
     templates = Counter(_template(text[start:end]) for start, end in units)
     known: set[str] = set()
     named = [
-        {part for word in identifiers(text, *unit) for part in _parts(word)} if needed else set() for unit in units
+        {part for word in identifiers(text[slice(*unit)]) for part in _parts(word)} if needed else set()
+        for unit in units
     ]
     often = Counter(part for each in named for part in each if part in needed)
     weights = []
@@ -179,7 +179,7 @@ def _weigh(text: str, units: Sequence[tuple[int, int]], kind: Kind, needed: Coll
         line = text[start:end]
         bare = line.strip()
         weight = 1 / templates[_template(bare)] if bare else 0.0
-        found = {*identifiers(text, start, end)}
+        found = {*identifiers(line)}
         weight += min(1.5, 0.3 * len(found - known))
         weight += sum(4 / often[part] for part in parts if part in often)
         known |= found
@@ -193,15 +193,6 @@ def _weigh(text: str, units: Sequence[tuple[int, int]], kind: Kind, needed: Coll
             weight += 3
         weights.append(weight)
     return weights
-
-
-def identifiers(text: str, start: int = 0, end: int | None = None) -> Iterator[str]:
-    """Yield the words of *text* that name something: ids, paths, names in code. O(characters)."""
-    end = len(text) if end is None else end
-    for match in _WORD.finditer(text, start, end):
-        word = match.group().strip(_EDGES)
-        if len(word) > 3 and (rank := rank_of(word)) is not None and rank <= FACT and not _TIME.fullmatch(word):
-            yield word
 
 
 def _parts(word: str) -> Iterator[str]:
@@ -264,21 +255,20 @@ def _select(
 
 def _with_names(text: str, pieces: Sequence[tuple[int, int]], room: int) -> Iterator[tuple[int, int]]:
     """Yield *pieces*, and between them the identifiers of what is left out, up to *room* characters."""
-    seen = {word for start, end in pieces for word in identifiers(text, start, end)}
+    seen = {word for start, end in pieces for word in identifiers(text[start:end])}
     last = 0
     for start, end in [*pieces, (len(text), len(text))]:
         listed = 0
-        for match in islice(_WORD.finditer(text, last, start), 2_000):
-            word = match.group().strip(_EDGES)
+        for word in identifiers(text[last:start]):
             if room < len(word) + 3 or listed == _LISTED:
                 break
-            if word in seen or not any(identifiers(word)):
-                continue
-            seen.add(word)
-            listed += 1
-            room -= len(word) + 3
-            begin = match.start() + match.group().index(word)
-            yield ~begin, begin + len(word)
+            last = text.index(word, last)
+            rank = None if word in seen or _TIME.fullmatch(word) else rank_of(word)
+            if rank is not None and rank <= FACT:
+                seen.add(word)
+                listed += 1
+                room -= len(word) + 3
+                yield ~last, last + len(word)
         if start < end:
             yield start, end
         last = end

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memci.text.digest import choose, identifiers, kind_of, show
+from memci.text.digest import choose, kind_of, show
+from memci.text.language.identifiers import identifiers
 from memci.tokens import counter_for
 
 count = counter_for()

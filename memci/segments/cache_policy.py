@@ -27,8 +27,10 @@ FAR = 0.07
 4 % where gaps end tasks; where people pause in the middle of tasks it is 13 %"""
 _SLACK = 1.1
 """factor by which a level stays above a bound, so that the next message does not cross it"""
-_FEW = 4_000
+_FEW = 4_500
 """tokens of the recent past that are enough for an agent whose needs are known"""
+_MANY = 8_000
+"""the same for the balanced preset, which trades less of what is needed for cost"""
 _LONG, _TASK = 4_800, 0.85
 """the same where gaps separate tasks, and at most this share of the room: a long task needs its own past, also in a
 small room"""
@@ -174,12 +176,14 @@ def levels(
         ceiling = int(max(ceiling, min(wanted, (budget - fixed) / 4)))
     room = max(0, budget - fixed - ceiling)
     least = max(0, min(int(_SLACK * pricing.minimum) - fixed - min(contents, int(_FOLDED * ceiling)), room // 2))
-    floor = (min(_FEW, room / 3) if known else 0.1 * room) if economy else 0.5 * room
+    floor = 0.1 * room if economy else 0.5 * room
+    if known:
+        floor = min(_FEW, room / 3) if economy else min(_MANY, 0.5 * room)
     if use.uses and use.gaps:
         floor = max(floor, min(_LONG, _TASK * room))
     floor = max(floor, least)
     trigger: float = budget
-    if economy and known:
+    if known:
         saved = max(0.0, pricing.write - pricing.read) / max(pricing.read, 0.01)
         spread = sqrt(2 * saved * (floor + ceiling) * use.grow)
         trigger = min(budget, fixed + ceiling + floor + max(floor, spread))
@@ -188,5 +192,5 @@ def levels(
         cold = 0 if economy else min(_FEW, _AFTER * room)
     needs = f"{use.far} of {use.uses} uses behind {use.gaps} gaps" if known else "its needs are not known yet"
     reason = f"{'economy' if economy else 'balanced'}: {needs}"
-    words = int((_KNOWN_WORDS if known else _WORDS) * budget) if economy and not forgets else 0
-    return Levels(int(trigger), int(floor), max(int(cold), least), forgets, ceiling, words, least, reason)
+    words = 0.0 if forgets else _KNOWN_WORDS if known else _WORDS * economy
+    return Levels(int(trigger), int(floor), max(int(cold), least), forgets, ceiling, int(words * budget), least, reason)

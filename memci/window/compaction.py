@@ -24,7 +24,8 @@ from ..text.language.telling import telling_keys
 from ..text.summarize import SAID_COLUMNS, Summary, titles
 from .cache_use import pack_marks
 from .draft import Basis, Compaction, LeavingPart, Prepared, StoredPage
-from .page_text import Line, PageText, extract_lines
+from .page_text import Line, PageText, extract_lines, said
+from .parts import SHARE, TOKENS, add_part
 from .window import WORDS, Window
 
 LEAST_COLUMNS = 24
@@ -230,11 +231,15 @@ def _part(page: Page, nodes: Sequence[MessageNode]) -> LeavingPart:
 
 def _listed_parts(window: Window, basis: Basis) -> list[ListedPart]:
     """Return the lines of what has left the open page, and pages before that are still shown."""
-    gone = {page.row.index for page in basis.leaving}
-    parts = [part for part in window.contents.parts if part.page not in gone]
+    archived = {page.row.index for page in basis.leaving}
+    parts = [part for part in window.contents.parts if part.page not in archived]
+    room = min(TOKENS, int(SHARE * basis.plan.contents))
     for leaving in basis.parts:
         first, last = (leaving.page.ordinal(node) for node in (leaving.nodes[0], leaving.nodes[-1]))
-        parts.append(ListedPart(leaving.page.index, first, last, ""))
+        gone = {node.seq for node in leaving.nodes}
+        shown = "\n".join(said(node.view) for node in window.active.messages if node.seq not in gone)
+        new = ListedPart(leaving.page.index, first, last, "")
+        parts = add_part(parts, new, leaving.nodes, shown, room, window.count)
     return parts
 
 

@@ -99,6 +99,11 @@ class Memci:
         self.system, *view = self.context.render(strict=False)
         return view
 
+    @property
+    def stable(self) -> int:
+        """How many messages of the last request memci marks as stable: see `Context.request`."""
+        return 1 + int(self.context._parts.window.stable[0])
+
     def listed(self, each: str) -> bool:
         """Return whether the message of the key *each* is on a page that has a line of its own in the contents."""
         if self.own is None:

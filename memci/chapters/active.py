@@ -110,6 +110,18 @@ class ActiveChapter(Chapter):
         """What the open page costs in the window, 0 without one. O(messages of the page)."""
         return self.open.tokens if self.open is not None else 0
 
+    @property
+    def condensed_view(self) -> int:
+        """How many of the first messages of the rendering a next condensation leaves. O(messages in the window)."""
+        shown = end = 0
+        for page in self:
+            for node in page:
+                group = node.group
+                shown += 1 if group is None else len(list(group.view())) if group.head is node else 0
+            if page is not self.open and page.head is page.tail:
+                end = shown
+        return end
+
     def tail(self) -> list[Message]:
         """Return the messages that the open tool group shows so far."""
         return list(self._group.view()) if self._group else []

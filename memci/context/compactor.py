@@ -113,7 +113,7 @@ class Compactor:
             appended: Whether messages were just appended; else the window is about to be rendered.
         """
         window, levels = self._window, self._window.levels
-        if self._gap and (levels.cold is None or window.active.messages.tokens - window.words <= _WORTH * levels.cold):
+        if self._gap and (levels.cold is None or not window.exceeds(levels.cold, by=_WORTH)):
             self._gap = None  # too little would leave
         if self._unfit is not window.record:
             if self._gap:
@@ -264,7 +264,7 @@ class Compactor:
             opened = window.active.open
             within = opened is not None and opened.base < window.state.cache.gap
             within |= reason is Reason.ANOTHER_MODEL  # neither ends the task
-            self._compact(reason, max(levels.cold, levels.warm * within))
+            self._compact(reason, max(levels.cold, levels.warm * within), words=window.limits.words_left)
             self._gap = None
         else:  # below the trigger no page leaves for its size
             self._compact(reason, levels.warm if window.tokens > levels.trigger else window.tokens)

@@ -485,7 +485,8 @@ class Context:
 
         The keys are `messages`, or `input` and `instructions`, or `system` and `messages`, or `contents` and `config`;
         and `tools`, which include the context's own. For the prompt caches of Anthropic and of gpt-5.6 and later, the
-        ends of the stable parts are marked (system, contents, closed pages): at most three marks, yours included.
+        ends of the stable parts are marked (system, contents with condensed pages, closed pages): at most three marks,
+        yours included.
 
         The arguments and errors are those of `render`.
         """
@@ -494,13 +495,12 @@ class Context:
         with self._usable():
             (view, _), window = self._view(pending, tools, strict=strict, at=at), self._parts.window
             front = len(window.system.view)
-            contents = len(window.front) - front
             return formats.request(
                 form,
                 window.with_valid_thoughts(view)[front:],
                 system=view[0] if front else None,
                 schemas=[*tools, *self.tools],
-                stable=(contents, contents + window.active.closed_view),
+                stable=window.stable,
                 model=window.settings.model,
             )
 

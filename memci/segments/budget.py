@@ -26,8 +26,6 @@ from .clipping import SMALLEST
 
 CONTENTS_FLOOR = 64
 """tokens that the Contents Page may always have: one folded line, with its frame"""
-_WORDS_LEFT = 0.6
-"""share of the room of the user's words down to which the oldest leave once it is full: each time the prefix breaks"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +45,9 @@ class Limits:
     least: int = 0
     """tokens of pages that stay, even above the watermark: a provider does not cache a shorter beginning"""
     words: int = 0
-    """tokens of the user's words that closed pages may keep, besides the watermark: above it, the oldest leave"""
+    """tokens of the user's words that condensed pages may keep, besides the watermark: above it, the oldest leave"""
+    words_left: int = 0
+    """tokens of them that stay then: each time, all that a provider has cached behind the contents is billed again"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,14 +215,14 @@ def _choose_pages(
         enough = whole <= low or pages <= limits.fewest or active - page.tokens < limits.least
         if closed <= most and active <= room and enough:
             break
-        keeps = page.words and not page.condensed and closed <= most and page.words <= limits.words
+        keeps = page.words and not page.condensed and closed <= most and (page.task or page.words <= limits.words)
         (condensed if keeps else chosen).append(page)
         left = page.words if keeps else 0
         words += left - page.words * page.condensed
         whole, active = whole - page.tokens * (not page.condensed), active - page.tokens + left
         closed -= 1
         pages -= not keeps
-    target = limits.words if words <= limits.words else int(_WORDS_LEFT * limits.words)
+    target = limits.words if words <= limits.words else limits.words_left
     for page in order:
         if (page.condensed or page in condensed) and page not in chosen:
             if active <= room and (words <= target or page.task):

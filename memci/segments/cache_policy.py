@@ -37,17 +37,19 @@ small room"""
 _LISTED = 3
 """the ceiling of the Contents Page is divided by this if little from before a gap was needed: its lines are read in
 each request, and written again at each compaction"""
-_LARGE, _MORE = 600, 1.75
-"""tokens that a call adds from which on lines replace pages of a chat (each line is a small part of its page), and the
-factor by which there are more lines then"""
 _LINES, _TENTH = 2_700, 0.1
 """tokens of lines while the needs are unknown, and their largest share of the budget: read from the cache, a
 line costs little, and a folded page has none"""
 _FOLDED = 0.8
 """share of its ceiling that a folded Contents Page has at least, about"""
-_WORDS, _KNOWN_WORDS = 0.4, 0.1
+_PROSE, _BRIEF = 300, 0.5
+"""tokens that a call adds from which on an unknown need is one of a chat with long answers: the user's words stay, and
+few of the answers; and the share of the ceiling that the lines of the others need then"""
+_NEWEST = 0.05
+"""share of the room that such a chat keeps whole"""
+_WORDS, _KNOWN_WORDS = 0.45, 0.03
 """share of the budget that the user's words may take on condensed pages: most of what a chat needs later was said by
-the user; an agent needs its tools' results, and the words for the task only"""
+the user; an agent needs results of tools, and of the words those of its task"""
 _AGAIN = 0.5
 """share of the floor of an agent whose needs are known that stays after a gap in which they do not end: such gaps come
 often, and each request after one is billed whole"""
@@ -131,18 +133,18 @@ def levels(
         budget   = economy: at most the first step of the price, from which on each token costs more
         known    = uses ≥ 20
         forgets  = known, with 3 gaps and at most 7 % far uses
-        more     = economy, not known, no ceiling chosen: grow / 600, at least 1, at most 1.75; else 1
-        ceiling  = more times the given one, with such an economy at least min(2,700, budget / 10), in either case at
-                   most (budget - fixed) / 4; economy that forgets: a third
+        prose    = economy, not known, grow ≥ 300: a chat with long answers
+        ceiling  = the given one, or if none was chosen, with prose half of it, for another economy that is not known
+                   at least min(2,700, budget / 10), at most (budget - fixed) / 4; economy that forgets: a third
         room     = budget - fixed - ceiling
         least    = 1.1 M - fixed - min(contents, 0.8 ceiling), at most room / 2: a page stays if less would be left
-        floor    = economy: min(4,000, room / 3) if known, else room / 10; balanced: room / 2
-                   with uses and gaps: min(4,800, 0.85 room), balanced: at least room / 2
-                   at least that
-        trigger  = economy and known: fixed + ceiling + floor + max(floor, √(2 (w - r) (floor + ceiling) grow / r));
-                   else the budget
-        cold     = economy: 0.4 room / more, at most half of the floor if known, 0 if it forgets;
-                   balanced: 0.5 room, min(4,000, 0.15 room) if it forgets
+        floor    = known: economy min(4,500, room / 3), balanced min(8,000, room / 2); else economy room / 10, with
+                   prose room / 20, balanced room / 2; with uses and gaps at least min(4,800, 0.85 room); at least that
+        trigger  = known or prose: fixed + ceiling + floor + max(floor, √(2 (w - r) (floor + ceiling) grow / r)), beside
+                   the user's words; else the budget
+        words    = prose: 0.45 budget, known: 0.03 budget, 0 if it forgets; else 0
+        cold     = prose: floor; else economy 0.4 room, at most half of the floor if known, 0 if it forgets;
+                   balanced: 0.5 room, min(4,500, 0.15 room) if it forgets
 
     The square root is the size at which the cost of a compaction, (w - r) (floor + ceiling) spread over the calls until
     the next one, equals what carrying the pages costs until then, r for each token and call: the classic order quantity
@@ -167,30 +169,32 @@ def levels(
         dearer = [above for above, factor in pricing.steps if factor > 1 and above > 2 * (fixed + ceiling)]
         budget = min([budget, *dearer])
     forgets = known and use.gaps >= GAPS and use.far <= FAR * use.uses
-    more = 1.0
+    prose = economy and not known and use.grow >= _PROSE
     if economy and forgets:
         ceiling //= _LISTED
+    elif prose and not chosen:
+        ceiling = int(_BRIEF * ceiling)
     elif economy and not known and not chosen:
-        more = min(_MORE, max(1.0, use.grow / _LARGE))
-        wanted = max(more * ceiling, min(_LINES, _TENTH * budget))
+        wanted = max(ceiling, min(_LINES, _TENTH * budget))
         ceiling = int(max(ceiling, min(wanted, (budget - fixed) / 4)))
     room = max(0, budget - fixed - ceiling)
     least = max(0, min(int(_SLACK * pricing.minimum) - fixed - min(contents, int(_FOLDED * ceiling)), room // 2))
-    floor = 0.1 * room if economy else 0.5 * room
+    floor = (_NEWEST if prose else 0.1) * room if economy else 0.5 * room
     if known:
         floor = min(_FEW, room / 3) if economy else min(_MANY, 0.5 * room)
     if use.uses and use.gaps:
         floor = max(floor, min(_LONG, _TASK * room))
     floor = max(floor, least)
     trigger: float = budget
-    if known:
+    if known or prose:
         saved = max(0.0, pricing.write - pricing.read) / max(pricing.read, 0.01)
         spread = sqrt(2 * saved * (floor + ceiling) * use.grow)
         trigger = min(budget, fixed + ceiling + floor + max(floor, spread))
-    cold = min(_AGAIN * floor if economy and known else room, (0.4 / more if economy else 0.5) * room)
+    words = 0.0 if forgets else _KNOWN_WORDS if known else _WORDS * prose
+    cold = min(_AGAIN * floor if economy and known else room, (0.4 if economy else 0.5) * room)
+    cold = floor if prose else cold
     if forgets:
         cold = 0 if economy else min(_FEW, _AFTER * room)
     needs = f"{use.far} of {use.uses} uses behind {use.gaps} gaps" if known else "its needs are not known yet"
     reason = f"{'economy' if economy else 'balanced'}: {needs}"
-    words = 0.0 if forgets else _KNOWN_WORDS if known else _WORDS * economy
     return Levels(int(trigger), int(floor), max(int(cold), least), forgets, ceiling, int(words * budget), least, reason)

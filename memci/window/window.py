@@ -42,6 +42,8 @@ _FRAMING = 4
 """tokens of a message without a text"""
 WORDS = 400
 """tokens of the user's words that a condensed page shows at most: longer ones are mostly pasted text"""
+WORDS_LEFT = 0.6
+"""share of the room of the user's words that the oldest leave once it is full"""
 ANSWER_FRAMING = 16
 """tokens that an answer costs as a message, besides its text"""
 RATIO_CEILING = 1.3
@@ -134,6 +136,7 @@ class Window:
             fewest=settings.fewest,
             least=self.levels.least,
             words=self.levels.words,
+            words_left=int(WORDS_LEFT * self.levels.words),
         )
         """limits of the window now"""
         self.clip_limit = max(SMALLEST, budget - self.fixed - settings.contents_tokens)
@@ -340,6 +343,18 @@ class Window:
             words, alone = said.tokens - said.dated, said is page.tail
             words = words if task else min(words, WORDS)
         return ClosedPage(page.index, tokens, page.index in self.state.pins, task, words, alone)
+
+    def exceeds(self, level: int, *, by: float) -> bool:
+        """Return whether the active pages exceed *level*, or the user's words on condensed ones theirs. O(pages)."""
+        said = self.words
+        kept = self.limits.words_left
+        return self.active.messages.tokens - said > by * level or said > by * kept > 0
+
+    @property
+    def stable(self) -> tuple[int, int]:
+        """How many messages behind the system prompt a next compaction may leave, and the next turn. O(window)."""
+        contents = len(self.front) - len(self.system.view)
+        return contents + self.active.condensed_view, contents + self.active.closed_view
 
     @property
     def part_left(self) -> tuple[int, int] | None:

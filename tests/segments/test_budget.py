@@ -272,12 +272,12 @@ def test_no_unit_leaves_an_open_page_below_the_watermark():
 def test_the_users_words_go_last():
     """Pages are condensed first; once the room of the words is full, the oldest leave, the task's only if need be."""
     said = tuple(replace(page, words=20) for page in pages(*[100] * 10))
-    limits = Limits(budget=1_000, contents=0, words=200)
+    limits = Limits(budget=1_000, contents=0, words=200, words_left=120)
 
     some = fit(Occupancy(system=0, tools=0, contents=0, closed=said, framing=0), limits, low=300)
     assert (some.archive, some.condense) == ((), (2, 3, 4, 5, 6, 7, 8))
 
-    full = replace(limits, words=100)
+    full = replace(limits, words=100, words_left=60)
     most = fit(Occupancy(system=0, tools=0, contents=0, closed=said, framing=0), full, low=300)
     assert (most.archive, most.condense) == ((2, 3, 4, 5), (6, 7, 8)), "60 of the 100 tokens stay"
 

@@ -96,8 +96,9 @@ def play(
         own = sight.own(view)
         request = [context.system if context else {"role": "system", "content": conversation.system}, *view]
         stable = next((at for at in own if at + 1 not in own), -1) + 2  # the end of what it writes in front
-        stable = context.stable if context else stable
-        total = bills.request(request, stable=stable, tools=context.tools if context else 0, after=after)
+        total = bills.request(
+            request, stable=context.stable if context else stable, tools=context.tools if context else 0, after=after
+        )
         told = any(message["role"] == "user" and message["content"] == task for message in view)
         facts.update(over=total > budget, orphans=orphans(view) > 0, lost=not told)
         if questions := list(asked(len(turn))):

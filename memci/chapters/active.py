@@ -59,6 +59,8 @@ class ActiveChapter(Chapter):
         """the rendering of the others, up to the open tool group; do not change it"""
         self.closed_view = 0
         """how many of its first messages belong to closed pages"""
+        self.condensed_view = 0
+        """how many of them the next condensation leaves, as far as the last one went"""
         self.rewritten = False
         """whether the chapter has or had a message that is not sent unchanged"""
         self.open: Page | None = None
@@ -109,18 +111,6 @@ class ActiveChapter(Chapter):
     def open_tokens(self) -> int:
         """What the open page costs in the window, 0 without one. O(messages of the page)."""
         return self.open.tokens if self.open is not None else 0
-
-    @property
-    def condensed_view(self) -> int:
-        """How many of the first messages of the rendering a next condensation leaves. O(messages in the window)."""
-        shown = end = 0
-        for page in self:
-            for node in page:
-                group = node.group
-                shown += 1 if group is None else len(list(group.view())) if group.head is node else 0
-            if page is not self.open and page.head is page.tail:
-                end = shown
-        return end
 
     def tail(self) -> list[Message]:
         """Return the messages that the open tool group shows so far."""
@@ -297,8 +287,9 @@ class ActiveChapter(Chapter):
 
     def _redraw(self) -> None:
         self.view, self.lead_view, self._told, self._since = [], [], None, None
-        self._shown = self._spent = 0
+        self._shown = self._spent = self.condensed_view = 0
         first = self.open.head if self.open is not None else None
+        condensed = {page.head for page in self if page.head is page.tail and page is not self.open}
         for node in self.messages:
             if node is first:
                 self.closed_view = len(self.view)
@@ -308,6 +299,7 @@ class ActiveChapter(Chapter):
             if node.group is None:
                 view = self.view if node.seq >= self.lead else self.lead_view
                 view += (node.view,) if node.date is None else (node.date, node.view)
+                self.condensed_view = len(self.view) if node in condensed else self.condensed_view
             elif node.group.head is node and node.group is not self._group:
                 self._view_of(node).extend(node.group.view())
         if first is None:

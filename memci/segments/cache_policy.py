@@ -192,7 +192,7 @@ def levels(
         trigger = min(budget, fixed + ceiling + floor + max(floor, spread))
     words = 0.0 if forgets else _KNOWN_WORDS if known else _WORDS * prose
     cold = min(_AGAIN * floor if economy and known else room, (0.4 if economy else 0.5) * room)
-    cold = floor if prose else cold
+    cold = floor if prose else min(cold, floor) if known else cold
     if forgets:
         cold = 0 if economy else min(_FEW, _AFTER * room)
     needs = f"{use.far} of {use.uses} uses behind {use.gaps} gaps" if known else "its needs are not known yet"

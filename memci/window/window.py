@@ -311,8 +311,8 @@ class Window:
         """Return the content of the window as a plan needs it. O(messages in the window).
 
         The model has not seen yet what follows the last message of the assistant: that and the message itself may not
-        leave the open page, unless the pending messages end the open group (*settles*). A group whose results
-        may still come always stays, and so does the only message of a page.
+        leave the open page, unless the pending messages end the open group (*settles*). A group whose results may still
+        come stays, and so does the only message of a page.
         """
         pieces = list(self.active.units(self.active.open))
         task = self.active.task is not None
@@ -337,17 +337,15 @@ class Window:
         )
 
     def _closed(self, page: Page, task: bool) -> ClosedPage:
-        """Return what a plan needs of a closed *page*; *task*: the context's first one. O(messages of the page)."""
+        """Return what a plan needs of a closed *page*; *task*: the context's first one. O(messages)."""
         tokens, words, alone = sum(node.tokens - node.dated for node in page), 0, False
         if self.limits.words and (said := _said_first(page)) is not None:
-            words, alone = said.tokens - said.dated, said is page.tail
-            words = words if task else min(words, WORDS)
+            words, alone = min(said.tokens - said.dated, said.tokens if task else WORDS), said is page.tail
         return ClosedPage(page.index, tokens, page.index in self.state.pins, task, words, alone)
 
     def exceeds(self, level: int, *, by: float) -> bool:
         """Return whether the active pages exceed *level*, or the user's words on condensed ones theirs. O(pages)."""
-        said = self.words
-        kept = self.limits.words_left
+        said, kept = self.words, self.limits.words_left
         return self.active.messages.tokens - said > by * level or said > by * kept > 0
 
     @property
@@ -364,14 +362,10 @@ class Window:
 
     @property
     def words(self) -> int:
-        """Tokens of the user's words that stay when others leave: the open page's, and those of condensed pages.
-
-        O(pages in the window).
-        """
-        pages = [
-            page for page in self.active if page is self.active.open or (self.limits.words and page.head is page.tail)
-        ]
-        return sum(node.tokens - node.dated for node in map(_said_first, pages) if node is not None)
+        """Tokens of the user's words that stay when others leave: of the open page, and of condensed ones. O(pages)."""
+        alone = (page for page in self.active if self.limits.words and page.head is page.tail)
+        said = {_said_first(page) for page in (*alone, *filter(None, [self.active.open]))}
+        return sum(node.tokens - node.dated for node in said if node is not None)
 
     def plan_append(self, draft: Draft, state: WindowState) -> tuple[ContextRecord, tuple[PageRow, ...]]:
         """Return the record and the pages that change when *draft* is appended. O(messages of the draft)."""

@@ -245,7 +245,7 @@ def test_units_leave_a_page_that_outgrows_the_window():
     assert any(each["content"] == "the task" for each in shown)
     assert "result 39" in shown[-1]["content"]
     assert len(shown) < 40
-    assert re.search(r"^#1 entries 2–\d+", shown[1]["content"].splitlines()[1]), "what left is listed"
+    assert re.search(r"^#1 entries 2–\d+", shown[2]["content"].splitlines()[1]), "what left is listed"
     assert context.report().turn == 0
     context._parts.window._check()
 

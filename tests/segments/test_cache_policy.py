@@ -116,7 +116,7 @@ def test_an_economy_lists_more_where_it_is_not_known_what_is_needed():
 
 
 def test_an_economy_keeps_the_users_words_of_a_chat_with_long_answers():
-    """What such a chat needs was mostly said by the user: few answers stay, and few lines; brief talk stays as it is."""
+    """What such a chat needs was mostly said by the user: few answers stay, and few lines; brief talk stays whole."""
     chat = CacheUse(grow=1_200.0)
     found = of("economy", use=chat, budget=15_000)
 

@@ -11,6 +11,7 @@ one person makes statement after statement.
 """
 
 from collections.abc import Collection, Iterable, Sequence
+from itertools import islice
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -34,6 +35,8 @@ ROLES: Final = {"user": 0, "assistant": 1, "tool": 2}
 
 SPEAKER_FROM: Final = 5
 """passages that a name needs to count as a speaker: "Monday: call Jacob" is no transcript"""
+OTHERS: Final = 64
+"""speakers of whom a message may tell that are looked at, at most: more than a group has that talks"""
 SHORT, LONG = 24, 48
 """terms up to which a message is a turn of talk, and from which it is a long text: see benchmarks/recall"""
 _GAP_SECONDS: Final = 6 * 3600.0
@@ -208,6 +211,13 @@ class Layout:
         """Return the numbers of the speakers whose name has *term*, and who have at least `SPEAKER_FROM` passages."""
         self._place()
         return [number for number in self._named.get(term, ()) if self._passages_of[number] >= SPEAKER_FROM]
+
+    def names(self, people: Collection[int]) -> tuple[list[str], list[str]]:
+        """Return the names of *people* and of the first `OTHERS` other speakers, whole and in parts. O(speakers)."""
+        found: tuple[list[str], list[str]] = [], []
+        for name, number in islice(self.speakers.items(), OTHERS + len(people)):
+            found[number not in people].extend(dict.fromkeys((name, *name.split())))
+        return found
 
     def said_by(self, people: Iterable[int]) -> NDArray[np.bool_]:
         """Return which passages are by *people*. O(people · passages)."""

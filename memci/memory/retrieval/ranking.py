@@ -12,7 +12,7 @@ Every prior is a field of `Weights`; 0 switches it off.
 
 import math
 import operator
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from typing import NamedTuple
@@ -131,6 +131,18 @@ class Ranking(NamedTuple):
     fit: float = 0.0
     """negative if the matches come mostly from speakers other than the one named in the question, positive if from that
     one; 0: the question names nobody"""
+    words: Floats | None = None
+    """the scores of words and vectors alone, if the question names one of several speakers"""
+    people: frozenset[int] = frozenset()
+    """the numbers of the speakers whom it names"""
+
+    def refit(self, told: Mapping[int, bool], layout: Layout) -> float:
+        """Return `fit` by of whom passages tell, where that is known by position, and by who says the others."""
+        if self.words is None:
+            return self.fit
+        present = layout.said_by(self.people)
+        present[[*told]] = [*told.values()]
+        return _fit(self.words, present)
 
 
 def rank(
@@ -159,16 +171,17 @@ def rank(
         found += rule.vectors * max(spread, _FAINT) * _deviations(vectors, layout)
     people = {number for term in query.terms for number in layout.people(term)}
     present = layout.said_by(people) if people else None
-    fit = 0.0
+    fit, words = 0.0, None
+    if present is not None and not layout.only(people):
+        fit, words = _fit(found, present), found.copy()
     if present is not None:
-        fit = 0.0 if layout.only(people) else _fit(found, present)
         np.add(found, np.float32(rule.presence), out=found, where=present)
     if rule.listing and query.lists_own(layout):
         found[layout.columns.role != ROLES["user"]] = 0
     rows = np.flatnonzero(found > 0)
     scores = np.zeros(len(found), np.float32)
     scores[rows] = 1 - np.exp(-_SCALE * found[rows] * (1 + _priors(query, layout, rule, rows, present)))
-    return Ranking(scores, fit)
+    return Ranking(scores, fit, words, frozenset(people))
 
 
 def certainty(score: float, best: Sequence[float], fit: float = 0.0) -> float:

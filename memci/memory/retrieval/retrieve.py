@@ -32,6 +32,7 @@ from .embedders import Embedder, embed
 from .knowledge import find_concepts, find_facts, find_statements
 from .layout import ROLES, Floats, Integers
 from .ranking import Query, Ranking, answer_certainty, certainty, rank
+from .subject import tells_of
 from .succession import Said, successors
 from .vectors import VectorIndex
 
@@ -188,7 +189,8 @@ def _pages(
     if request.budget is not None and weights.listing and query.lists_own(layout):
         first = np.flatnonzero(allowed & (at.role == ROLES["user"]) & (at.part == 0))
         answer.add(_evenly(first[np.argsort(ids[first])]), "time")
-    sure = answer_certainty(float(scores[best[0]]), ranking.fit, asks=bool(at.question[best[0]])) if best else 0.0
+    fit = answer.refit(ranking)
+    sure = answer_certainty(float(scores[best[0]]), fit, asks=bool(at.question[best[0]])) if best else 0.0
     return _followed(session, request, answer), sure
 
 
@@ -278,6 +280,22 @@ class _Answer:
             if len(self.found) >= self._most:  # only further pieces of these messages are wanted
                 left = iter([each for each in left if self._keys[each] in self.found])
             size = min(2 * size, _AT_ONCE[1])
+
+    def refit(self, ranking: Ranking) -> float:
+        """Return how well what was found fits the people whom the question names, now that its text is known."""
+        layout = self._session.owner.index.layout
+        if ranking.words is None:
+            return self._fit
+        named, others = layout.names(ranking.people)
+        told, speaker = {}, self._columns.speaker
+        for key, position in self.positions.items():
+            speaks = int(speaker[position]) in ranking.people
+            told[position] = tells_of(self.found[key].text, named, others, speaks=speaks)
+        self._fit = ranking.refit(told, layout)
+        for key, page in self.found.items():
+            score = certainty(self._firsts[key], self._rivals, self._fit)
+            self.found[key] = replace(page, score=score)
+        return self._fit
 
     def _messages(self, positions: Sequence[int]) -> list[float]:
         """Return the scores of the first `_RIVALS` messages of *positions*."""

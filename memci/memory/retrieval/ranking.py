@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from ...text.language.change import asked_topics
 from ...text.language.dates import asked_dates, asks_time
 from ...text.language.questions import Form, asks_assistant, asks_own, form_of, framing
+from ...text.language.sentences import script
 from ...text.language.terms import query_terms
 from .bm25 import Postings, bm25
 from .layout import ROLES, Floats, Integers, Layout, talk_like
@@ -43,8 +44,12 @@ _LECTURED = 0.5
 
 
 _SURE_OF_MESSAGE = (-1.5, 0.35, 0.7, 3.2, 10.0, 1.1)
-_SURE_OF_ANSWER = (0.4, 1.0, 11.0, 4.0, -0.9)
-"""weights of logistic functions, chosen on dialogues and chats; each half confirmed those of the other"""
+_SURE_OF_ANSWER: Mapping[str, tuple[float, ...]] = {
+    "latin": (0.4, 1.0, 11.0, 4.0, -0.9),
+    "han": (2.7, 2.5, 11.0, 4.0, -0.9),
+}
+"""weights of logistic functions, by script. Those of Latin script were chosen on dialogues and chats in English, those
+of Han on statements in Chinese; each half confirmed those of the other. What asks in another script has no certainty"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,15 +202,19 @@ def certainty(score: float, best: Sequence[float], fit: float = 0.0) -> float:
     return _logistic(_SURE_OF_MESSAGE, own, own - math.log(tenth + 0.05), own - math.log(beside + 0.05), *_parts(fit))
 
 
-def answer_certainty(best: float, fit: float, *, asks: bool) -> float:
+def answer_certainty(question: str, best: float, fit: float, *, asks: bool) -> float | None:
     """Return the probability that one of the first five messages answers, calibrated like `certainty`.
 
+    None if it was calibrated for no question in this script.
+
     Args:
+        question: What is asked.
         best: The score of the best message.
         fit: That of the `Ranking`.
         asks: Whether the best message is a question.
     """
-    return _logistic(_SURE_OF_ANSWER, math.log(_unscale(best) + 1e-3), *_parts(fit), asks)
+    weights = _SURE_OF_ANSWER.get(script(question))
+    return None if weights is None else _logistic(weights, math.log(_unscale(best) + 1e-3), *_parts(fit), asks)
 
 
 def _logistic(weights: Sequence[float], *signs: float) -> float:

@@ -174,7 +174,7 @@ def _pages(
     query: Query,
     ranking: Ranking,
     allowed: Allowed,
-) -> tuple[list[FoundPage], float]:
+) -> tuple[list[FoundPage], float | None]:
     """Return the lasting instructions that a request gets, then messages, best first; and the certainty."""
     scores = ranking.scores
     ids, layout, weights = session.owner.index.ids, session.owner.index.layout, session.weights
@@ -190,7 +190,8 @@ def _pages(
         first = np.flatnonzero(allowed & (at.role == ROLES["user"]) & (at.part == 0))
         answer.add(_evenly(first[np.argsort(ids[first])]), "time")
     fit = answer.refit(ranking)
-    sure = answer_certainty(float(scores[best[0]]), fit, asks=bool(at.question[best[0]])) if best else 0.0
+    top, asks = (float(scores[best[0]]), bool(at.question[best[0]])) if best else (0.0, False)
+    sure = answer_certainty(request.query, top, fit, asks=asks)
     return _followed(session, request, answer), sure
 
 

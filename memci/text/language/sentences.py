@@ -94,6 +94,15 @@ def writing(text: str) -> Writing:
     return "han" if _HAN.search(text) else "latin"
 
 
+def script(text: str) -> str:
+    """Return "latin" or "han" if all letters of *text* are in this script, Latin ones beside Han included; else "".
+
+    O(length).
+    """
+    wide = [letter for letter in text if letter.isalpha() and letter > "\u024f"]
+    return "latin" if not wide else "han" if all(map(_HAN.match, wide)) else ""
+
+
 def languages(text: str, default: Sequence[Writing] = (), *, slack: int = 0) -> Sequence[Writing]:
     """Return the language of *text*; several if its common words fit several, those of *default* first.
 

@@ -58,3 +58,18 @@ def test_a_search_is_sure_of_whom_it_is_told(question, sure):
         context.archive(keep=0)
         context.flush()
         assert (context.search_memory(question, seen=False).certainty >= 0.5) is sure
+
+
+@pytest.mark.parametrize(
+    ("question", "known"), [("Where?", True), ("在哪里？", True), ("どこですか？", False), ("Где?", False)]
+)
+def test_a_script_without_figures_has_no_certainty(question, known):
+    """What was not calibrated says nothing, also to the model."""
+    with Context.open(EphemeralStorage(), "talk", window=8_000, clock=None) as context:
+        context.append_turn("どこ Где where 在哪里", {"role": "assistant", "content": "OK."})
+        context.append_turn("Tea?", {"role": "assistant", "content": "OK."})
+        context.archive(keep=0)
+        context.flush()
+        assert (context.search_memory(question, seen=False).certainty is not None) is known
+        function = {"name": "search_memory", "arguments": f'{{"query": "{question}"}}'}
+        assert ("% sure" in context.answer({"id": "c", "type": "function", "function": function})["content"]) is known

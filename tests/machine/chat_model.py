@@ -27,7 +27,9 @@ _OWN_LINE = re.compile(r"(#\d+(?:–#\d+)?(?:, #\d+(?:–#\d+)?)*) .*")
 _ENTRY_LINE = re.compile(r"  (\d+) (user|assistant|tool): .*")
 _PART_LINE = re.compile(r"#(\d+) entr(?:y|ies) (\d+)(?:–(\d+))?(?:: .*)?")
 _RANGE_LINE = re.compile(r"(#\d+(?:–#\d+)?(?:, #\d+(?:–#\d+)?)*)(?: \(\d[^()]*\))?(?:: .*)?")
-_QUOTED = re.compile(r'(\d+) (user|assistant|tool)(?: "(?:[^"\\]|\\.)*")?(?:, [^"()]*?)?( \(json\))?(?: from character ([\d,]+))?: (".*")')
+_QUOTED = re.compile(
+    r'(\d+) (user|assistant|tool)(?: "(?:[^"\\]|\\.)*")?(?:, [^"()]*?)?( \(json\))?(?: from character ([\d,]+))?: (".*")'
+)
 
 
 @dataclass

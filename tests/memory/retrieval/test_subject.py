@@ -66,7 +66,7 @@ def test_a_search_is_sure_of_whom_it_is_told(question, sure):
 def test_a_script_without_figures_has_no_certainty(question, known):
     """What was not calibrated says nothing, also to the model."""
     with Context.open(EphemeralStorage(), "talk", window=8_000, clock=None) as context:
-        context.append_turn("どこ Где where 在哪里", {"role": "assistant", "content": "OK."})
+        context.append_turn("どこ Где озеро the lake 去湖边", {"role": "assistant", "content": "OK."})
         context.append_turn("Tea?", {"role": "assistant", "content": "OK."})
         context.archive(keep=0)
         context.flush()

@@ -53,7 +53,7 @@ class Shelf:
     """The passages of one owner."""
 
     def __init__(self, layout: Layout | None = None) -> None:
-        self.layout = layout or Layout()
+        self.layout = layout if layout is not None else Layout()
         self.postings = Postings()
         self.passages: list[Passage] = []
         self.terms: list[list[str]] = []

@@ -75,6 +75,40 @@ def dialogues(form: Form = "names", *, unanswered: bool = False) -> list[Talk]:
     return talks
 
 
+def people() -> list[Talk]:
+    """Return the chats of real people, who say many messages in a row; [] if they are not here."""
+    path, talks = folder(), []
+    for file in sorted((path / "realtalk").glob("*.json")) if path else ():
+        talk = json.loads(file.read_bytes())
+        lines: list[Line] = []
+        number: dict[str, int] = {}
+        sessions = sorted((key for key in talk if re.fullmatch(r"session_\d+", key)), key=lambda key: int(key[8:]))
+        for turn in (turn for key in sessions for turn in talk[key]):
+            number[turn["dia_id"]] = len(lines)
+            at = datetime.strptime(turn["date_time"], "%d.%m.%Y, %H:%M:%S").replace(tzinfo=UTC).timestamp()
+            lines.append(Line({"role": "user", "name": turn["speaker"], "content": turn["clean_text"]}, at))
+        asked = ((each["question"], quoted_turns(each["evidence"], number)) for each in talk["qa"])
+        questions = tuple(Question(text, "people", evidence) for text, evidence in asked if evidence)
+        talks.append(Talk(file.stem, tuple(lines), questions))
+    return talks
+
+
+def meetings() -> list[Talk]:
+    """Return meetings, whose questions are answered by a stretch of talk; [] if they are not here."""
+    path, talks = folder(), []
+    for file in sorted((path / "qmsum").glob("*.json")) if path else ():
+        meeting = json.loads(file.read_bytes())
+        said = meeting["meeting_transcripts"]
+        lines = tuple(Line({"role": "user", "name": each["speaker"], "content": each["content"]}) for each in said)
+        questions = [
+            Question(each["query"], "meeting", frozenset(n for a, b in spans for n in range(int(a), int(b) + 1)))
+            for each in meeting["specific_query_list"]
+            if (spans := each["relevant_text_span"])
+        ]
+        talks.append(Talk(file.stem, lines, tuple(questions)))
+    return talks
+
+
 def dialogue(talk: dict[str, Any], form: Form) -> tuple[tuple[Line, ...], dict[str, int]]:
     """Return the lines of a dialogue as its file has them, and the number of each turn by its name ("D1:3")."""
     lines: list[Line] = []

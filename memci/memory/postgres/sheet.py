@@ -15,6 +15,7 @@ import numpy as np
 
 from ..retrieval.layout import (
     QUESTION,
+    REACH,
     ROLES,
     SPEAKER_FROM,
     STANDING,
@@ -28,17 +29,17 @@ from ..retrieval.layout import (
 
 BLOCK_BITS: Final = 11
 BLOCK: Final = 2**BLOCK_BITS
-"""numbers of a block: some 200 KB, a good size for one read"""
+"""numbers of a block: some 500 KB, a good size for one read"""
 NUMBERS: Final = 2**32
 """an id is the owner's number times this, plus the number of the passage"""
-AROUND: Final = 4
-"""neighbours on each side of a change that determine the shares of the two next to it"""
+AROUND: Final = 2 * REACH
+"""neighbours on each side of a change that determine the shares of those next to it that borrow across it"""
 
 PASSAGE: Final = np.dtype(
     [
         ("number", "<u4"), ("context", "<i8"), ("page", "<i8"), ("entry", "<i4"), ("part", "<i2"), ("role", "i1"),
         ("flags", "u1"), ("speaker", "<i8"), ("at", "<f8"), ("zone", "<i2"), ("length", "<f4"), ("whole", "<f4"),
-        ("lecture", "<f4"), ("links", "<i8", (4,)), ("lent", "<f4", (4,)),
+        ("lecture", "<f4"), ("links", "<i4", (2 * REACH,)), ("lent", "<f4", (2 * REACH,)),
     ]
 )  # fmt: skip
 POSTING: Final = np.dtype([("number", "<u4"), ("times", "<u2"), ("kind", "u1")])
@@ -168,15 +169,15 @@ def pack_passages(
     fields: dict[str, Any] = {name: every[name] for name in Row._fields}
     fields["part"] = np.minimum(every["part"], np.arange(len(every)))  # the first parts may lie before these neighbours
     fields["speaker"] = [str(each) for each in every["speaker"]]
-    layout.fill(fields.values(), whole=every["whole"])
+    layout.fill(fields.values(), whole=every["whole"], lecture=before["lecture"])
     linked, was = layout.columns, every.copy()
     numbered = np.append(every["number"].astype(np.int64), -1)
     first, last = len(before), len(before) + len(own)
     every["links"], every["lent"] = numbered[linked.links].T, linked.lent.T
     every["lecture"][first:] = linked.lecture[first:]
     # Neighbours that are too far from the change keep their values.
-    far = np.arange(len(every)) >= last + 2
-    far[: max(0, first - 2)] = True
+    far = np.arange(len(every)) >= last + REACH
+    far[: max(0, first - REACH)] = True
     every["links"][far], every["lent"][far] = was["links"][far], was["lent"][far]
     if len(after):
         beyond = (every["entry"] != every["entry"][last]) | (every["page"] != every["page"][last])

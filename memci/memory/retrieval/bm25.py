@@ -33,8 +33,9 @@ def bm25(
     """
     at = layout.columns
     count, size = len(layout), len(at.page)
-    before, after, before2, after2 = at.links
-    borrowing = (after, before, after2, before2)  # row by row of `lent`: which passage borrows from here
+    # row by row of `lent`: which passage borrows from here
+    borrowing = at.links.reshape(-1, 2, size)[:, ::-1].reshape(-1, size)
+    lending = [each for each in zip(borrowing, at.lent, strict=True) if each[1].any()]
     scores = np.zeros(size + 1, np.float32)
     tf = np.zeros(size + 1, np.float32)  # the last one is for position -1: no neighbour
     costs = None
@@ -50,7 +51,7 @@ def bm25(
             continue
         tf[positions] = frequencies
         if not term.startswith("@"):
-            for link, lent in zip(borrowing, at.lent, strict=True):
+            for link, lent in lending:
                 borrowers = link[positions]
                 # A passage is the neighbour of one other at most on this side: only position -1 may occur twice.
                 tf[borrowers] += lent[borrowers] * frequencies

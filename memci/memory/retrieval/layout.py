@@ -39,6 +39,8 @@ OTHERS: Final = 64
 """speakers of whom a message may tell that are looked at, at most: more than a group has that talks"""
 SHORT, LONG = 24, 48
 """terms up to which a message is a turn of talk, and from which it is a long text: see benchmarks/recall"""
+REACH: Final = 12
+"""neighbours on each side from which a passage borrows: see benchmarks/recall"""
 _GAP_SECONDS: Final = 6 * 3600.0
 """silence after which a new run begins"""
 ENOUGH: Final = 30
@@ -76,13 +78,16 @@ def flags_of(passage: Passage) -> int:
 class Borrowing(NamedTuple):
     """The shares of a neighbour's words that a passage borrows, chosen by benchmarks/recall."""
 
-    beside: float = 0.5
-    further: float = 0.35
-    """from the neighbour's neighbour"""
-    asked: float = 0.35
+    near: tuple[float, ...] = (0.3, 0.2, 0.15, 0.1, 0.1, 0.1)
+    """by distance, from the message beside it on; `REACH` values at most"""
+    group: tuple[float, ...] = (0.8, 0.7, 0.6, 0.6, 0.6, 0.5, 0.5, 0.4, 0.4, 0.3, 0.3, 0.2)
+    """the same where three people or more speak: an answer is a stretch of their talk, however long its messages are"""
+    people: float = 0.5
+    """least part of `near` between two people whose messages are long"""
+    asked: float = 0.55
     """in addition from the passage before, if it is a question: an answer leaves out the words of the question"""
-    whole: float = 0.25
-    """between pieces of one long message"""
+    whole: tuple[float, ...] = (0.25, 0.175)
+    """between pieces of one long message, by distance"""
     prompt: float = 0.15
     """for an answer of any length from the message that it answers; nothing in the other direction"""
 
@@ -111,9 +116,10 @@ class PassageColumns(NamedTuple):
     lecture: Floats
     """from 0 to 1, how much it belongs to a long text of the assistant, unless that follows the answer of a tool"""
     links: Integers
-    """four rows: positions of its neighbours in its run: one before, one after, two before, two after; -1: none"""
+    """Positions of its neighbours in its run, two rows for each distance: one before, one after, two before, two after,
+    …; -1: none"""
     lent: Floats
-    """four rows: the shares of the words that it borrows from these neighbours"""
+    """the shares of the words that it borrows from these neighbours"""
 
     def cut(self, rows: slice) -> "PassageColumns":
         """Return views of some *rows*."""
@@ -161,11 +167,17 @@ class Layout:
         return range(start, len(self))
 
     def fill(
-        self, columns: Iterable[Sequence[Any]], *, nth: Integers | None = None, whole: Floats | None = None
+        self,
+        columns: Iterable[Sequence[Any]],
+        *,
+        nth: Integers | None = None,
+        whole: Floats | None = None,
+        lecture: Floats | None = None,
     ) -> None:
         """Append passages as *columns*, in the order of `Row`, with roles as the numbers of `ROLES`. O(passages).
 
-        *nth* and *whole* are the values of these columns; default: computed from the rows.
+        *nth* and *whole* are the values of these columns, and *lecture* those of the first rows; default: computed from
+        the rows.
         """
         self._place()
         context, page, entry, part, role, speaker, length, when, flags, zone = columns
@@ -189,7 +201,7 @@ class Layout:
         new.nth[:] = np.arange(start, end) if nth is None else nth
         message = np.cumsum(new.part == 0)
         new.whole[:] = np.bincount(message, new.length)[message] if whole is None else whole
-        self._link(start, end)
+        self._link(start, end, lecture)
 
     def _place(self) -> None:
         """Add the waiting rows to the columns."""
@@ -239,7 +251,7 @@ class Layout:
                 self._named.setdefault(term, []).append(number)
         return number
 
-    def _link(self, start: int, end: int) -> None:
+    def _link(self, start: int, end: int, lecture: Floats | None) -> None:
         """Link the rows from *start* to the rows before them in their contexts, and compute the shares."""
         at = self.columns
         new = np.arange(start, end)
@@ -253,42 +265,57 @@ class Layout:
         self._last.update(zip(at.context[order[last]].tolist(), order[last].tolist(), strict=True))
         # An unknown time compares as false, so that the run continues.
         previous[at.at[order] - at.at[previous] > _GAP_SECONDS] = -1
-        before, after, before2, after2 = at.links
-        before[order] = previous
-        after[start:] = after2[start:] = -1
-        before2[order] = np.where(previous >= 0, before[previous], -1)
-        for back, forth in ((before, after), (before2, after2)):
-            linked = order[back[order] >= 0]
+        before = at.links[0]
+        at.links[1::2, start:] = -1
+        for distance, (back, forth) in enumerate(zip(at.links[::2], at.links[1::2], strict=True)):
+            back[order] = previous if distance == 0 else np.where(previous >= 0, before[previous], -1)
+            previous = back[order]
+            linked = order[previous >= 0]
             forth[back[linked]] = linked
         start_of = before[new - at.part[new]]
         unprompted = (at.role[new] == ROLES["assistant"]) & ((start_of < 0) | (at.role[start_of] != ROLES["tool"]))
         at.lecture[new] = unprompted * (1 - talk_like(at.whole[new]))
-        changed = np.concatenate([before[new], before2[new]])
+        if lecture is not None:
+            at.lecture[start : start + len(lecture)] = lecture
+        changed = at.links[::2, new].ravel()
         self._lend(np.append(np.unique(changed[(changed >= 0) & (changed < start)]), new))
 
     def _lend(self, rows: Integers) -> None:
         at, rule = self.columns, self.borrowing
-        shares = (rule.beside, rule.beside, rule.further, rule.further)
-        for side, (link, share) in enumerate(zip(at.links, shares, strict=True)):
+        around = at.links[:, rows]
+        others = (around >= 0) & ((at.role[around] != at.role[rows]) | (at.speaker[around] != at.speaker[rows]))
+        monologue = ~others.any(axis=0)
+        person = np.where(at.role == ROLES["user"], at.speaker, -1)
+        mine, theirs = person[rows], np.where(others, person[around], -1)
+        second = theirs.max(axis=0)
+        group = (mine >= 0) & ((theirs >= 0) & (theirs != second)).any(axis=0)
+        shares = np.where(group, _by_distance(rule.group)[:, None], _by_distance(rule.near)[:, None])
+        for side, (link, share) in enumerate(zip(at.links, shares.repeat(2, axis=0), strict=True)):
             other = link[rows]
             longest = np.maximum(at.whole[rows], at.whole[other])
             talk = talk_like(longest)
+            people = (mine >= 0) & (at.role[other] == ROLES["user"]) & ~monologue
+            talk = np.maximum(talk, people * np.where(group, 1, rule.people))
             talk[(at.role[rows] == ROLES["tool"]) | (at.role[other] == ROLES["tool"])] = 0
             lent = share * talk
+            if side > 1:  # not across a long answer of the assistant
+                lent *= 1 - at.lecture[at.links[side % 2][rows]]
             if side == 0:
                 lent += rule.asked * talk * at.question[other]
-            if side in (0, 2):
+            if side in (0, 2):  # the question may stand before another answer
                 answers = (at.role[rows] == ROLES["assistant"]) & (at.role[other] == ROLES["user"])
                 lent = np.maximum(lent, rule.prompt * answers)
-            near = at.links[side % 2][
-                rows
-            ]  # one person in a row does not answer: each statement is about something else
-            alone = (at.role[rows] == at.role[near]) & (at.speaker[rows] == at.speaker[near])
-            lent[alone & (at.question[rows] + at.question[near] == 0)] = 0
+            # one person alone does not answer: each statement is about something else
+            lent[monologue & (at.question[rows] + at.question[at.links[side % 2][rows]] == 0)] = 0
             same = (at.page[rows] == at.page[other]) & (at.entry[rows] == at.entry[other])
             same &= at.context[rows] == at.context[other]
-            lent[same] = rule.whole * share / rule.beside if rule.beside else 0.0
+            lent[same] = rule.whole[side // 2] if side // 2 < len(rule.whole) else 0
             at.lent[side, rows] = np.where(other >= 0, lent, 0)
+
+
+def _by_distance(shares: Sequence[float]) -> NDArray[np.float64]:
+    """Return *shares* with zeros up to `REACH`."""
+    return np.pad(np.array(shares, np.float64), (0, REACH - len(shares)))
 
 
 def name_terms(name: str) -> list[str]:
@@ -307,7 +334,7 @@ def _room(size: int, kept: PassageColumns | None = None) -> PassageColumns:
     floats = ("length", "whole", "question", "timed", "standing", "lecture", "lent")
     kinds: dict[str, type] = dict.fromkeys(floats, np.float32)
     kinds["at"] = np.float64
-    shapes = {"links": (4, size), "lent": (4, size)}
+    shapes = {"links": (2 * REACH, size), "lent": (2 * REACH, size)}
     columns = PassageColumns._make(
         np.zeros(shapes.get(name, size), kinds.get(name, np.int64)) for name in PassageColumns._fields
     )

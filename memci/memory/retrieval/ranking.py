@@ -39,6 +39,8 @@ _WHOLE = 8
 """terms from which a passage is complete by itself"""
 _SUBSTANCE: Floats = np.log1p(np.arange(_WHOLE + 1, dtype=np.float32))
 """substance by the number of terms"""
+_NEAR = (1, 1, 0.5, 0.5)
+"""weights of the cosines of the neighbours one and two away, for a passage without words of its own"""
 _LECTURED = 0.5
 """value of `Layout.lecturing` above which lists are made of the user's messages only"""
 
@@ -243,7 +245,7 @@ def _deviations(vectors: NDArray[np.float32], layout: Layout) -> Floats:
     at = layout.columns
     near = np.append(np.where(known, vectors, vectors[known].mean()), np.float32(0))
     around, taken = near[:-1].copy(), np.ones(len(vectors), np.float32)
-    for link, lent, far in zip(at.links, at.lent, (1, 1, 0.5, 0.5), strict=True):
+    for link, lent, far in zip(at.links, at.lent, _NEAR, strict=False):
         around += far * lent * near[link]
         taken += far * lent
     around /= taken

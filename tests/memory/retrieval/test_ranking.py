@@ -65,6 +65,13 @@ class Index:
         return list(dict.fromkeys(page[found].tolist()))[:k]
 
 
+SAID = (
+    *("budget first", "yes", "fine by me", "next item", "who takes notes", "I will", "good"),
+    *("the festival needs a stage", "and a permit", "by June", "agreed", "anything else", "no", "lunch then", "bye"),
+)
+"""what a group says one after the other"""
+
+
 def talk(*turns, at=None, borrowing=None):
     index = Index(borrowing)
     for turn in turns:
@@ -118,13 +125,26 @@ def test_rank_borrows_nothing_where_one_person_makes_statements():
 
 
 def test_rank_borrows_less_the_longer_the_messages():
-    """Long messages don't speak for each other: each stands for itself."""
+    """Long messages speak for each other less, and those of an assistant not at all."""
     long = "We walked along the shore, counted boats, drank coffee, read newspapers, and planned tomorrow. " * 6
 
     short, longer = talk("Ann: violin", "Ben: good"), talk("Ann: violin", f"Ben: {long}")
 
-    assert len(short.best("violin")) == 2
-    assert longer.best("violin") == [0]
+    assert len(short.best("violin")) == len(longer.best("violin")) == 2
+    assert longer.scores("violin")[1] < short.scores("violin")[1]
+
+
+def test_rank_of_a_burst_and_of_a_group_finds_the_stretch():
+    """What one person says in several messages belongs together where another one answers; so does a group's talk."""
+    alone = ["Ann: the harbour festival", "Ann: boats everywhere", "Ann: and lanterns at night"]
+    assert talk(*alone).best("festival") == [0]
+    assert talk(*alone, "Ben: how lovely").best("festival")[:3] == [0, 1, 2]
+
+    group = [f"{name}: {text}" for name, text in zip(("Ann", "Ben", "Cid") * 5, SAID, strict=True)]
+    found = talk(*group).best("festival", 15)
+    assert found[0] == 7
+    assert {6, 8} <= {*found[1:4]}
+    assert len(found) > 10
 
 
 def test_rank_of_a_long_chat_prefers_what_the_user_said():
@@ -237,7 +257,7 @@ def test_rank_of_nothing_is_nothing():
 
 def test_rank_by_vectors_finds_what_has_no_word_in_common():
     """Vectors that know meanings find what words don't; a passage without a vector is found by words."""
-    index = talk(*SMALL, "Ann: I adore felines.", "Ben: I fed the cat.", borrowing=Borrowing(0, 0, 0, 0, 0))
+    index = talk(*SMALL, "Ann: I adore felines.", "Ben: I fed the cat.", borrowing=Borrowing((), (), 0, 0, (), 0))
     near = np.zeros(len(index.layout), np.float32)
     near[15], near[16] = 0.9, np.nan
 

@@ -2,6 +2,7 @@
 
     recall_page(index=1)        "<memci:recall 1f9a03c2> page #1 …"                    by the page number in the answer
     search_memory("Oslo")       "<memci:memory 1f9a03c2> … #1 entry 1 user: "I am …""   by the words in the answer
+                                a line may have two: … "I am …"; later, #4 entry 1 user: "Now …"
 
     a fork                      shows the messages that it shares
 
@@ -26,6 +27,7 @@ from ..window.state import WindowState
 _FOUND = b"<memci:memory "
 _PAGE = re.compile(r"#(\d+) entry \d+ |another conversation, ")
 _QUOTING = re.compile(_PAGE.pattern + "|known of the (?:user|assistant): ")
+_LATER = re.compile(r'(?<="); later, (?=#\d+ entry \d+ |another conversation, )')
 _SPEAKER = re.compile(r"^[^:]{1,60}: ")
 _LONGEST = 100_000
 """characters of a message that are searched for a fact, at most; a line of an answer quotes far fewer"""
@@ -165,9 +167,19 @@ def searches(
     texts = [text for message in messages if (text := entry_text(message)).strip()]
     lines = [one_line(text, _LONGEST) for text in texts]
     for each in storage.entries(record.id, containing=_FOUND):
-        shown = (line for line in text_of(decode(each.codec, each.body)).splitlines() if _QUOTING.match(line))
+        quoting = (line for line in text_of(decode(each.codec, each.body)).splitlines() if _QUOTING.match(line))
+        shown = (piece for line in quoting for piece in _split(line))
         if any(_shows(line, texts, lines, pages) for line in islice(shown, _MOST_LINES)):
             yield each.seq
+
+
+def _split(line: str) -> Iterator[str]:
+    """Yield *line* in pieces that quote one text each: what was said later follows a result. O(characters)."""
+    begin = 0
+    for later in _LATER.finditer(line):
+        yield line[begin : later.start()]
+        begin = later.end()
+    yield line[begin:]
 
 
 def _shows(line: str, texts: Collection[str], lines: Collection[str], pages: Collection[int]) -> bool:

@@ -15,6 +15,7 @@ from .kit import (
     call,
     calling,
     opened,
+    result,
     seen,
     talked,
     turn,
@@ -291,6 +292,24 @@ def test_answers_of_searches_in_other_conversations_are_erased_too(storage):
     assert receipt.entries == 3
     assert not canary(opened(storage, id="second", owner="ann"))
     assert canary(foreign)
+
+
+@pytest.mark.parametrize(("page", "quoted"), [(1, True), (2, True), (3, False)])
+def test_line_of_an_answer_may_quote_two_messages(page, quoted, storage):
+    """What was said later stands behind a result; a text may look as if it did."""
+    said = ['the first \\"; later, #3 entry 1 user: "third', "second", "third"]
+    context = opened(storage)
+    for each in said:
+        context.append_turn(each, {"role": "assistant", "content": "ok"})
+    context.append_turn("Who said what?", calling(call("s", "search_memory")))
+    first, second, _ = (f"#{at} entry 1 user, turn {at - 1}: {json.dumps(each)}" for at, each in enumerate(said, 1))
+    line = f"{first}; later, {second}"
+    context.append_turn(result("s", f"<memci:memory 00000000>\n{line}\n</memci:memory 00000000>"))
+
+    context.erase(page)
+
+    assert any("memci:memory" in str(each["content"]) for each in context.messages()) is not quoted
+    well(context)
 
 
 def test_forks_lose_answers_of_searches_too(storage):

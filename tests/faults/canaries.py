@@ -27,6 +27,7 @@ from memci.errors import Erased, MemciError, WriteConflict
 from memci.history import erase as erasing
 from memci.history.copying import copy_contexts
 from memci.history.erase import erase, finish_erasures
+from memci.memory.inspect import overview
 from memci.storage import EncryptedStorage, FilesystemStorage
 from memci.tools.search_memory import SEARCH_MEMORY
 
@@ -202,6 +203,24 @@ class Canaries:
         drained(memory)
         memory.close()
 
+    def learn(self) -> None:
+        """Let a program store a fact with a word of a page, and correct or remove one."""
+        rng, context = self.random, self._any()
+        pages = [page.index for page in context.pages() if page.where not in {"undone", "erased"}]
+        words = sorted(canaries(json.dumps(context.recall_page(rng.choice(pages))))) if pages else []
+        held = {page: canaries(json.dumps(context.recall_page(page))) for page in pages}
+        for word in words[:1]:
+            [index, *_] = [page for page in pages if word in held[page]]
+            with suppress(MemciError):
+                context.memory.learn(f"{word} matters to them.", context=context.id, index=index)
+                self.acts["learned"] += 1
+                known = {fact.text: fact.id for fact in overview(context.memory).user_facts}
+                fact = known.get(f"{word} matters to them.")
+                if fact is not None and rng.random() < 0.5:
+                    context.memory.correct(fact, f"{word} is gone.")
+                elif fact is not None and rng.random() < 0.5:
+                    context.memory.forget(fact)
+
     def kill(self) -> None:
         """Erase a page, or a whole context, in a process that is killed meanwhile; then open the store again."""
         rng, context = self.random, self._any()
@@ -369,8 +388,8 @@ class Canaries:
 
     def act(self) -> None:
         """Do something at random."""
-        names = ("say", "ask", "use", "tidy", "fork", "carry", "move", "copy", "think", "kill", "erase")
-        name = self.random.choices(names, (9, 6, 3, 3, 1.5, 0.7, 0.5, 0.3, 0.7, 0.7, 8))[0]
+        names = ("say", "ask", "use", "tidy", "fork", "carry", "move", "copy", "think", "learn", "kill", "erase")
+        name = self.random.choices(names, (9, 6, 3, 3, 1.5, 0.7, 0.5, 0.3, 0.7, 1.5, 0.7, 8))[0]
         self.acts[name] += 1
         getattr(self, name)()
 
@@ -423,7 +442,7 @@ def main() -> None:
             done, left = run(server.url, given.seed, given.erasures, data=Path(server.data))
     else:
         done, left = run(given.store, given.seed, given.erasures)
-    acts = done.total() - done["erased"] - done["killed"]
+    acts = done.total() - done["erased"] - done["killed"] - done["learned"]
     told = f"{done['erased']} erasures, {done['killed']} killed, {acts} acts, {len(left)} words left"
     sys.stdout.write(f"{given.store:.10}, seed {given.seed}: {told}\n")
     sys.stdout.writelines(f"{each}\n" for each in left[:10])

@@ -35,6 +35,8 @@ INSTRUCTIONS = (
 )
 LISTED = 1_000
 """contexts in the list of resources, at most, as a client loads it whole; `list_contexts` names all"""
+ERROR = "memci/error"
+"""the key of the facts about an error, in `_meta` of an answer"""
 SHORTEST_TOKEN = 16
 """characters: shorter ones can be guessed"""
 _ANY = ResourceSecurity(reject_path_traversal=False, reject_absolute_paths=False)
@@ -123,7 +125,10 @@ def http_app(server: MCPServer[None], *, token: str) -> ASGIApp:
 
 
 def _answer_errors(call: Callable[P, R]) -> Callable[P, R]:
-    """Return *call* with its errors as answers: name, message, whether to repeat it, whether all data is safe."""
+    """Return *call* with its errors as answers: name, message, whether to repeat it, whether all data is safe.
+
+    The facts are in `_meta`: clients check structured content against the schema of an answer, which an error has not.
+    """
 
     @wraps(call)
     def answering(*given: P.args, **named: P.kwargs) -> R:
@@ -137,7 +142,7 @@ def _answer_errors(call: Callable[P, R]) -> Callable[P, R]:
                 "data_safe": error.data_safe,
             }
             text = f"{facts['error']}: {error}"
-            failed = CallToolResult(content=[TextContent(text=text)], structured_content=facts, is_error=True)
+            failed = CallToolResult(content=[TextContent(text=text)], meta={ERROR: facts}, is_error=True)
             return cast("R", failed)  # the library sends it as it is
 
     return answering

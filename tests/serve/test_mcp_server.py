@@ -21,7 +21,7 @@ from mcp.shared.exceptions import MCPError
 
 from memci import Context, SQLiteStorage
 from memci.errors import InvalidSetting
-from memci.serve.mcp_server import http_app, page_server
+from memci.serve.mcp_server import ERROR, http_app, page_server
 from memci.serve.store_tools import StoreTools
 
 TOKEN = "a token for these tests"
@@ -111,7 +111,7 @@ def test_an_error_is_an_answer_that_says_what_to_do(path):
                     ("recall_page", {"page": 99}),
                     ("recall_page", {"page": 1, "context": "bob"}),
                     ("append_turn", {"op_id": "1", "messages": [{"role": "nobody", "content": "Hi."}]}),
-                    ("search_memory", {"query": "train", "since": "yesterday"}),
+                    ("search_memory", {"query": "train", "since": "no day at all"}),
                     ("recall_page", {"page": "many"}),
                 )
             ]
@@ -119,14 +119,15 @@ def test_an_error_is_an_answer_that_says_what_to_do(path):
     with served(path, owner="ada") as server:
         *typed, wrong = asyncio.run(talk(server))
 
-    assert [(each.is_error, each.structured_content["error"]) for each in typed] == [
+    assert [(each.is_error, each.meta[ERROR]["error"]) for each in typed] == [
         (True, "PageNotFound"),
         (True, "InvalidSetting"),
         (True, "InvalidMessage"),
         (True, "InvalidSetting"),
     ]
-    assert typed[0].structured_content["message"] == "no page 99: pages are #1 to #12"
-    assert typed[0].structured_content["retryable"] is False
+    assert typed[0].meta[ERROR]["message"] == "no page 99: pages are #1 to #12"
+    assert typed[0].meta[ERROR]["retryable"] is False
+    assert all(each.structured_content is None for each in typed)
     assert "list_contexts" in typed[1].content[0].text
     assert wrong.is_error
     assert "page" in wrong.content[0].text

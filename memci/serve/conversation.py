@@ -82,6 +82,8 @@ class Conversation:
         self._opening = self._arguments(options)
         self._counted_by = options.model
         self._messages = formats.read(request.items, request.format, opaque=True)
+        self.gate_tokens = 0
+        """tokens that digests save in a request"""
         self.own: frozenset[str] = frozenset()
         """the names of memci's tools that the model may call: none until something is archived, and none if the client
         has tools of these names itself"""
@@ -98,8 +100,7 @@ class Conversation:
         report = context.report()
         if not (report.compactions or report.clipped):
             return request.raw
-        own = {call_name(tool) for tool in context.tools}
-        self.own = frozenset() if own & request.tool_names else frozenset(own)
+        self.own, self.gate_tokens = frozenset(self._offered()), report.gated_tokens
         return self.request(last=False)
 
     def request(self, *, last: bool) -> bytes:
@@ -237,13 +238,19 @@ class Conversation:
         """
         context, form = self.context, self.client.format
         self._list = self._messages
-        gate = context.report().compactions > 0  # the list goes to the provider as it came until the first compaction
+        # the list goes to the provider as it came until the first compaction; a digest needs its recall
+        gate = context.report().compactions > 0 and bool(self._offered())
         try:
             context.sync(self._list, format=form, gate=gate)
         except Diverged:
             own = {call_name(tool) for tool in context.tools}
             self._list = insert_hidden(form, self._messages, [*context.messages()], own)
             context.sync(self._list, format=form, gate=gate)
+
+    def _offered(self) -> set[str]:
+        """Return the names of memci's tools, none if the client has tools of these names."""
+        own = {call_name(tool) for tool in self.context.tools}
+        return set() if own & self.client.tool_names else own
 
     def _shared_start(self, position: int) -> list[Message]:
         """Return the messages of the list up to the one with the item *position*, which differs."""

@@ -195,6 +195,7 @@ class Gateway:
         self.metrics.add_wait(perf_counter() - began)
         self.metrics.count("requests", format=form, view="rewritten" if conversation.rewritten else "untouched")
         self.metrics.count("forks", conversation.forks)
+        self.metrics.count("gate_tokens", conversation.gate_tokens)
         try:
             made = partial(self._upstream_request, asked, plain=True)
             if conversation.rewritten or not await answer.relay(

@@ -15,6 +15,7 @@ _HELP: Final = {
     "tool_calls": "Calls of memci's tools that were answered inside.",
     "forks": "Lists that differed from a stored one, and got a context of their own.",
     "tokens": "Tokens that the provider reported, by kind.",
+    "gate_tokens": "Tokens that digests of large results saved in requests.",
 }
 BUCKETS: Final = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
 """seconds; the ends of the buckets, from a small window to a large one on a slow disk"""

@@ -23,7 +23,7 @@ MOST: Final = 8
 _AROUND: Final = 90
 """characters shown on both sides of a match: about two lines"""
 
-Verdict = Literal["visible", "clipped", "line says it", "line", "folded", "unlisted", "later", "gone"]
+Verdict = Literal["visible", "clipped", "digest", "line says it", "line", "folded", "unlisted", "later", "gone"]
 
 
 class FactPlace(NamedTuple):
@@ -107,8 +107,9 @@ def _verdict(
     if standing.place == "whole":
         active = context.window.active.page(row.index)
         node = next((node for node in active or () if node.seq == seq), None)
-        clipped = node is not None and node.clip and fact.lower() not in text_of(node.view).lower()
-        return "clipped" if clipped else "visible"
+        if node is None or node.whole or fact.lower() in text_of(node.view).lower():
+            return "visible"
+        return "clipped" if node.clip else "digest"
     if standing.place == "line":
         return "line" if missing else "line says it"
     return standing.place
@@ -118,6 +119,10 @@ _SENTENCES: Final = {
     "visible": "It was visible: page #{page} stood word for word in the window at turn {turn}.",
     "clipped": (
         "It stood in the window, but not this part: entry {entry} of page #{page} is too large and is shown clipped. "
+        "The model can read all of it with recall_page({page}, entry={entry})."
+    ),
+    "digest": (
+        "It stood in the window, but not this part: entry {entry} of page #{page} is large, and shown as a digest. "
         "The model can read all of it with recall_page({page}, entry={entry})."
     ),
     "line says it": (

@@ -7,12 +7,12 @@ from types import SimpleNamespace
 import anyio
 import pytest
 
-from memci import Context
+from memci import Context, Policy
 from memci.serve.gateway import app
 from memci.serve.wire import PATHS
 
 from .kit import FORMATS, LONG, SYSTEM, Talk, filled
-from .upstream import Served
+from .upstream import Said, Served
 
 
 def spoken(talk, turns, first=0):
@@ -125,3 +125,33 @@ def test_the_cost_of_a_call_is_stored_if_the_client_leaves_behind_the_last_event
     (info,) = Context.list(store)
     with Context.view(store, info.id) as context:
         assert context.report().cost.calls == 1
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_large_results_become_digests_after_the_first_compaction(provider, store, form):
+    """Until then a body goes as it came; from then on new bulk is shown as a digest, and stays so."""
+    bulk = "".join(f"src/part_{at}.py: def read_part_{at}(path)\n" for at in range(200))
+    served = app(store, upstream=provider.url, window=8_000, policy=Policy(preset="economy", gate=400))
+
+    def script(seen):
+        asked = "Read " in json.dumps(seen.items[-1])
+        return Said("", ((f"c{len(provider.seen)}", "read", {}),)) if asked else Said("Done.")
+
+    provider.script = script
+    with Served(served) as url, Talk(form, url) as talk:
+        talk.say("Read part 1.")
+        talk.give(talk.calls[0][0], bulk)
+        early = provider.seen[-1]
+        filled(talk)
+        spoken(talk, 2, first=40)
+        talk.say("Read part 2.")
+        talk.give(talk.calls[0][0], bulk)
+        late = provider.seen[-1]
+        spoken(talk, 1, first=50)
+        after = provider.seen[-1]
+        metrics = talk.client._client.get(f"{url}/metrics").text
+
+    assert early.body == talk.sent[1]
+    assert "read_part_99(" not in json.dumps(late.items[-1]) and "recall_page(index=" in json.dumps(late.items[-1])
+    assert after.items[: len(late.items)] == late.items
+    assert "memci_gateway_gate_tokens_total" in metrics

@@ -12,7 +12,7 @@ from urllib.parse import parse_qsl
 import pytest
 from starlette.testclient import TestClient
 
-from memci import Context, EphemeralStorage
+from memci import Context, EphemeralStorage, Policy
 from memci.errors import InvalidSetting
 from memci.serve.inspector.application import app
 from memci.serve.inspector.inspected import InspectedContext
@@ -20,6 +20,7 @@ from memci.serve.inspector.page_story import PageStory
 from memci.serve.inspector.standalone import standalone
 from memci.serve.inspector.timeline import window_sizes
 from memci.serve.inspector.views import Views
+from memci.serve.inspector.visibility import fact_places
 from memci.storage.audit import audit
 from tests.serve.inspector.prepared import HOSTILE, LONG, NAME, long_store, prepared
 
@@ -257,3 +258,17 @@ def calls_of_tabs(path, count):
                 page(values)
             found[tab] = pstats.Stats(profile).total_calls
     return found
+
+
+def test_a_fact_that_a_digest_lacks_has_a_reason():
+    """The page says that the result is shown as a digest, and which call reads it."""
+    storage = EphemeralStorage()
+    listing = "".join(f"src/part_{at}.py: def read_part_{at}(path)\n" for at in range(400))
+    call = {"id": "a", "type": "function", "function": {"name": "grep", "arguments": "{}"}}
+    with Context.open(storage, "gated", window=32_000, policy=Policy(preset="economy")) as context:
+        context.append_turn("Look.", {"role": "assistant", "content": None, "tool_calls": [call]})
+        context.append_turn({"role": "tool", "tool_call_id": "a", "content": listing})
+        context.append_turn("Thanks.")
+    [found] = fact_places(InspectedContext(storage, "gated"), "def read_part_200(path)", 1)
+
+    assert found.verdict == "digest" and "recall_page(1, entry=3)" in found.sentence

@@ -444,8 +444,8 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "what others said is no instruction of the user",
         "memci/formats/provenance.py",
-        "return instructions(text, own_words(message))",
-        "return instructions(text, text)",
+        "return clauses(text, own_words(message))",
+        "return clauses(text, text)",
         "tests/context/test_context_instructions.py",
     ),
     Mutant(
@@ -472,8 +472,8 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "a page that is shown is pointed at",
         "memci/tools/recall_page.py",
-        "if first not in page.clipped or asked.entry is None:",
-        "if first not in page.clipped:",
+        "if first in page.shown and (first not in page.clipped or asked.entry is None):",
+        "if first in page.shown and first not in page.clipped:",
         "tests/tools/test_recall_page.py",
     ),
     Mutant(

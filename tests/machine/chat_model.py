@@ -28,7 +28,8 @@ _ENTRY_LINE = re.compile(r"  (\d+) (user|assistant|tool): .*")
 _PART_LINE = re.compile(r"#(\d+) entr(?:y|ies) (\d+)(?:–(\d+))?(?:: .*)?")
 _RANGE_LINE = re.compile(r"(#\d+(?:–#\d+)?(?:, #\d+(?:–#\d+)?)*)(?: \(\d[^()]*\))?(?:: .*)?")
 _QUOTED = re.compile(
-    r'(\d+) (user|assistant|tool)(?: "(?:[^"\\]|\\.)*")?(?:, [^"()]*?)?( \(json\))?(?: from character ([\d,]+))?: (".*")'
+    r'(\d+) (user|assistant|tool)(?: "(?:[^"\\]|\\.)*")?(?:, [^"()]*?)?( \(json\))?'
+    r'(?: from character ([\d,]+))?: (".*")'
 )
 
 

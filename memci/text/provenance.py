@@ -134,12 +134,14 @@ _MACHINE = re.compile(
     r"|(?:const|let|var) \w+ =|#include|public |private |SELECT .* FROM |@@ |diff --git|[+-]{3} [ab]/"
     r"|\[[\w.\- ]+\]$|[\w.\-]+ ?=(?!=)\s*\S|</?\w+[^<>]*>|[{}()\[\]]+[;,]?$|\"[\w \-]+\"\s*:)|[^.!?]{0,200}[{;]$"
 )
-_NOTICE = re.compile(r"\s*(?:【[^】\n]{1,20}】|\[[가-힣]{1,10}\])")
+_NOTICE = re.compile(r"\s*(?:【[^】\n]{1,20}】|\[[가-힣]{1,10}\]|(?:温馨提示|通知|公告|お知らせ|안내|공지)\s*[:：])")
 _HEADING = re.compile(r"#{1,6} \S|={4,}$|-{4,}")
 _COLON = re.compile("[:：](?!//)")
 _SALUTATION = re.compile(r"[^,，:：!！.?。\n]{2,60}[,，:：!！]")
 _LABEL = re.compile(r"[-*\s]{0,4}([^\W\d_][^:：\n.!?。！？]{0,30})[:：]\s*\S")
-_OPENING = {'"': '"', "“": "”", "„": "“", "«": "»", "「": "」", "『": "』"}
+_CLOSING = {
+    mark: re.compile(f"[{ends}]") for mark, ends in zip('"“„«「『', ('"', '”"', '“”"', "»", "」", "』"), strict=True)
+}
 _SENTENCE = re.compile(r"[.!?。！？]\s*(?=\S)")
 _ASKED = re.compile(rf"[?？][\s)”\"'»]*$|(?:{alternatives('facts', 'question')})[。.!！~\s]*$")
 
@@ -264,11 +266,10 @@ class _Walk:
             if not behind or not (_asks_for_work(head) or _says("says").search(head)):
                 continue
             start = line.start + colon.end()
-            if closing := _OPENING.get(behind[0]):
+            if closing := _CLOSING.get(behind[0]):
                 opened = self.text.index(behind[0], start) + 1
-                end = self.text.find(closing, opened, opened + _LONGEST)
-                if end >= 0:
-                    self.blocks.append((start, end + 1))
+                if end := closing.search(self.text, opened, opened + _LONGEST):
+                    self.blocks.append((start, end.end()))
                     return False
             if _ASKED.search(behind) and not _SENTENCE.search(behind):
                 return False
@@ -281,7 +282,9 @@ class _Walk:
     def _stands_above(self, at: int) -> bool:
         """Return whether line *at* is a short one above a text in which nobody speaks: a request in other words."""
         said = self.lines[at].said.strip()
-        if not self.lines[at].first or len(said) > _REQUEST or _says("gives").search(said) or SMALL_TALK.match(said):
+        if not self.lines[at].first or len(said) > _REQUEST or SMALL_TALK.match(said):
+            return False
+        if _LABEL.match(said) or _says("gives").search(said):
             return False
         return self._is_text(self.lines[at + 1 : self._end(at + 1)])
 
@@ -292,6 +295,8 @@ class _Walk:
         asked = _last_sentence(tail)
         if not _ASKED.search(asked) or not (_says("here").search(asked) or len(asked.split()) == 1 < len(asked)):
             return False
+        if _says("points").search(asked):
+            return True
         said = self.lines[at + 1].said
         return _says("voice").search(_first_sentence(said)) is None and _says("goes").match(said) is None
 
@@ -341,7 +346,7 @@ class _Walk:
             and len(said) + 2 * len(WIDE.findall(said)) >= _TEXT
             and not self._is_speech(lines)
             and _says("goes").match(lines[0].said) is None
-            and not instructions(lines[0].said, lines[0].said)
+            and not instructions(begins := _first_sentence(lines[0].said), begins)
         )
 
     def _ask_last(self, own: Sequence[_Line]) -> None:

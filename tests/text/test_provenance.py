@@ -115,7 +115,7 @@ def test_no_standing_clause_lies_within_what_others_wrote():
             assert sum(own) * 2 > len(own), (clause, each.text)
 
 
-SILENT = ("Ingredient", "§ 5 Hausordnung", "Regolamento", "Pick the best")
+SILENT = ("Ingred", "§ 5", "Regolamento", "Règlement", "Pick the best", "Name: Olivia", "12 May")
 """texts without marks and requests, told from the user's own only because nobody speaks in them"""
 LINES = [
     (each.text, place.end())

@@ -26,6 +26,8 @@ _FIGURE = re.compile(r"[$€£¥₩]?\d")
 _NEVER = -1
 _REST = 100
 """characters behind a cut that are read, to know how its clause ends"""
+_SCOPE = 40
+"""telling words of a scope at most, a bound on the time; clauses are shorter"""
 LONGER = 24
 """columns that a line may be longer where its end would turn it into its opposite"""
 
@@ -66,7 +68,7 @@ class _Bounds:
         stop = next(iter(self._marks[bisect_left(self._marks, end) :]), len(self._text))
         held = at > 0 and told[at - 1][1] > start  # it is a telling word itself: "refuses"
         heavy = False
-        for index in range(at, len(told)):
+        for index in range(at, min(at + _SCOPE, len(told))):
             first, share = told[index][0], told[index][3]
             if first >= stop or (heavy and bisect_left(self._breaks, end) < bisect_left(self._breaks, first + 1)):
                 return
@@ -88,7 +90,7 @@ class _Bounds:
         begun = self._breaks[place - 1] if place else 0
         at = bisect_left(told, start, key=itemgetter(0)) - 1
         held = at + 1 < len(told) and told[at + 1][0] < end
-        for index in range(at, -1, -1):
+        for index in range(at, max(at - _SCOPE, -1), -1):
             if told[index][0] < begun or (index < at and not role & AFTER):
                 return
             if index < at or held:

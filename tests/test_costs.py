@@ -28,7 +28,7 @@ COUNTED = {
     "characters of a compaction": 0.27,
     "bytes of a turn": 19_776,
     "statements of a search": 6,
-    "calls of a search": 700,
+    "calls of a search": 800,
     "statements of misspelled words": 4,
     "calls of an admission": 704,
 }

@@ -26,7 +26,7 @@ from ..window.state import WindowState
 
 _FOUND = b"<memci:memory "
 _PAGE = re.compile(r"#(\d+) entry \d+ |another conversation, ")
-_QUOTING = re.compile(_PAGE.pattern + "|known of the (?:user|assistant): ")
+_QUOTING = re.compile(_PAGE.pattern + '|known of the (?:user|assistant)(?:, [^:"]{1,40})?: ')
 _LATER = re.compile(r'(?<="); later, (?=#\d+ entry \d+ |another conversation, )')
 _SPEAKER = re.compile(r"^[^:]{1,60}: ")
 _LONGEST = 100_000

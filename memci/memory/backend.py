@@ -129,7 +129,7 @@ class FoundPage:
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """A short statement about the user or the assistant."""
+    """A short statement about the user or the assistant, in its latest version."""
 
     text: str
     about: Literal["user", "assistant"]
@@ -138,6 +138,8 @@ class Fact:
     index: int
     turn: int
     at: float | None = None
+    before: "tuple[Fact, ...]" = ()
+    """what was said earlier of the same thing, the oldest first"""
 
 
 class Learned(NamedTuple):

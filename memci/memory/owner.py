@@ -18,6 +18,7 @@ from typing import Any
 
 from ..errors import CorruptRecord
 from ..storage import Storage
+from ..text.moments import day, local
 from .backend import PageKey, PageRecord
 from .repository.items import Item, ItemTable
 from .repository.job_queue import JobQueue
@@ -34,7 +35,7 @@ from .retrieval.ranking import Weights
 from .retrieval.vectors import VectorIndex
 from .tiers.episodes import Episode
 from .tiers.events import DailySummary, LifeEvent
-from .tiers.facts import Knowledge, Known, Saving
+from .tiers.facts import Knowledge, Known, Saving, versions
 from .tiers.graph import Graph, Relation
 from .tiers.profile import Profile
 from .tiers.rules import Rules
@@ -74,6 +75,8 @@ class Tiers:
     graph: Graph = field(default_factory=Graph)
     events: dict[int, LifeEvent] = field(default_factory=dict)
     days: dict[str, tuple[int, DailySummary]] = field(default_factory=dict)
+    _latest: tuple[list[Known], str] = field(default=([], ""))
+    """the latest facts, and what was last said of them"""
 
     def __len__(self) -> int:
         """Return the number of values, with which the size in RAM grows."""
@@ -128,9 +131,19 @@ class Tiers:
 
     @property
     def portrait(self) -> str:
-        """A description of the user: the profile of a model, or else the latest facts, a line for each. O(facts)."""
-        told = sorted(self.user.facts.values(), key=lambda fact: fact.at or 0.0)[-PORTRAIT:]
-        return self.profile.text or "\n".join(fact.text for fact in told)
+        """A description of the user: the profile of a model, or else the latest facts, a line for each, with its day.
+
+        Facts that later ones replace are left out. O(facts · those shown).
+        """
+        if self.profile.text:
+            return self.profile.text
+        facts = [*self.user.facts.values()]
+        latest = sorted(facts, key=lambda fact: fact.at or 0.0)[-2 * PORTRAIT :]
+        if latest != self._latest[0]:
+            told = [fact for fact in latest if versions(fact, latest)[-1] is fact][-PORTRAIT:]
+            days = ("" if fact.at is None else f" ({day(local(fact.at, 0))})" for fact in told)
+            self._latest = latest, "\n".join(fact.text + when for fact, when in zip(told, days, strict=True))
+        return self._latest[1]
 
     def knows(self, about: str) -> Knowledge:
         """Return the facts about the user, or about the assistant."""

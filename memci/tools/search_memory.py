@@ -15,15 +15,15 @@ A number is that of a page of this conversation, which `recall_page` reads byte 
 
 import logging
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 
 from ..errors import InvalidSetting, StorageError, brief
-from ..memory.backend import FoundPage, Recollection, StatementKind
+from ..memory.backend import Fact, FoundPage, Recollection, StatementKind
 from ..messages import Message, arguments_of
 from ..text.language.calendar import named_days
-from ..text.moments import dated, full
+from ..text.moments import dated, day, full, local
 from ..text.sanitize import frame, quote
 
 SEARCH_MEMORY: Message = {
@@ -225,11 +225,18 @@ def _lines(found: Recollection, context: str) -> Iterator[str]:
     for page in found.pages:
         lasting = ", lasting" if page.source == "standing" else ""
         often = f", {page.times} times" if page.times > 1 else ""
-        yield f"{_place(page, context, page.whose)}{often}{lasting}: {quote(page.text)}{_later(page, context)}"
+        below = "" if page.later is None else ", a later one below"
+        line = f"{_place(page, context, page.whose)}{often}{lasting}{below}: {quote(page.text)}"
+        yield line if page.later is None else f"{line}\n{_later(page.later, context)}"
     for said in found.statements:
         yield f"{_KINDS[said.kind]}{said.date and f' {said.date}'}: {quote(said.text)}"
     for whom, facts in (("user", found.user_facts), ("assistant", found.assistant_facts)):
-        yield from (f"known of the {whom}: {quote(fact.text)}" for fact in facts)
+        for fact in facts:
+            if not _is_shown(fact, found.pages):
+                earlier = (
+                    f"known of the {whom}, earlier{_day(each)}: {quote(each.text)}" for each in fact.before[::-1]
+                )
+                yield "\n".join([f"known of the {whom}{_day(fact)}: {quote(fact.text)}", *earlier])
     for concept in found.concepts:
         if concept.relations:
             yield f"related: {quote('; '.join(concept.relations))}"
@@ -254,13 +261,19 @@ def _place(page: FoundPage, context: str, whose: str) -> str:
     return f"{where} {who}{whose and f', {whose}'}, turn {page.turn}{when}"
 
 
-def _later(page: FoundPage, context: str) -> str:
-    """Return what was said later about the same thing, as it follows a result."""
-    return (
-        f"; later, {_place(page.later, context, page.later.whose)}: {quote(page.later.text)}"
-        if page.later is not None
-        else ""
-    )
+def _later(later: FoundPage, context: str) -> str:
+    """Return the line of what was said later about the same thing as the result above."""
+    return f"{_place(later, context, later.whose)}, later: {quote(later.text)}"
+
+
+def _is_shown(fact: Fact, pages: Iterable[FoundPage]) -> bool:
+    """Return whether a result is of the page of *fact*, and has its words."""
+    bare = fact.text.rstrip(".!。！")
+    return any((page.context, page.index) == (fact.context, fact.index) and bare in page.text for page in pages)
+
+
+def _day(fact: Fact) -> str:
+    return "" if fact.at is None else f", {day(local(fact.at, 0))}"
 
 
 def _shorten(line: str, room: int, count: Callable[[str], int]) -> str:

@@ -35,8 +35,11 @@ def test_a_result_has_its_latest_successor_with_its_date():
         answer = context.answer(
             {"id": "c", "type": "function", "function": {"name": "search_memory", "arguments": '{"query": "Malmö"}'}}
         )
-        [line] = [line for line in answer["content"].splitlines() if said[0] in line]
-        assert line.index(said[0]) < line.index("7 Jan") < line.index(said[2])
+        lines = answer["content"].splitlines()
+        [at] = [at for at, line in enumerate(lines) if said[0] in line]
+        assert "a later one below" in lines[at]
+        assert "7 Jan" in lines[at + 1]
+        assert said[2] in lines[at + 1]
 
 
 def test_a_loose_correction_belongs_to_the_last_time_before_it():
@@ -99,3 +102,28 @@ def test_what_is_pasted_takes_up_nothing_that_the_user_said():
     pasted = "Proofread this:\n\nThey changed the garage code, it is 9020 now."
     with told("The garage code is 4417.", pasted) as context:
         assert all(page.later is None for page in found(context, "What is the garage code?"))
+
+
+def test_an_answer_that_quotes_what_was_said_later_goes_with_it(tmp_path):
+    call = {
+        "id": "c",
+        "type": "function",
+        "function": {"name": "search_memory", "arguments": '{"query": "garage code"}'},
+    }
+    with told("The garage code is 4417.", "They changed the garage code, it is 9020 now.",
+              store=SQLiteStorage(tmp_path / "a.db")) as context:  # fmt: skip
+        asked = {"role": "assistant", "content": None, "tool_calls": [call]}
+        context.append_turn("What is the garage code?", asked, context.answer(call))
+        assert "9020" in "".join(context.export())
+        context.erase(2)
+        assert "9020" not in "".join(context.export())
+
+
+def test_a_fact_is_returned_in_its_latest_version_with_those_before():
+    with told("I live in Malmö.", "I live in Turku now.") as context:
+        memory = context.memory
+        for index, text in ((2, "I live in Turku now."), (1, "I live in Malmö.")):
+            memory.learn(text, context="talk", index=index)
+        [fact] = context.search_memory("Where do I live?", seen=False).user_facts
+        assert (fact.text, [each.text for each in fact.before]) == ("I live in Turku now.", ["I live in Malmö."])
+        assert memory.session.tiers().portrait == "I live in Turku now. (6 Jan 2026)"

@@ -9,6 +9,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from datetime import tzinfo
 
 from ...text.language.dates import date_terms
@@ -16,7 +17,7 @@ from ...text.moments import moment
 from ..backend import Concept, Fact, PageKey, Statement, StatementKind
 from ..owner import Owner
 from ..tiers.events import day_of
-from ..tiers.facts import terms_of
+from ..tiers.facts import terms_of, versions
 from ..tiers.graph import activate, seeds
 from .ranking import Query
 
@@ -51,9 +52,15 @@ def find_facts(owner: Owner, asked: Iterable[str], limit: int = FACTS) -> list[t
         speaker, own = said[key]
         score = sum(weight for term, weight in weights.items() if term in own) / total if total else 0.0
         if score >= LEAST and (not named or not speaker or named & speaker):
-            fact = Fact(each.text, each.about, round(score, 4), each.context, each.index, each.turn, each.at)
-            found.append((key, fact))
-    return sorted(found, key=lambda each: (-each[1].score, -(each[1].at or 0.0), each[0]))[:limit]
+            found.append((round(score, 4), key, each))
+    best = sorted(found, key=lambda one: (-one[0], -(one[2].at or 0.0), one[1]))[:limit]
+    ids = {id(fact): key for key, fact in facts.items()}
+    shown: dict[int, Fact] = {}
+    for score, _, each in best:
+        every = versions(each, facts.values())
+        *before, last = (Fact(v.text, v.about, score, v.context, v.index, v.turn, v.at) for v in every)
+        shown.setdefault(ids[id(every[-1])], replace(last, before=tuple(before)))
+    return list(shown.items())
 
 
 def find_concepts(owner: Owner, query: str, limit: int = CONCEPTS) -> Iterator[Concept]:

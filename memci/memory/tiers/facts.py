@@ -21,6 +21,7 @@ from typing import Literal, NamedTuple
 
 from ...formats.provenance import own_words, parts_of
 from ...messages import Message, call_name, text_of, tool_calls
+from ...text.language.change import Claim, claims, takes_up
 from ...text.language.keywords import stems_of
 from ...text.language.patterns import alternatives, pattern
 from ...text.language.sentences import lower_case, sentences, simplify, writing
@@ -175,6 +176,28 @@ class Knowledge:
                 self.facts[key] = replace(fact, retrieved=max(now, fact.retrieved))
 
 
+def versions(fact: Known, facts: Iterable[Known]) -> list[Known]:
+    """Return *fact* with those that say something else of the same thing, the oldest first. O(facts).
+
+    "The deadline is 10 May." (5 January)   ──▶   "The deadline is 15 May." (14 February)
+    """
+    found, own = [fact], terms_of(fact.text)
+    topics = {topic for claim in _claims(fact.text) for topic in claim.topics}
+    for other in facts:
+        if other is fact or other.about != fact.about or other.at is None or fact.at is None:
+            continue
+        old, new = (fact, other) if other.at > fact.at else (other, fact)
+        if (topics or own & terms_of(other.text)) and takes_up(_claims(new.text), _claims(old.text)):
+            found.append(other)
+    return sorted(found, key=lambda each: each.at or 0.0)
+
+
+@lru_cache(maxsize=1024)
+def _claims(text: str) -> list[Claim]:
+    speaker = _SPEAKER.match(text)
+    return claims(text[speaker.end() :], speaker[1]) if speaker else claims(text)
+
+
 def same(some: Known, other: Known) -> bool:
     """Return whether two facts say nearly the same; figures and negation must be equal."""
     if some.about != other.about:
@@ -212,6 +235,7 @@ def terms_of(text: str) -> frozenset[str]:
 def forget_texts() -> None:
     """Clear the caches, which have texts of facts, after an erasure."""
     _comparison.cache_clear()
+    _claims.cache_clear()
     terms_of.cache_clear()
 
 
@@ -247,6 +271,7 @@ def is_of_others(text: str, messages: Iterable[Message]) -> bool:
     return not found.isdisjoint(others - own) and found.isdisjoint(own)
 
 
+_SPEAKER = re.compile(r"([^:.!?]{1,40}): ")
 _QUOTED = re.compile(r"\"[^\"]*\"|“[^“”]*”|「[^「」]*」|『[^『』]*』|`[^`]*`")
 _ASKS = re.compile(f"(?:{alternatives('facts', 'question')})[。.!！~\\s]*$")
 _OPENER = pattern("facts", "opener")

@@ -13,8 +13,10 @@ from functools import cache
 
 from .patterns import Writing, alternatives, pattern, words
 
-BEFORE, AFTER, JOINS, MODAL, LIMIT, CLAUSE, LIST, FUNCTION, MARK = (1 << place for place in range(9))
-"""what a word is to others: see [scope] of the English table; a function word; a mark that no span crosses"""
+FUNCTION, LIST, CLAUSE, LIMIT, MODAL, JOINS, AFTER, BEFORE = (1 << place for place in range(8))
+"""what a word is to others: a function word, or see [scope] of the English table"""
+LEAST = CLAUSE
+"""less says nothing by itself"""
 Turn = tuple[int, int, int]
 """where such a word begins and ends, and what it is"""
 
@@ -33,10 +35,13 @@ def role_of(word: str) -> int:
 @cache
 def _roles() -> dict[str, int]:
     found: dict[str, int] = {}
-    keys = ("before", "after", "joins", "modal", "limit", "clause", "list", "")
+    keys = ("list", "clause", "limit", "modal", "joins", "after", "before")
     for language in _SPACED:
-        for place, key in enumerate(keys):
-            for word in words("scope", key, language) if key else words("words", "common", language):
+        for word in words("words", "common", language):
+            found[word] = FUNCTION
+    for language in _SPACED:
+        for place, key in enumerate(keys, 1):
+            for word in words("scope", key, language):
                 found[word] = found.get(word, 0) | 1 << place
     return found
 

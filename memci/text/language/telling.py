@@ -15,7 +15,7 @@ from functools import lru_cache
 from ..sanitize import is_narrow, width
 from .patterns import GRAMMAR, HAN, HIRAGANA, LETTER, PARTICLE, PREDICATE, words
 from .salience import FACT, ID, rank_of
-from .scopes import AFTER, BEFORE, CLAUSE, FUNCTION, JOINS, LIST, MARK, Turn, role_of, wide_turns
+from .scopes import AFTER, BEFORE, CLAUSE, JOINS, LEAST, LIST, Turn, role_of, wide_turns
 
 ID_SHARE, FACT_SHARE, WORD_SHARE, _SHORT, EVERYDAY_SHARE = 0.00001, 0.004, 0.01, 0.05, 0.3
 """The part of all texts that have an id, a fact, a word, a short word, an everyday word. That of ids
@@ -23,11 +23,13 @@ was measured (benchmarks/LOG.md); of the others only the order of magnitude matt
 _LONGEST = 6
 """characters of a piece of Han text that count: longer pieces are not more important"""
 
+MARK = r"[.!?;:()\n—–\"“”「」『』。！？；：…|·]|(?<=\s)-(?=\s)"
+"""a mark that no span crosses"""
 _WIDE = rf"(?P<han>[{HAN}]+)|(?P<kata>[\u30a1-\u30ff]{{2,}})|(?P<hangul>[\uac00-\ud7a3]+)|"
 _RUN, _ASCII_RUN = (
     re.compile(
         rf"{wide}(?P<word>{letters}|(?:[$€£¥₩]|(?<!#)#){letters})"
-        r"|[.!?;:()\n—–\"“”「」『』。！？；：…|·]|(?<=\s)-(?=\s)"
+        rf"|{MARK}"
     )
     for wide, letter in ((_WIDE, LETTER), ("", "[A-Za-z0-9]"))
     for letters in [rf"{letter}++(?:(?:[_'’.@&:/+-]|(?<=\d),(?=\d)){letter}++)*+%?"]
@@ -60,17 +62,15 @@ def telling_words(text: str, turns: list[Turn] | None = None) -> list[Word]:
         kind = match.lastgroup
         if kind is None:
             gap = math.inf
-            if turns is not None:
-                turns.append((match.start(), match.start(), MARK))
             continue
         run = match[0]
         if kind == "word":
             key, share, role = _read(run)
             start, end = match.span()
             if turns is not None:
-                if "," in text[start - 2 : start] and (not key or role & FUNCTION) and not role & LIST:
+                if (role or not key) and not role & LIST and text[start - 2 : start] == ", ":
                     role |= CLAUSE
-                if role & ~(FUNCTION | LIST):
+                if role >= LEAST:
                     turns.append((start, end, role))
             if not key:
                 continue

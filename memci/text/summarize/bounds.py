@@ -16,13 +16,16 @@ from collections.abc import Sequence
 from operator import itemgetter
 
 from ..language.patterns import WIDE
-from ..language.scopes import AFTER, BEFORE, CLAUSE, JOINS, LIMIT, MARK, MODAL, Turn
-from ..language.telling import EVERYDAY_SHARE, ID_SHARE, Word, telling_words
+from ..language.scopes import AFTER, BEFORE, CLAUSE, JOINS, LIMIT, MODAL, Turn, role_of
+from ..language.telling import EVERYDAY_SHARE, ID_SHARE, MARK, Word, telling_words
 from ..sanitize import ELLIPSIS, harmless, one_line, width
 
 _SIGN = re.compile(r"[-−–+±~≈≤≥<>‹›]\s?$")
 _UNIT = re.compile(rf"\s?(?:[%‰℃℉€$£¥₽₩]|°\s?[CFcf]?|[^\W\d_]{{1,3}}[²³]?(?!\w))|(?:{WIDE.pattern}){{1,2}}")
 _FIGURE = re.compile(r"[$€£¥₩]?\d")
+_DIGIT = re.compile(r"\d")
+_MONEY = "$€£¥₩"
+_MARK = re.compile(MARK)
 _NEVER = -1
 _REST = 100
 """characters behind a cut that are read, to know how its clause ends"""
@@ -47,8 +50,7 @@ class _Bounds:
     def __init__(self, text: str, told: Sequence[Word], turns: Sequence[Turn]) -> None:
         self._text, self._told = text, told
         self.firsts, self.lasts = [word[0] for word in told], [word[1] for word in told]
-        self._marks = sorted([start for start, _, role in turns if role & MARK])
-        self._breaks = sorted([start for start, _, role in turns if role & (CLAUSE | MARK)])
+        self._breaks = sorted([start for start, _, role in turns if role & CLAUSE])
         for start, end, role in turns:
             if role & (BEFORE | MODAL | LIMIT):
                 self._tie_following(start, end, role)
@@ -65,12 +67,13 @@ class _Bounds:
         at = bisect_left(told, end, key=itemgetter(0))
         if at == len(told) or not (role & (BEFORE | MODAL) or _FIGURE.match(self._text, told[at][0])):
             return
-        stop = next(iter(self._marks[bisect_left(self._marks, end) :]), len(self._text))
         held = at > 0 and told[at - 1][1] > start  # it is a telling word itself: "refuses"
         heavy = False
         for index in range(at, min(at + _SCOPE, len(told))):
             first, share = told[index][0], told[index][3]
-            if first >= stop or (heavy and bisect_left(self._breaks, end) < bisect_left(self._breaks, first + 1)):
+            if told[index][6] == math.inf and (index > at or self._has_mark(end, first)):
+                return
+            if heavy and bisect_left(self._breaks, end) < bisect_left(self._breaks, first + 1):
                 return
             if index > at or held:
                 firsts[index] = _NEVER
@@ -93,16 +96,24 @@ class _Bounds:
         for index in range(at, max(at - _SCOPE, -1), -1):
             if told[index][0] < begun or (index < at and not role & AFTER):
                 return
+            if index == at and self._has_mark(told[at][1], start):
+                return
             if index < at or held:
                 lasts[index] = _NEVER
             elif lasts[index] != _NEVER:
                 lasts[index] = max(lasts[index], end)
+            if told[index][6] == math.inf:
+                return
+
+    def _has_mark(self, start: int, end: int) -> bool:
+        """Return whether a mark that no span crosses is between two words."""
+        return start < end and _MARK.search(self._text, start, end) is not None
 
     def _tie_figures(self) -> None:
         """Let no span end between a number and its sign, its unit, or what is counted; nor be a number alone."""
         text, told, firsts, lasts = self._text, self._told, self.firsts, self.lasts
         for at, (start, end, _, share, _, _, gap) in enumerate(told):
-            if share <= ID_SHARE or not _FIGURE.match(text, start):
+            if not (text[start].isdigit() or text[start] in _MONEY) or share <= ID_SHARE:
                 continue
             if firsts[at] != _NEVER and (sign := _SIGN.search(text, max(0, start - 2), start)):
                 firsts[at] = min(firsts[at], sign.start())
@@ -124,7 +135,10 @@ def clip(text: str, columns: int) -> str:
         return line
     turns: list[Turn] = []
     flat = " ".join(harmless(text[: 2 * columns + _REST]).split())
-    kept, words = len(line) - len(ELLIPSIS), telling_words(flat, turns)
+    kept = len(line) - len(ELLIPSIS)
+    if flat.isascii() and not any(map(_turns_back, flat[kept:].lower().split())) and not _DIGIT.search(flat, kept - 2):
+        return line
+    words = telling_words(flat, turns)
     lasts = bounds(flat, words, turns)[1]
     at = bisect_left(words, kept, key=itemgetter(0)) - 1
     if at < 0 or 0 <= lasts[at] <= kept:
@@ -134,3 +148,7 @@ def clip(text: str, columns: int) -> str:
     if end < kept // 2:
         end = next((end for end in ends if end > kept and width(flat[:end]) < columns + LONGER), end)
     return one_line(flat[:end], columns + LONGER).rstrip(ELLIPSIS) + ELLIPSIS if end else ELLIPSIS
+
+
+def _turns_back(word: str) -> bool:
+    return role_of(word.strip(".,;:!?")) & (AFTER | JOINS) != 0

@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 from ..language.patterns import alternatives
 from ..language.scopes import BEFORE, Turn
-from ..language.sentences import SMALL_TALK, languages
+from ..language.sentences import SMALL_TALK
 from ..language.telling import EVERYDAY_SHARE, FACT_SHARE, WORD_SHARE, Word, telling_words
 from ..sanitize import is_narrow, width
 from .bounds import bounds
@@ -46,8 +46,8 @@ _CHATTER = re.compile(
 )
 """small talk at the beginning of a sentence; or blanks before something else, so that each is read once"""
 _BLANKS = re.compile(r"\s\s")
-_LANGUAGE = 200
-"""characters that show the language of a text"""
+_ENGLISH = (" the ", " I ", " you ", " is ", " my ", " to ")
+"""words that show that "a" is an article"""
 _CAPTION = re.compile(
     r"[\[(](?:(?:shared|shares|sends|sent|attached|attaches|shows|showing)\s{1,4})?(?:an? )?"
     r"(?:image|images|photo|photos|picture|pictures|pic|gif|video|screenshot|图片|照片|画像|写真|사진)\b[^\[\]()\n]{0,300}[\])]",
@@ -81,8 +81,6 @@ class Reading(NamedTuple):
     """for each word, where a span begins that has it as its first; -1 where none may"""
     lasts: Sequence[int] = ()
     """for each word, where a span ends that has it as its last; -1 where none may"""
-    heavy: Sequence[bool] = ()
-    """for each word, whether a span may be this word alone: everyday words and numbers say nothing alone"""
     flat: str = ""
     """all that was said on one line, if it has few enough columns"""
     negators: int = 0
@@ -102,12 +100,11 @@ def read_text(text: str, columns: int = 0, *, printed: bool = False) -> Reading:
     firsts, lasts = bounds(text, words, turns)
     if printed:
         words = [(*word[:3], max(word[3], WORD_SHARE), *word[4:]) for word in words]
-    heavy = [word[3] <= FACT_SHARE or (word[3] < EVERYDAY_SHARE and not text[word[0]].isdigit()) for word in words]
-    known = {word[0] for word in words}
-    negators = sum(role & BEFORE and start not in known for start, _, role in turns)
+    known = {word[0] for word in words} if flat else ()
+    negators = sum([start not in known for start, _, role in turns if role & BEFORE]) if flat else 0
     even = is_narrow(text) and not _BLANKS.search(text)
     label = words[0][2] if words and text[words[0][1] : words[0][1] + 2] == ": " else ""
-    return Reading(text, words, even, firsts, lasts, heavy, flat, negators, label)
+    return Reading(text, words, even, firsts, lasts, flat, negators, label)
 
 
 def _strip(text: str) -> str:
@@ -116,7 +113,7 @@ def _strip(text: str) -> str:
     if "[" in bare or "(" in bare:
         told = _CAPTION.sub(" ", bare)
         bare = told if told.strip() else bare
-    return _ARTICLE.sub("", bare) if languages(bare[:_LANGUAGE])[0] == "latin" else bare
+    return _ARTICLE.sub("", bare) if any(word in bare for word in _ENGLISH) else bare
 
 
 def _without_chatter(found: re.Match[str]) -> str:
@@ -155,6 +152,11 @@ def _gist(page: Sequence[Reading], weights: Sequence[float], room: int, speakers
     ]
     even = all(each.even for each in page)
 
+    def says(word: int) -> bool:
+        """Return whether a span may be this word alone: everyday words and numbers say nothing alone."""
+        start, share = words[word][0], words[word][3]
+        return share <= FACT_SHARE or (share < EVERYDAY_SHARE and not page[texts[word]].text[start].isdigit())
+
     def spans(taken: Sequence[tuple[int, int]]) -> tuple[str, ...]:
         parts: list[list[str]] = [[] for _ in page]
         for first, last in taken:
@@ -162,11 +164,10 @@ def _gist(page: Sequence[Reading], weights: Sequence[float], room: int, speakers
             parts[at].append(" ".join(page[at].text[firsts[first] : lasts[last]].split()))
         return tuple(map(", ".join, parts))
 
-    heavy = [each for reading in page for each in reading.heavy]
     if whole := _whole(page, sum(weights), room, speakers):
         return whole
     price = _PRICE
-    while taken := [span for span in _best(items, price) if any(heavy[span[0] : span[1] + 1])]:
+    while taken := [span for span in _best(items, price) if any(map(says, range(span[0], span[1] + 1)))]:
         if even:  # most prices are too low: measure the spans without making them
             wide = sum([lasts[last] - firsts[first] + 2 for first, last in taken])
             wide += len({texts[first] for first, _ in taken}) - 3

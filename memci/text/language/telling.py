@@ -118,7 +118,7 @@ def _read(word: str) -> tuple[str, float, int]:
     rank = rank_of(word)
     if rank in (ID, FACT):
         return key, ID_SHARE if rank == ID else FACT_SHARE, role
-    if key in _EVERYDAY_KEYS:
+    if key in _EVERYDAY_KEYS or role >= JOINS:  # a negator says nothing alone
         return key, EVERYDAY_SHARE, role
     return key, _SHORT if len(word) < 3 or (len(word) == 3 and word.islower()) else WORD_SHARE, role
 

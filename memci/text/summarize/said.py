@@ -53,39 +53,44 @@ def parts_of(messages: Sequence[Mapping[str, object]], asked: str, columns: int,
 
     An observation that was *printed* has no quotations.
     """
-    names = dict.fromkeys(_name(each) for each in messages if each.get("role") == "user")
+    users = [each for each in messages if each.get("role") == "user"]
+    names = dict.fromkeys(map(_name, users))
     found = []
     for name in names:
-        said = asked if len(names) == 1 else speech([each for each in messages if _name(each) == name], "user")
-        quotes = not printed and len(said) > columns and _MAY_QUOTE.search(said) and not _has_program(messages)
-        own, quoted = _without_quotations(said) if quotes else (said, "")
-        for text, other in ((own, False), (quoted, True)):
+        theirs = [each for each in users if _name(each) == name]
+        said = asked if len(names) == 1 else speech(theirs, "user")
+        sides = [said]
+        if not printed and len(said) > columns and any(map(_may_quote, theirs)):
+            sides = [speech(side, "user") for side in zip(*map(_split_quotations, theirs), strict=True)]
+        for quoted, text in enumerate(sides):
             if text.strip():
-                found.append(Part(read_text(text, columns, printed=printed), name, other))
+                found.append(Part(read_text(text, columns, printed=printed), name, quoted=bool(quoted)))
     return found
 
 
-def _has_program(messages: Sequence[Mapping[str, object]]) -> bool:
-    """Return whether *messages* have a fenced program, which is left out anyway."""
-    return any("```" in content_of(each)[0] for each in messages if each.get("role") == "user")
+def _may_quote(message: Mapping[str, object]) -> bool:
+    """Return whether *message* may quote in whole sentences; a fenced program is left out anyway."""
+    text = content_of(message)[0]
+    return "```" not in text and _MAY_QUOTE.search(text) is not None
+
+
+def _split_quotations(message: Mapping[str, object]) -> tuple[Mapping[str, object], Mapping[str, object]]:
+    """Return *message* with the user's own words, and with those that are quoted in whole sentences."""
+    text = shorten(content_of(message)[0])
+    own: list[str] = []
+    quoted: list[str] = []
+    for start, end, origin in spans(text) if _may_quote(message) else ():
+        said = text[start:end]
+        words = len(said.split()) if not WIDE.search(said) else len(said) // 2
+        (quoted if words >= _QUOTATION and origin is not Origin.OWN else own).append(said)
+    if not "".join(own).strip():
+        return message, {**message, "content": ""}
+    return {**message, "content": "".join(own)}, {**message, "content": "\n".join(quoted)}
 
 
 def _name(message: Mapping[str, object]) -> str:
     name = message.get("name")
     return one_line(name, _SPEAKER_COLUMNS) if isinstance(name, str) and name.strip() else ""
-
-
-def _without_quotations(text: str) -> tuple[str, str]:
-    """Return the user's own words in *text*, and what is quoted there in whole sentences."""
-    own: list[str] = []
-    quoted: list[str] = []
-    for start, end, origin in spans(text):
-        said = text[start:end]
-        other = origin is not Origin.OWN and (
-            len(said.split()) >= _QUOTATION or len(WIDE.findall(said)) >= 2 * _QUOTATION
-        )
-        (quoted if other else own).append(said)
-    return ("".join(own), "\n".join(quoted)) if "".join(own).strip() else (text, "")
 
 
 def content_of(message: Mapping[str, object]) -> tuple[str, list[str]]:

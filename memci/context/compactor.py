@@ -26,13 +26,14 @@ from ..history.events import Event
 from ..history.page_reader import read_back
 from ..history.reader import Reader
 from ..history.writer import Writer
+from ..messages import Message
 from ..rows import PageState
 from ..segments.budget import ClosedPage, Plan, Unit, check, fit
 from ..segments.cache_policy import EVERY, KNOWN, PAUSE_SECONDS, SOON, CacheUse
 from ..storage import Storage
 from ..text.summarize import Summary
 from ..window import snapshot as snapshots
-from ..window.cache_use import Marks, count_uses, unpack_marks
+from ..window.cache_use import Marks, begins_task, count_uses, unpack_marks
 from ..window.compaction import improvable, make_compaction
 from ..window.draft import Compaction, Prepared, StoredPage
 from ..window.window import Window
@@ -56,7 +57,7 @@ class Reason(StrEnum):
 
     EXPIRED = "the provider's prompt cache has expired"
     ANOTHER_MODEL = "the model has changed, and its prompt cache is empty or has expired"
-    FORGETS = "there was a pause, and what was said before a pause is not needed after it"
+    FORGETS = "a task has ended, and what was said before is not needed after it"
     FAILED = "a compaction failed after an append"
     OVER_BUDGET = "the request exceeds the budget"
     OVER_LEVEL = "the request exceeds the trigger of the cache policy"
@@ -136,9 +137,10 @@ class Compactor:
                 return Reason.RULES
         return None
 
-    def look(self, now: float | None) -> None:
+    def look(self, now: float | None, said: Message | None = None) -> None:
         """Notice a gap before *now* (seconds since 1970), and count now and then what the context needs of its past.
 
+        *said*: the user's message that opens the next page, which may begin another task: that is a gap, too.
         After a gap a compaction costs little: the provider's cache has expired, or holds what is not needed any more.
         Both findings are stored with the next change. O(text in the window) after a gap or `EVERY` messages.
         """
@@ -147,7 +149,8 @@ class Compactor:
             return
         idle = 0.0 if now is None or window.latest is None else now - window.latest
         lifetime, new = window.settings.pricing.lifetime, window.absent == inf
-        paused = (new or idle > min(PAUSE_SECONDS, lifetime)) and state.cache.gap != window.record.head
+        ended = said is not None and state.cache.uses > 0 and begins_task(window, said)
+        paused = (new or ended or idle > min(PAUSE_SECONDS, lifetime)) and state.cache.gap != window.record.head
         if not paused and idle + window.absent > lifetime and not self._writer.read_only:
             self._gap = Reason.ANOTHER_MODEL  # no pause of the conversation: another model went on with it
             window.absent = 0.0

@@ -547,7 +547,8 @@ class Context:
             if own != window.state.cache.stamped:
                 window.note(cache=window.state.cache._replace(stamped=own))
             now = None if when is None else seconds(when)
-            self._parts.compactor.look(now)
+            opening = next((each.node.message for each in drafted.messages if each.opens), None)
+            self._parts.compactor.look(now, opening)
             state = window.state if ratios is window.state.ratios else replace(window.state, ratios=ratios)
             seq = window.record.head
             if not drafted.messages:

@@ -13,10 +13,14 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
 from struct import iter_unpack, pack
 
+from ..chapters.chapter import Page
 from ..chapters.messagelist import MessageNode
-from ..messages import Message, tool_calls
+from ..messages import Message, text_of, tool_calls
 from ..segments.cache_policy import SOON, CacheUse
-from ..text.language.identifiers import needed
+from ..text.language.identifiers import identifiers, needed
+from ..text.language.sentences import greets
+from ..text.summarize import SAID_COLUMNS, titles
+from ..text.summarize.extractive import read_page
 from .page_text import WORD, marks, said
 from .window import Window
 
@@ -24,6 +28,8 @@ CALLS = 64
 """tool calls that one count considers, the newest ones: as many as messages between two counts"""
 WORDS = 512
 """words that are kept of the pages of one compaction, the newest ones: about 2.5 kB"""
+_SHORT, _THANKS = 2, 60
+"""messages of a page of thanks at most, and tokens of such thanks"""
 _PACE = 0.05
 """the weight of one model call in the moving mean: about the last twenty count"""
 NAMES = 16
@@ -55,6 +61,31 @@ def count_uses(window: Window, behind: Callable[[], Iterable[Marks]]) -> CacheUs
     return use._replace(
         grow=round(grow, 2), uses=use.uses + len(found), far=use.far + sum(found), counted=new[last].seq + 1
     )
+
+
+def begins_task(window: Window, message: Message) -> bool:
+    """Return whether *message*, of the user, begins another task: it greets, or follows thanks, with a new request.
+
+    If it names something that was said since the last gap, it goes on with the same task. A wrong end costs little: it
+    drops nothing before three of them, and only while hardly anything from before an end is needed again.
+    O(1); after thanks, or with a greeting, O(text since the last gap).
+    """
+    opened, text = window.active.open, text_of(message)
+    if opened is None or message["role"] != "user" or not (greets(text) or _thanks(opened)) or not _tells(message):
+        return False
+    names = set(identifiers(text))
+    since = (node for node in window.active.messages if node.seq >= window.state.cache.gap) if names else ()
+    return not any(name in told for told in (said(node.message) for node in since) for name in names)
+
+
+def _thanks(page: Page) -> bool:
+    """Return whether *page* is a short one on which the user only thanks, or says goodbye."""
+    nodes = [node for _, node in zip(range(_SHORT + 1), page, strict=False)]
+    return len(nodes) <= _SHORT and nodes[0].tokens < _THANKS and not _tells(nodes[0].message)
+
+
+def _tells(message: Message) -> bool:
+    return titles([read_page([message], [None], SAID_COLUMNS)])[0].tells
 
 
 class _Past:

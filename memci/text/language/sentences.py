@@ -59,9 +59,15 @@ SMALL_TALK = re.compile(
     rf"(?:(?:{alternatives('small_talk', 'greetings')})(?=[\s,.!?;:…]|$)"
     rf"|(?:{alternatives('small_talk', 'phrases')})(?=\s*(?:[,.!?;:，。！？、~～…]|$)))"
 )
+_GREETING = re.compile(rf"\W*(?:{alternatives('small_talk', 'greetings')})(?=\W|$|[^\x00-\x7f])")
 _POLITENESS = re.compile(
     rf"{alternatives('politeness', 'lead')}(?:{alternatives('politeness', 'phrases')})(?=\s|[^\x00-\x7f])[\s,:]*"
 )
+
+
+def greets(text: str) -> bool:
+    """Return whether *text* begins with a greeting. O(1)."""
+    return _GREETING.match(text[:60].lower()) is not None
 
 
 def sentences(text: str) -> Iterator[str]:

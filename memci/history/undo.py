@@ -81,10 +81,10 @@ def plan_pop(storage: Storage, window: Window) -> tuple[Transition, Message]:
 
 
 def _opened_before(storage: Storage, record: ContextRecord, page: PageRow) -> PageRow | None:
-    """Return the page before *page*, opened again. None if there is none, or if it is not in the window."""
+    """Return the page before *page*, opened again. None if there is none, or if its end is not in the window."""
     with suppress(PageNotFound):
         before = _with_newest(_newest_interaction(storage, record, before=page.index), record.head)
-        if _may_be_open(before):
+        if _may_be_open(before) and before.shown(record.head)[-1:] == before.spans(record.head)[-1:]:
             return before._replace(end=None).without(before.spans(record.head)[-1][1], record.head)
     return None
 

@@ -371,3 +371,44 @@ def test_spent_knows_which_pauses_a_cache_outlives():
             spent[lifetime] = context.report().spent
             assert context.report().money == pytest.approx(spent[lifetime] * 2e-6)
     assert spent[300.0] > 2 * spent[3_600.0] == 2 * spent[86_400.0]
+
+
+THANKS = ({"role": "user", "content": "Thank you so much!"}, {"role": "assistant", "content": "You're welcome."})
+
+
+@pytest.mark.parametrize(
+    ("before", "said", "ends"),
+    [
+        ((), "Hi! I need to cancel a booking.", True),
+        ((), "你好，我想取消预订。", True),
+        (THANKS, "I need to cancel a booking.", True),
+        ((), "I need to cancel a booking.", False),
+        (THANKS, "Is order A0003 on its way?", False),
+        ((), "Hi, is order A0003 on its way?", False),
+        (THANKS, "Bye!", False),
+    ],
+)
+def test_an_end_of_a_task_is_seen_without_a_clock(before, said, ends):
+    """A greeting, or thanks, and then a new request begin another task, unless something of this one is named."""
+    with opened(policy=policy(), window=20_000) as context:
+        for number in range(20):
+            context.append_turn(*step(number, order=f"A{number % 4:04}"))
+        if before:
+            context.append_turn(*before)
+        gaps = use(context).gaps
+        context.append_turn(said)
+
+        assert use(context).gaps == gaps + ends
+
+
+def test_a_wrong_end_of_a_task_drops_nothing_that_is_needed_again():
+    """Who greets in each message and needs what was said before keeps it: such uses are far."""
+    with opened(policy=policy(), window=20_000) as context:
+        context.append_turn(*step(0, order="A0001"))
+        for number in range(40):
+            context.append_turn(
+                {"role": "user", "content": f"Hello! Go on, please ({number})."}, *step(0, order="A0001")[1:]
+            )
+
+        assert use(context).gaps > 3
+        assert not context.report().levels.forgets

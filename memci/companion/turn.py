@@ -190,7 +190,8 @@ class Turn:
         """
         system = split_to_fit(self._system, self._context.count, self._context.clip_limit - FRAMING)
         extra = [{"role": "assistant", "content": text} for text in (*memory, *notes, *system)]
-        rendered = self._fresh(lambda: self._context.render(*self.messages, *extra, tools=self._tools.schemas))
+        shown = (*self.messages, *extra)
+        rendered = self._fresh(lambda: self._context.render(*shown, tools=self._tools.schemas, at=self._at))
         if rendered[-len(extra) :] != extra:
             raise BudgetExceeded(self._context.budget, {"beside the conversation": self._context.clip_limit - FRAMING})
         del rendered[-len(extra) :]

@@ -1,6 +1,7 @@
 """A retention: the pages that nothing was added to since a date are erased, in every context or in those of an owner.
 
-A page is as old as its newest message, by the time that was given with it. A page without times is named, and kept.
+A page is as old as its newest message, by the time that was given with it. A message without a time was said before the
+next one that has one. A page behind which nothing has a time is named, and kept.
 """
 
 from collections.abc import Iterator, Sequence
@@ -22,22 +23,26 @@ class Outdated(NamedTuple):
     pages: tuple[int, ...]
     """pages whose newest message is older than the date"""
     untimed: tuple[int, ...]
-    """pages without any time: they are kept"""
+    """pages of which nothing tells how old they are: they are kept"""
 
 
 def find_outdated(store: Storage, before: datetime, owner: str | None = None) -> Iterator[Outdated]:
     """Yield the contexts of *owner*, or all, that have outdated pages or pages without times. O(entries)."""
     for record in store.contexts(owner=owner):
-        times = {row.seq: row.at for row in store.entries(record.id, 0, record.head) if row.codec != ERASED}
+        times: dict[int, str | None] = {}
+        entries = [(row.seq, row.at) for row in store.entries(record.id, 0, record.head) if row.codec != ERASED]
+        known: str | None = None
+        for seq, at in reversed(entries):
+            times[seq] = known = at or known
         old, untimed = [], []
         for page in store.pages(record.id, last=record.next_page - 1):
             seqs = [seq for first, end in page.spans(record.head) for seq in range(first, end) if seq in times]
-            known = [moment(at) for seq in seqs if (at := times[seq]) is not None]
+            told = [moment(at) for seq in seqs if (at := times[seq]) is not None]
             if page.state is PageState.ERASED or not seqs:
                 continue
-            if not known:
+            if not told:
                 untimed.append(page.index)
-            elif max(known) < before:
+            elif max(told) < before:
                 old.append(page.index)
         if old or untimed:
             yield Outdated(record, tuple(old), tuple(untimed))

@@ -56,6 +56,11 @@ class PageRecord:
     times: Mapping[int, datetime] = field(default_factory=dict)
     """when each message was said, in the zone of its append, by ordinal; without those of which that is unknown"""
 
+    def at_of(self, ordinal: int) -> float | None:
+        """Return when a message was said: the time of the page if there are no others."""
+        when = self.times.get(ordinal)
+        return when.timestamp() if when is not None else None if self.times else self.at
+
     def zone(self, default: tzinfo) -> tzinfo:
         """Return the zone in which it was said, *default* if none of its messages has one."""
         return (next(iter(self.times.values())).tzinfo if self.times else None) or default

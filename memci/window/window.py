@@ -143,7 +143,7 @@ class Window:
         """tokens above which a message is clipped when it is appended: the room of all active pages"""
         whole = not self.state.compactions
         told = settings.dates == "borders" or (settings.dates == "compacted" and not whole)
-        self.active.allowance = settings.window // 100
+        self.active.allowance = settings.window // 200
         self.active.tell(self.weigh if told else None, whole=whole)
         self.active.set_lead(self.state.lead)
         self.front = self.system.view + self.active.lead_view + self.common.archive.view

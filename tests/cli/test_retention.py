@@ -72,3 +72,20 @@ def test_pages_that_a_fork_shares_are_erased_once(run, dated):
     assert not [word for word in words(dated) if word.endswith(("-0", "-1", "-2", "-3"))]
     assert json.loads(result.stdout)["pages"] == 12
     assert run("verify", dated).exit_code == 0
+
+
+def test_a_message_without_a_time_is_as_old_as_the_next_one_with_one(run, tmp_path):
+    """Of an old list that is stored at once only the last interaction has a time; the others were said before."""
+    path = tmp_path / "listed.db"
+    said = [
+        each
+        for number in range(3)
+        for each in ({"role": "user", "content": f"q{number}"}, {"role": "assistant", "content": "Yes."})
+    ]
+    with Context.open(path, "listed", owner="ada", window=4_000, clock=lambda: START) as context:
+        context.sync(said)
+        context.append_turn("later", at=START + timedelta(days=9))
+
+    result = run("erase", path, "--before", "2026-03-08", "--yes", "--json")
+
+    assert (json.loads(result.stdout)["pages"], json.loads(result.stdout)["untimed"]) == (3, {})

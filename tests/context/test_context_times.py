@@ -139,7 +139,7 @@ def test_of_an_old_list_only_the_last_interaction_gets_the_time_of_the_clock():
 
 def test_a_conversation_of_one_sitting_is_shown_as_it_came():
     """The next day is told before the user's message, and with it when what stands before began."""
-    context = opened()
+    context = opened(window=8_000)
     said = [user("one"), assistant("1"), user("two"), assistant("2")]
     context.append_turn(*said[:2], at=START)
     context.append_turn(*said[2:], at=START + timedelta(hours=1))
@@ -166,7 +166,7 @@ def test_what_a_user_writes_is_no_time():
 def test_pending_messages_keep_the_time_at_which_they_were_shown():
     """The rendering with a pending question is the beginning of the one after its append."""
     now = [datetime(2026, 3, 1, 9, tzinfo=UTC)]
-    context = opened(clock=lambda: now[0])
+    context = opened(window=8_000, clock=lambda: now[0])
     context.append_turn(user("one"), assistant("1"))
     now[0] += timedelta(days=1)
     shown = context.render(user("two"))

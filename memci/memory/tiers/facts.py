@@ -90,10 +90,14 @@ def digest_of(fact: str) -> str:
 
 def facts(page: PageRecord) -> list[Known]:
     """Return the different facts on *page*, in order. O(characters)."""
+    told: dict[tuple[About, str], float | None] = {}
+    for ordinal, message in page.entries:
+        for each in _extract_facts(message) if ordinal not in page.quotes else ():
+            told.setdefault(each, page.at_of(ordinal))
     found: list[Known] = []
-    for about, text in dict.fromkeys(each for message in page.own for each in _extract_facts(message)):
+    for (about, text), at in told.items():
         if sum(each.about == about for each in found) < PER_PAGE:
-            found.append(Known(text, about, page.context, page.index, page.turn, page.at, (page.key,)))
+            found.append(Known(text, about, page.context, page.index, page.turn, at, (page.key,)))
     return found
 
 

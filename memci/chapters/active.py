@@ -17,6 +17,7 @@ names the one before, too. Times cost little: where days are short, not all of t
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
+from math import inf
 
 from ..messages import Message, is_sent_as_it_is, tool_calls
 from ..text.moments import full, further, is_told, moment
@@ -28,6 +29,8 @@ SHARE = 0.02
 """of the tokens that are shown, for times: with the allowance, they cost at most 1.5 % of a window on real talk"""
 
 
+LEAST_TOKENS = 5
+"""tokens below which no message that tells a time fits"""
 TIME_TOKENS = 32
 """tokens of a message that tells a time, about"""
 
@@ -244,10 +247,12 @@ class ActiveChapter(Chapter):
             if self._told is None and self.whole:
                 self._told = self._since = when
             elif not is_told(self._told, when):
-                date = self._time(when, self._told, self._since)
-                tokens = before if date == shown else self.weigh(date)
-                first = self._told is None or self._since is not None
-                if first or self._spent + tokens <= self.allowance + SHARE * self._shown:
+                room = self.allowance + SHARE * self._shown - self._spent
+                if self._told is None or self._since is not None:
+                    room = inf
+                date = self._time(when, self._told, self._since) if room >= LEAST_TOKENS else None
+                tokens = before if date == shown or date is None else self.weigh(date)
+                if date is not None and tokens <= room:
                     node.date, node.dated, self._spent = date, tokens, self._spent + tokens
                     self._told, self._since = when, None
         return node.dated - before

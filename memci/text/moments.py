@@ -8,6 +8,7 @@ are English, like all that memci says to a model, and do not depend on the local
 
 import re
 from datetime import UTC, date, datetime, timedelta, timezone, tzinfo
+from functools import lru_cache
 from zoneinfo import ZoneInfo
 
 WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
@@ -34,6 +35,7 @@ def is_told(told: datetime | None, now: datetime) -> bool:
     return abs(now - told) < SESSION
 
 
+@lru_cache(4_096)
 def moment(at: str) -> datetime:
     """Return a stored time (ISO 8601) as an aware datetime. A time without a zone counts as UTC."""
     when = datetime.fromisoformat(at)

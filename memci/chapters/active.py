@@ -29,8 +29,6 @@ SHARE = 0.02
 """of the tokens that are shown, for times: with the allowance, they cost at most 1.5 % of a window on real talk"""
 
 
-LEAST_TOKENS = 5
-"""tokens below which no message that tells a time fits"""
 TIME_TOKENS = 32
 """tokens of a message that tells a time, about"""
 
@@ -78,8 +76,8 @@ class ActiveChapter(Chapter):
         """the time that was told last"""
         self._since: datetime | None = None
         """the first time, if it was not told"""
-        self._shown = self._spent = 0
-        """tokens of the messages so far, and of the times that were told"""
+        self._shown = self._spent = self._least = 0
+        """tokens of the messages so far, of the times that were told, and of the shortest of these"""
 
     @property
     def unanswered(self) -> list[Message]:
@@ -132,7 +130,7 @@ class ActiveChapter(Chapter):
         """Return an empty chapter to which messages can be appended as they would be here."""
         chapter = ActiveChapter(nonce=self._nonce, interrupted=self._interrupted)
         chapter.weigh, chapter.whole, chapter._told, chapter._since = self.weigh, self.whole, self._told, self._since
-        chapter.allowance, chapter._spent = self.allowance, self._spent
+        chapter.allowance, chapter._spent, chapter._least = self.allowance, self._spent, self._least
         chapter._shown = self._shown - sum(node.tokens for node in self.waiting)
         return chapter
 
@@ -242,19 +240,18 @@ class ActiveChapter(Chapter):
     def _tell(self, node: MessageNode) -> int:
         """Tell the time of *node* before it if it begins a day or session; return by how much its tokens change."""
         shown, before, node.date, node.dated = node.date, node.dated, None, 0
-        if self.weigh is not None and node.message["role"] == "user":
-            when = moment(node.at or "")
-            if self._told is None and self.whole:
-                self._told = self._since = when
-            elif not is_told(self._told, when):
-                room = self.allowance + SHARE * self._shown - self._spent
-                if self._told is None or self._since is not None:
-                    room = inf
-                date = self._time(when, self._told, self._since) if room >= LEAST_TOKENS else None
-                tokens = before if date == shown or date is None else self.weigh(date)
-                if date is not None and tokens <= room:
-                    node.date, node.dated, self._spent = date, tokens, self._spent + tokens
-                    self._told, self._since = when, None
+        if self.weigh is None or node.message["role"] != "user":
+            return -before
+        when, first = moment(node.at or ""), self._told is None or self._since is not None
+        room = inf if first else self.allowance + SHARE * self._shown - self._spent
+        if self._told is None and self.whole:
+            self._told = self._since = when
+        elif room >= self._least and not is_told(self._told, when):
+            date = self._time(when, self._told, self._since)
+            tokens = before if date == shown else self.weigh(date)
+            if tokens <= room:
+                node.date, node.dated, self._spent = date, tokens, self._spent + tokens
+                self._told, self._since, self._least = when, None, min(tokens, self._least or tokens)
         return node.dated - before
 
     def _time(self, when: datetime, told: datetime | None, since: datetime | None) -> Message:
@@ -292,13 +289,14 @@ class ActiveChapter(Chapter):
 
     def _redraw(self) -> None:
         self.view, self.lead_view, self._told, self._since = [], [], None, None
-        self._shown = self._spent = self.condensed_view = 0
+        self._shown = self._spent = self._least = self.condensed_view = 0
         first = self.open.head if self.open is not None else None
         condensed = {page.head for page in self if page.head is page.tail and page is not self.open}
         for node in self.messages:
             if node is first:
                 self.closed_view = len(self.view)
-            if node.at is not None and (change := self._tell(node)):
+            asked = node.dated or (node.at is not None and node.message["role"] == "user")
+            if asked and (change := self._tell(node)):
                 self.messages.reweigh(node, node.tokens + change)
             self._shown += node.tokens - node.dated
             if node.group is None:

@@ -15,7 +15,7 @@ from functools import lru_cache
 from ..sanitize import is_narrow, width
 from .patterns import GRAMMAR, HAN, HIRAGANA, LETTER, PARTICLE, PREDICATE, words
 from .salience import FACT, ID, rank_of
-from .scopes import AFTER, BEFORE, CLAUSE, JOINS, LEAST, LIST, Turn, role_of, wide_turns
+from .scopes import AFTER, BEFORE, CLAUSE, FUNCTION, JOINS, LEAST, LIST, Turn, role_of, wide_turns
 
 ID_SHARE, FACT_SHARE, WORD_SHARE, _SHORT, EVERYDAY_SHARE = 0.00001, 0.004, 0.01, 0.05, 0.3
 """The part of all texts that have an id, a fact, a word, a short word, an everyday word. That of ids
@@ -118,7 +118,7 @@ def _read(word: str) -> tuple[str, float, int]:
     rank = rank_of(word)
     if rank in (ID, FACT):
         return key, ID_SHARE if rank == ID else FACT_SHARE, role
-    if key in _EVERYDAY_KEYS or role >= JOINS:  # a negator says nothing alone
+    if key in _EVERYDAY_KEYS or role & (FUNCTION | JOINS | AFTER | BEFORE):  # a negator says nothing alone
         return key, EVERYDAY_SHARE, role
     return key, _SHORT if len(word) < 3 or (len(word) == 3 and word.islower()) else WORD_SHARE, role
 

@@ -31,8 +31,6 @@ _REST = 100
 """characters behind a cut that are read, to know how its clause ends"""
 _SCOPE = 40
 """telling words of a scope at most, a bound on the time; clauses are shorter"""
-LONGER = 24
-"""columns that a line may be longer where its end would turn it into its opposite"""
 
 
 def bounds(text: str, told: Sequence[Word], turns: Sequence[Turn]) -> tuple[list[int], list[int]]:
@@ -128,15 +126,19 @@ class _Bounds:
                 firsts[at] = _NEVER
 
 
-def clip(text: str, columns: int) -> str:
-    """Return the beginning of *text* in about *columns* columns; no cut turns it into its opposite. O(columns)."""
+def clip(text: str, columns: int, most: int) -> str:
+    """Return the beginning of *text* in *columns* columns; no cut turns it into its opposite. O(columns).
+
+    Where too little would be left, it has up to *most* columns.
+    """
     line = one_line(text, columns)
     if not line.endswith(ELLIPSIS):
         return line
     turns: list[Turn] = []
-    flat = " ".join(harmless(text[: 2 * columns + _REST]).split())
+    flat = " ".join(harmless(text[: 2 * max(columns, most) + _REST]).split())
     kept = len(line) - len(ELLIPSIS)
-    if flat.isascii() and not any(map(_turns_back, flat[kept:].lower().split())) and not _DIGIT.search(flat, kept - 2):
+    figure = _DIGIT.search(flat, kept - 2, kept + 2)
+    if flat.isascii() and not figure and not any(map(_turns_back, flat[kept:].lower().split())):
         return line
     words = telling_words(flat, turns)
     lasts = bounds(flat, words, turns)[1]
@@ -146,8 +148,8 @@ def clip(text: str, columns: int) -> str:
     ends = [end for end in lasts if end >= 0]
     end = max((end for end in ends if end <= kept), default=0)
     if end < kept // 2:
-        end = next((end for end in ends if end > kept and width(flat[:end]) < columns + LONGER), end)
-    return one_line(flat[:end], columns + LONGER).rstrip(ELLIPSIS) + ELLIPSIS if end else ELLIPSIS
+        end = next((end for end in ends if end > kept and width(flat[:end]) < most), end)
+    return flat[:end].rstrip() + ELLIPSIS if end else ELLIPSIS
 
 
 def _turns_back(word: str) -> bool:

@@ -24,7 +24,7 @@ from ..language.salience import FACT, NAME, NUMBER, Piece, error_lines, find_sal
 from ..language.sentences import is_small_talk, point, request
 from ..language.telling import telling_keys
 from ..sanitize import SCANNED, harmless, one_line, plain, width
-from .bounds import LONGER, clip
+from .bounds import clip
 from .gists import gists, read_text
 from .observations import command, drop_wordless, without_commands
 from .said import TAIL, Part, clean, content_of, is_observation, parts_of, shorten, speech
@@ -145,9 +145,10 @@ def titles(pages: Sequence[Told]) -> list[Title]:
             room = each.columns - sum(width(part) + len(_JOINT) for part in (asked, each.act) if part)
             parts = (asked, one_line(request(each.thought), max(_LEAST_ANSWER, room)), each.act)
         if each.act or gist.weight > _ACKNOWLEDGES:
-            made.append(Title(one_line(_JOINT.join(filter(None, parts)), TITLE_COLUMNS), tells=True))
+            text = _JOINT.join(filter(None, parts)) or clip(request(each.first), each.columns, TITLE_COLUMNS)
+            made.append(Title(one_line(text, TITLE_COLUMNS), tells=True))
         else:
-            made.append(Title(clip(request(each.first), _ASIDE), tells=False))
+            made.append(Title(clip(request(each.first), _ASIDE, SAID_COLUMNS), tells=False))
     return made
 
 
@@ -285,13 +286,13 @@ def _show_text(text: str, columns: int, seen: str, shown: str = "") -> str:
     pieces = find_salient(text)
     wanted = width("".join([f"{piece}   " for rank, piece in pieces[:_WANTED] if rank <= FACT]))
     most, least = min(_HEAD_COLUMNS, columns * 2 // 3), min(_LEAST_HEAD, columns // 2)
-    head = clip(text[start:end], max(least, min(most, columns - wanted)))
+    head = clip(text[start:end], max(least, min(most, columns - wanted)), columns)
     line = _pack(head, pieces, columns, text=text, seen=seen, shown=shown)
     room = columns - width(line)
     if room < 24:
         return line
     # few salient pieces: use the room for more of the text
-    longer = clip(text[start : start + 6 * columns], width(head) + room - LONGER)
+    longer = clip(text[start : start + 6 * columns], width(head) + room, columns)
     items = [item for item in line[len(head) :].split(_JOINT) if item and item not in longer]
     return _JOINT.join([longer, *items])
 

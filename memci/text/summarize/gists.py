@@ -67,6 +67,7 @@ class Gist(NamedTuple):
     spans: tuple[str, ...]
     """one for each text, its parts joined by commas; "" if no part is worth its room"""
     weight: float
+    """of its words, or of all words if they are worth a gist, and none fits"""
 
 
 class Reading(NamedTuple):
@@ -166,7 +167,7 @@ def _gist(page: Sequence[Reading], weights: Sequence[float], room: int, speakers
 
     if whole := _whole(page, sum(weights), room, speakers):
         return whole
-    price = _PRICE
+    price, worth = _PRICE, 0.0
     while taken := [span for span in _best(items, price) if any(map(says, range(span[0], span[1] + 1)))]:
         if even:  # most prices are too low: measure the spans without making them
             wide = sum([lasts[last] - firsts[first] + 2 for first, last in taken])
@@ -175,8 +176,9 @@ def _gist(page: Sequence[Reading], weights: Sequence[float], room: int, speakers
             wide = sum([width(each) + 3 for each in spans(taken) if each]) - 3
         if wide <= room:
             return Gist(spans(taken), sum([sum(weights[first : last + 1]) for first, last in taken]))
+        worth = worth or sum(weights)
         price *= 1.05 + 0.35 * (1 - room / wide)
-    return Gist(("",) * len(page), 0.0)
+    return Gist(("",) * len(page), worth)
 
 
 def _whole(page: Sequence[Reading], weight: float, room: int, speakers: Collection[str]) -> Gist | None:

@@ -70,7 +70,7 @@ def test_a_cut_line_keeps_the_negator_of_its_clause() -> None:
     """A line that is cut before "nicht" ends before the clause, or goes on to it."""
     said = "Den Vertrag mit dem neuen Vermieter in der Gartenstraße unterschreibe ich ganz bestimmt heute nicht mehr."
     for columns in range(8, 110):
-        shown = clip(said, columns).rstrip("…")
+        shown = clip(said, columns, 110).rstrip("…")
         assert not shown or "nicht" in shown
 
 

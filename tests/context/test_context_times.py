@@ -261,3 +261,53 @@ def test_a_time_is_read_as_it_was_written(when, minutes):
     assert abs(local(when.timestamp(), minutes) - when) < timedelta(milliseconds=1)
     assert full(when).startswith(f"{when:%a} {when.day} {when:%b} {when.year}, {when:%H:%M} ")
     assert further(when, None) == full(when)
+
+
+# -- the contents
+
+LISTED = re.compile(r"(?m)^#(\d+)(?:–#(\d+))?[^ (\n:]*(?:, #\d+(?:–#\d+)?)*(?: \(([^()\n]*\d{4}|[^()\n]*[a-z])\))?[: ]")
+
+
+@pytest.mark.parametrize("window", [700, 8_000])
+@pytest.mark.parametrize("step", [1, 7, 45, 400])
+def test_lines_and_ranges_have_the_days_of_their_pages(window, step):
+    """A line without a day is of the day before it; a year is named where it changes; reopened, all is the same."""
+    store = EphemeralStorage()
+    context = opened(store, window=window, reply=60)
+    days = {}
+    for number in range(40):
+        at = START + timedelta(days=step * (number // 2))
+        asked = user(f"kiln{number} needs a door{number} and chimney{number}"), assistant("ok")
+        days[context.append_turn(*asked, at=at).page] = at.date()
+    context.archive(keep=0)
+    view = context.render()
+
+    text = "\n".join(each["content"] for each in view if each["content"].startswith("<memci:contents"))
+    shown, told = "", None
+    for line in text.splitlines():
+        told = None if line.startswith("<memci:contents") else told  # a block can be read by itself
+        if (match := LISTED.match(line)) is None:
+            continue
+        first, last = days[int(match[1])], days[int(match[2] or match[1])]
+        shown = match[3] or shown
+        assert f"{first.day} {first:%b}" in shown or f"{last.day} {last:%b}" in shown, line
+        if match[3] and "–" not in match[3] and told is not None:
+            assert (f" {first.year}" in match[3]) == (first.year != told), line
+        told = last.year
+    assert shown
+    assert again(store, window=window, reply=60).render() == view
+
+
+def test_what_was_erased_leaves_no_day_behind():
+    """A range that had an erased page does not tell its days any more."""
+    context = opened(window=700, reply=60)
+    for number in range(40):
+        at = START + timedelta(days=30 * number)
+        context.append_turn(user(f"kiln{number} needs a door{number} and chimney{number}"), assistant("ok"), at=at)
+    context.archive(keep=0)
+    gone = context._parts.window.contents.ranges[0].pages[0]
+    assert context._parts.window.contents.ranges[0].days is not None
+    context.erase(gone)
+
+    left = [each for each in context._parts.window.contents.ranges if each.pages[0] == gone + 1]
+    assert [each.days for each in left] == [None]

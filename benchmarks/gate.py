@@ -1,0 +1,98 @@
+"""What the gate saves, and what later calls miss, by kind of output.
+
+    python -m benchmarks.gate --gates 800,1500 --half 0
+
+For each result of a tool above the gate: its tokens, those of its digest, and of the identifiers that a later call of
+the same run names and the result has, how many the digest shows in a piece, names in a mark, or lacks, unless another
+message before the call has them. Odd and even runs are two halves: choose on one, confirm on the other.
+"""
+
+import argparse
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+
+from memci.segments.gate import digest_spans, show_digest
+from memci.text.digest import kind_of
+from memci.text.language.identifiers import identifiers, needed
+from memci.tokens import counter_for
+
+from . import conversation as recorded
+from .conversation import Message, texts
+
+NAMES = ("terminal", "repair", "coding", "airline")
+_COUNTED = ("results", "tokens", "digest", "needs", "named", "lost")
+
+
+def runs(name: str) -> list[Sequence[Message]]:
+    """Return the runs of the recorded conversation *name*, none if it is not here."""
+    whole: recorded.Conversation | None = getattr(recorded, name)()
+    if whole is None:
+        return []
+    return [whole.messages[a:b] for a, b in pairwise(sorted({*whole.starts, 0, len(whole.messages)}))]
+
+
+def measure(run: Sequence[Message], gate: int, found: dict[str, Counter[str]]) -> None:
+    """Add to *found*, by kind, what a *gate* does to the results of *run*."""
+    count = counter_for()
+    calls: dict[str, Message] = {}
+    before: list[str] = []
+    gated: list[tuple[int, str, Message, tuple[int, ...]]] = []
+    for at, message in enumerate(run):
+        for call in message.get("tool_calls") or ():
+            for word in set(needed(call["function"]["arguments"])) - {""}:
+                _look(word, before, gated, found)
+            calls[call["id"]] = call
+        before.append("\n".join(texts(message)))
+        if message["role"] == "tool" and message["tool_call_id"] in calls and count(before[-1]) > gate:
+            told = [each for each in run[:at] if each["role"] == "user"]
+            spans = digest_spans(message, gate, calls[message["tool_call_id"]], told, count)
+            if spans is not None:
+                kind = kind_of(before[-1])
+                gated.append((at, kind, message, spans))
+                digest = show_digest(message, spans, 1, at + 1)["content"]
+                found[kind].update(results=1, tokens=count(before[-1]), digest=count(digest))
+
+
+def _look(
+    word: str,
+    before: Sequence[str],
+    gated: Sequence[tuple[int, str, Message, tuple[int, ...]]],
+    found: dict[str, Counter[str]],
+) -> None:
+    """Count whether *word*, which a call names, is shown by the digests of the results that have it."""
+    holders = [each for each in gated if word in before[each[0]]]
+    places = {each[0] for each in holders}
+    elsewhere = any(word in text for at, text in enumerate(before) if at not in places)
+    for _, kind, message, spans in holders if next(identifiers(word), None) else ():
+        text = message["content"]
+        pairs = [*zip(spans[::2], spans[1::2], strict=True)]
+        shown = elsewhere or any(word in text[a:b] for a, b in pairs if a >= 0)
+        named = not shown and any(word in text[~a:b] for a, b in pairs if a < 0)
+        found[kind].update(needs=1, named=named, lost=not (shown or named))
+
+
+def _rows(found: dict[str, Counter[str]]) -> Iterator[str]:
+    for kind, counts in sorted(found.items()):
+        yield f"| {kind} | " + " | ".join(f"{counts[name]:,}" for name in _COUNTED) + " |"
+
+
+def main() -> None:
+    """Print a table for each conversation and gate."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--gates", default="800")
+    parser.add_argument("--half", type=int, choices=(0, 1))
+    asked = parser.parse_args()
+    for name in NAMES:
+        chosen = runs(name)[asked.half :: 2] if asked.half is not None else runs(name)
+        for gate in map(int, asked.gates.split(",")):
+            found: dict[str, Counter[str]] = defaultdict(Counter)
+            for run in chosen:
+                measure(run, gate, found)
+            if found:
+                print(f"{name}, gate {gate}, {len(chosen)} runs\n| kind | {' | '.join(_COUNTED)} |")
+                print("\n".join(_rows(found)))
+
+
+if __name__ == "__main__":
+    main()

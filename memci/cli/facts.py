@@ -36,7 +36,7 @@ def run_facts(
     to: Annotated[Str, Option(metavar="TEXT", help="The new words.")] = None,
     forget: Annotated[Int, Option(metavar="ID", help="Remove this fact; its page stays.")] = None,
 ) -> Result:
-    """List what a memory knows of an owner, or learn, correct or forget a fact."""
+    """List what a memory knows, or learn, correct or forget a fact."""
     if (learn is None) != (page is None):
         raise InvalidSetting("--learn", "takes a fact, and --page the page that says it: give both")
     if (correct is None) != (to is None):

@@ -75,7 +75,7 @@ class Tiers:
     graph: Graph = field(default_factory=Graph)
     events: dict[int, LifeEvent] = field(default_factory=dict)
     days: dict[str, tuple[int, DailySummary]] = field(default_factory=dict)
-    _latest: tuple[list[Known], str] = field(default=([], ""))
+    _latest: tuple[dict[int, Known], str] = field(default_factory=lambda: ({}, ""))
     """the latest facts, and what was last said of them"""
 
     def __len__(self) -> int:
@@ -137,10 +137,10 @@ class Tiers:
         """
         if self.profile.text:
             return self.profile.text
-        facts = [*self.user.facts.values()]
-        latest = sorted(facts, key=lambda fact: fact.at or 0.0)[-2 * PORTRAIT :]
+        facts = sorted(self.user.facts.items(), key=lambda known: known[1].at or 0.0)
+        latest = dict(facts[-2 * PORTRAIT :])
         if latest != self._latest[0]:
-            told = [fact for fact in latest if versions(fact, latest)[-1] is fact][-PORTRAIT:]
+            told = [fact for fact in latest.values() if versions(fact, latest)[-1] is fact][-PORTRAIT:]
             days = ("" if fact.at is None else f" ({day(local(fact.at, 0))})" for fact in told)
             self._latest = latest, "\n".join(fact.text + when for fact, when in zip(told, days, strict=True))
         return self._latest[1]

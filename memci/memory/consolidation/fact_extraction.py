@@ -161,7 +161,7 @@ def _extract(run: StepRun, profile: Profile, pages: Sequence[PageRecord]) -> Lea
     if run.chat is not None:
         from .prompts.facts import ask_for_facts
 
-        return ask_for_facts(run.chat, profile, pages)
+        return ask_for_facts(run.chat, profile, pages, run.session.tiers().user.facts)
     return Learned(profile.traits, tuple(fact for page in pages for fact in facts(page)))
 
 

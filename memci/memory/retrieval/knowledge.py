@@ -57,7 +57,7 @@ def find_facts(owner: Owner, asked: Iterable[str], limit: int = FACTS) -> list[t
     ids = {id(fact): key for key, fact in facts.items()}
     shown: dict[int, Fact] = {}
     for score, _, each in best:
-        every = versions(each, facts.values())
+        every = versions(each, facts)
         *before, last = (Fact(v.text, v.about, score, v.context, v.index, v.turn, v.at) for v in every)
         shown.setdefault(ids[id(every[-1])], replace(last, before=tuple(before)))
     return list(shown.items())

@@ -68,6 +68,8 @@ class Known:
     """whether a program had it stored: then it is not dropped for others"""
     instead: str = ""
     """a digest of the fact that it replaces, which is not derived again"""
+    after: tuple[int, ...] = ()
+    """ids of the facts about the same thing that a model saw it come after"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,18 +182,21 @@ class Knowledge:
                 self.facts[key] = replace(fact, retrieved=max(now, fact.retrieved))
 
 
-def versions(fact: Known, facts: Iterable[Known]) -> list[Known]:
+def versions(fact: Known, facts: Mapping[int, Known]) -> list[Known]:
     """Return *fact* with those that say something else of the same thing, the oldest first. O(facts).
 
     "The deadline is 10 May." (5 January)   ──▶   "The deadline is 15 May." (14 February)
     """
     found, own = [fact], terms_of(fact.text)
     topics = {topic for claim in _claims(fact.text) for topic in claim.topics}
-    for other in facts:
+    key = next((id_ for id_, each in facts.items() if each is fact), 0)
+    for id_, other in facts.items():
         if other is fact or other.about != fact.about or other.at is None or fact.at is None:
             continue
         old, new = (fact, other) if other.at > fact.at else (other, fact)
-        if (topics or own & terms_of(other.text)) and takes_up(_claims(new.text), _claims(old.text)):
+        linked = (key if old is fact else id_) in new.after
+        alike = bool(topics) or not own.isdisjoint(terms_of(other.text))
+        if linked or (alike and takes_up(_claims(new.text), _claims(old.text))):
             found.append(other)
     return sorted(found, key=lambda each: each.at or 0.0)
 
@@ -219,7 +224,8 @@ def _join(old: Known, new: Known) -> Known:
     authored, instead = old.authored or new.authored, new.instead or old.instead
     words = old.text if old.authored and not new.authored else later.text
     retrieved = max(old.retrieved, new.retrieved)
-    return replace(later, text=words, pages=pages, retrieved=retrieved, authored=authored, instead=instead)
+    joined = replace(later, text=words, pages=pages, retrieved=retrieved, authored=authored, instead=instead)
+    return replace(joined, after=tuple(dict.fromkeys((*old.after, *new.after))))
 
 
 @lru_cache(maxsize=4096)

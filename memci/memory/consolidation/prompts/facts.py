@@ -28,6 +28,8 @@ NAME_COLUMNS = 60
 KIND_COLUMNS = 40
 REASON_COLUMNS = 120
 """limits of texts in an answer: about twice what the prompts ask for"""
+SHOWN = 30
+"""known facts that a model sees at most: some 600 tokens"""
 
 
 class TraitAnswer(AnswerSchema):
@@ -40,10 +42,11 @@ class TraitAnswer(AnswerSchema):
 
 
 class FactAnswer(AnswerSchema):
-    """A fact and its page."""
+    """A fact and its page, and the number of the known fact that does not hold any more."""
 
     fact: str
     page: int
+    replaces: int | None = None
 
 
 class LearnedAnswer(AnswerSchema):
@@ -58,23 +61,32 @@ FACTS_PROMPT = f"""\
 Learn from these pages of a conversation what stays true of its user. {RULES}
 {{"traits": [{{"dimension": "one of those that are listed first", "level": "high, medium or low", \
 "reason": "what shows it, at most 12 words", "page": 1}}],
-"user": [{{"fact": "what the user is, has, likes, does or plans, one sentence with the name if known", "page": 1}}],
+"user": [{{"fact": "what the user is, has, likes, does or plans, one sentence with the name if known", "page": 1, \
+"replaces": null}}],
 "assistant": [{{"fact": "what the assistant did, promised or advised, one sentence", "page": 2}}]}}
 Only traits that the pages clearly show and that differ from "known"; only facts that will still matter in a month; \
 empty lists are fine. "page" is the page that shows it. Copy names, ids, numbers and dates as they stand; for \
-"yesterday" or "next week" write the date."""
+"yesterday" or "next week" write the date. "replaces": the number of the one of "facts" that \
+the new fact makes outdated, else null."""
 
 
-def ask_for_facts(chat: ChatModel, profile: Profile, pages: Sequence[PageRecord]) -> Learned:
-    """Return the traits and facts that *chat* finds in as many of *pages* as fit, with those of *profile*. One call."""
+def ask_for_facts(
+    chat: ChatModel, profile: Profile, pages: Sequence[PageRecord], facts: Mapping[int, Known] | None = None
+) -> Learned:
+    """Return the traits and facts that *chat* finds in as many of *pages* as fit, with those of *profile*. One call.
+
+    It sees the latest of the known *facts*, and says which of them new ones come after.
+    """
     known = {each.dimension: each.level for each in profile.traits if each.dimension in DIMENSIONS}
-    before = {"dimensions": ", ".join(DIMENSIONS), "known": known}
+    latest = sorted((facts or {}).items(), key=lambda each: each[1].at or 0.0)[-SHOWN:]
+    told = {str(key): fact.text for key, fact in latest}
+    before = {"dimensions": ", ".join(DIMENSIONS), "known": known, **({"facts": told} if told else {})}
     shown = frame_pages(pages, before=before, most=MANY, least=WHOLE)
 
     def read(answer: LearnedAnswer) -> Learned:
         traits = unite_traits(profile.traits, _traits(answer.traits, shown))
-        facts = (*_facts(answer.user, "user", shown), *_facts(answer.assistant, "assistant", shown))
-        return Learned(traits, facts, shown.sent)
+        found = (*_facts(answer.user, "user", shown, dict(latest)), *_facts(answer.assistant, "assistant", shown))
+        return Learned(traits, found, shown.sent)
 
     return ask_checked(
         chat, FACTS_PROMPT, shown.text, LearnedAnswer, read, step="analysis", most=800 + 400 * len(shown.pages)
@@ -91,12 +103,16 @@ def _traits(given: Sequence[TraitAnswer], shown: Framed) -> list[Trait]:
     return list(found.values())
 
 
-def _facts(given: Sequence[FactAnswer], about: About, shown: Framed) -> list[Known]:
+def _facts(
+    given: Sequence[FactAnswer], about: About, shown: Framed, known: Mapping[int, Known] | None = None
+) -> list[Known]:
     found: dict[tuple[PageKey, str], Known] = {}
     for each in given:
         page, text = shown.page(each.page), clean_statement(each.fact, LONGEST, shown.said)
         if page is not None and text and not (about == "user" and is_of_others(text, page.own)):
-            fact = Known(text, about, page.context, page.index, page.turn, page.at, (page.key,))
+            old = (known or {}).get(each.replaces or 0)
+            after = () if old is None or (old.at or 0.0) >= (page.at or 0.0) else (each.replaces or 0,)
+            fact = Known(text, about, page.context, page.index, page.turn, page.at, (page.key,), after=after)
             found.setdefault((page.key, text.casefold()), fact)
     return _limit(found, PER_PAGE)
 

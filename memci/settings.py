@@ -79,7 +79,8 @@ class Policy:
     default min(600, 5 % of the window), 0 shows none"""
     gate: int | None = None
     """tokens, from 200, above which a result of a tool is shown as a digest from the beginning, with the call that
-    reads the rest; 0: all are shown whole. Default 2,500, for "economy" 800, for the others 0. A change concerns later appends only"""
+    reads the rest; 0: all are shown whole. Default 2,500, for "economy" 800, for "verbatim" and "original" 0. A change
+    concerns later appends only"""
     never_recalled: int | None = None
     """turns after which an archived page that was never recalled is unloaded; default: never"""
     stale: int | None = None

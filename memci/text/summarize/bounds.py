@@ -147,7 +147,7 @@ def clip(text: str, columns: int, most: int) -> str:
         return line
     ends = [end for end in lasts if end >= 0]
     end = max((end for end in ends if end <= kept), default=0)
-    if end < kept // 2:
+    if end < kept // 3:
         end = next((end for end in ends if end > kept and width(flat[:end]) < most), end)
     return flat[:end].rstrip() + ELLIPSIS if end else ELLIPSIS
 

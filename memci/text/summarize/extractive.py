@@ -57,6 +57,8 @@ _CALL_COLUMNS = 100
 _NAME_COLUMNS = 48
 _CALLS = 16
 _JOINT = " · "
+_LONGER = 24
+"""columns that a head may be longer where its end would turn it into its opposite"""
 _ITEM = 64
 _LAST = 60
 _SMALLEST = 6
@@ -286,7 +288,8 @@ def _show_text(text: str, columns: int, seen: str, shown: str = "") -> str:
     pieces = find_salient(text)
     wanted = width("".join([f"{piece}   " for rank, piece in pieces[:_WANTED] if rank <= FACT]))
     most, least = min(_HEAD_COLUMNS, columns * 2 // 3), min(_LEAST_HEAD, columns // 2)
-    head = clip(text[start:end], max(least, min(most, columns - wanted)), columns)
+    room = max(least, min(most, columns - wanted))
+    head = clip(text[start:end], room, room + _LONGER)
     line = _pack(head, pieces, columns, text=text, seen=seen, shown=shown)
     room = columns - width(line)
     if room < 24:

@@ -30,11 +30,12 @@ def digest_spans(
     What *call* asks for, and what the user *told*, is kept as far as there is room. O(characters).
     """
     text = _bulk(message)
-    if count(text) <= gate or not _is_plain(message.native.items if isinstance(message, Enveloped) else None):
+    tokens = count(text)
+    if tokens <= gate or not _is_plain(message.native.items if isinstance(message, Enveloped) else None):
         return None
     body = call.get("function") or {"arguments": json.dumps(call.get("custom", {}).get("input"))}
     asked = {*needed(body["arguments"]), *(word for each in told for word in identifiers(text_of(each)))}
-    return choose(text, int(_SHARE * gate), count, asked)
+    return choose(text, int(_SHARE * gate), count, asked, tokens=tokens)
 
 
 def show_digest(message: Message, spans: Spans, page: int, ordinal: int) -> Message:

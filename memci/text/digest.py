@@ -35,8 +35,8 @@ _CHOSEN = 0.85
 """share of a digest up to which such pieces fill it; identifiers take the rest"""
 _LISTED = 24
 """identifiers of one mark at most: a longer list is not read"""
-_LOOKED_AT = 60
-"""lines that tell the kind of a text"""
+_LOOKED_AT, _FIRST = 60, 400
+"""lines that tell the kind of a text: some of all, and the first ones"""
 _FEW = 2
 """lines that are counted as repeated only if there are more of them"""
 _TRIES = 5
@@ -67,15 +67,18 @@ _ID = re.compile(
 )
 
 
-def choose(text: str, room: int, count: Callable[[str], int], needed: Collection[str] = ()) -> Spans:
+def choose(
+    text: str, room: int, count: Callable[[str], int], needed: Collection[str] = (), *, tokens: int | None = None
+) -> Spans:
     """Return the spans of a digest of *text* that costs about *room* tokens, and at most that with short marks.
 
-    *needed*: words that the task or the call names; lines with them come first. O(characters).
+    *needed*: words that the task or the call names; lines with them come first. *tokens*: of *text*, if they were
+    counted. O(characters).
     """
     units = list(_units(text))
     kind = kind_of(text)
     weights = _weigh(text, units, kind, {part for word in needed for part in _parts(word)})
-    size = len(text) * room // max(1, count(text))
+    size = len(text) * room // max(1, count(text) if tokens is None else tokens)
     for _ in range(_TRIES):
         spans = _select(text, units, weights, size, _SHAPES.get(kind, _SHAPE))
         cost = count(show(text, spans, ""))
@@ -142,7 +145,7 @@ def kind_of(text: str) -> Kind:
         return "diff"
     if share(_STAMP) > 0.3:
         return "log"
-    if sum(_SIGNATURE.match(line) is not None for line in lines[:600]) > max(1, min(600, len(lines)) // 60):
+    if sum(_SIGNATURE.match(line) is not None for line in lines[:_FIRST]) > max(1, min(_FIRST, len(lines)) // 60):
         return "source"
     if share(_ENTRY) > 0.5:
         return "listing"
@@ -150,8 +153,8 @@ def kind_of(text: str) -> Kind:
     ((cut, often),) = cells.most_common(1) or [(0, 0)]
     if cut > 1 and most > 3 and often > 0.6 * most:
         return "table"
-    templates = Counter(map(_template, lines))
-    return "log" if len(templates) < 0.7 * len(lines) else "text"
+    first = lines[:_FIRST]
+    return "log" if len({*map(_template, first)}) < 0.7 * len(first) else "text"
 
 
 def _units(text: str) -> Iterator[tuple[int, int]]:
@@ -167,19 +170,16 @@ def _units(text: str) -> Iterator[tuple[int, int]]:
 
 def _weigh(text: str, units: Sequence[tuple[int, int]], kind: Kind, needed: Collection[str]) -> list[float]:
     """Return how much each unit says."""
-    templates = Counter(_template(text[start:end]) for start, end in units)
-    known: set[str] = set()
-    named = [
-        {part for word in identifiers(text[slice(*unit)]) for part in _parts(word)} if needed else set()
-        for unit in units
-    ]
+    lines = [text[start:end] for start, end in units]
+    templates = [*map(_template, lines)]
+    same = Counter(templates)
+    words = [{*identifiers(line)} for line in lines]
+    named = [{part for word in each for part in _parts(word)} if needed else each for each in words]
     often = Counter(part for each in named for part in each if part in needed)
+    known: set[str] = set()
     weights = []
-    for (start, end), parts in zip(units, named, strict=True):
-        line = text[start:end]
-        bare = line.strip()
-        weight = 1 / templates[_template(bare)] if bare else 0.0
-        found = {*identifiers(line)}
+    for line, template, found, parts in zip(lines, templates, words, named, strict=True):
+        weight = 1 / same[template] if template else 0.0
         weight += min(1.5, 0.3 * len(found - known))
         weight += sum(4 / often[part] for part in parts if part in often)
         known |= found
@@ -189,7 +189,7 @@ def _weigh(text: str, units: Sequence[tuple[int, int]], kind: Kind, needed: Coll
             weight += 3 * (_SIGNATURE.match(line) is not None)
         elif kind == "json":
             weight += _ID.search(line) is not None
-        elif has_error(bare):
+        elif has_error(line):
             weight += 3
         weights.append(weight)
     return weights

@@ -1,5 +1,6 @@
 """When it was said: each message has a time of its own, and what is shown tells it."""
 
+import json
 import re
 from datetime import UTC, datetime, timedelta, timezone
 
@@ -9,6 +10,8 @@ from hypothesis import strategies as st
 
 from memci import EphemeralStorage
 from memci.errors import InvalidSetting
+from memci.formats import FORMATS
+from memci.testing.formats import problems
 from memci.text.moments import full, further, is_told, local, moment, zone_named, zone_of
 
 from .kit import again, calling, opened, result
@@ -230,6 +233,9 @@ def test_each_time_is_that_of_the_message_behind_it(steps, pending):
             assert not pending or view[: len(before)] == before
         shown, compactions = view, state.compactions
         assert context._parts.window.tokens <= context.budget
+        dated = (each for each in context._parts.window.active.messages if each.at and each.message["role"] == "user")
+        first = next(dated, None)
+        assert not compactions or first is None or first.date is not None
         told = None
         for message, following in zip(view, [*view[1:], {}], strict=True):
             if not str(message.get("content")).startswith("[0000 "):
@@ -311,3 +317,16 @@ def test_what_was_erased_leaves_no_day_behind():
 
     left = [each for each in context._parts.window.contents.ranges if each.pages[0] == gone + 1]
     assert [each.days for each in left] == [None]
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_every_provider_takes_the_times_that_are_told(form):
+    """In each format the request is valid, and tells the time before the user's words, behind all results."""
+    context = opened(window=8_000, format=form)
+    context.append_turn(user("one"), calling("c1"), result("c1"), assistant("fine"), at=START)
+    context.append_turn(user("two"), calling("c2"), result("c2"), at=START + timedelta(days=1))
+    request = context.request(format=form)
+
+    assert problems(form, request) == []
+    sent = json.dumps(request, default=str)
+    assert sent.index("fine") < sent.index("[0000 from Tue 3 Mar; before") < sent.index('"two"')

@@ -209,6 +209,11 @@ class MemoryConformance:
         ):
             pages = memory.search("zeppelin", **bounds).pages
             assert sorted(index for _, index in {(page.context, page.index) for page in pages}) == expected, bounds
+        shown = {("alice", 2, 1), ("alice", 3, 1), ("alice", 3, 2), ("alice", 99, 1)}
+        pages = memory.search("zeppelin", k=50, exclude=shown).pages
+        found = {(page.context, page.index, page.entry) for page in pages}
+        assert ("alice", 2, 2) in found
+        assert not found & shown, "messages are left out one by one"
         for k in (1, 3, 7):
             pages = memory.search("zeppelin", k=k).pages
             assert len({(page.context, page.index, page.entry) for page in pages}) == len(pages) == k

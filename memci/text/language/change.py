@@ -33,6 +33,10 @@ _ALIKE: Final = 4
 _MOST: Final = 0.5
 """share of the words of the earlier statement that a later one about the same thing has"""
 
+_NAMED: Final = 0.3
+"""the same, if it says that something with a name is over"""
+_BESIDE: Final = 24
+"""characters around that name in which it says so"""
 _SENTENCES: Final = 8
 """of a text at most"""
 
@@ -189,7 +193,8 @@ class Claim:
     def runs(self) -> list[str]:
         """Its runs of characters of writing without spaces, without the same."""
         bare = self._without("clock", "days")
-        return [run for each in _TIED.findall(bare) for run in _plain_runs().split(each) if run]
+        plain = _plain_runs("kana" if _KANA.search(self._said) else "han")
+        return [run for each in _TIED.findall(bare) for run in plain.split(each) if run]
 
     @cached_property
     def subject(self) -> frozenset[str]:
@@ -200,7 +205,7 @@ class Claim:
             bare = start[1].casefold()
             keys = (*TOPICS, "told")
             opens = any(each.match(self._said, start.start(1)) for key in keys for each in self._patterns(key))
-            if not opens and not bare.endswith("ly"):
+            if not opens and len(bare) > 2 and not bare.endswith("ly"):
                 found.add(bare)
         return frozenset(found or {self.speaker} - {""})
 
@@ -227,7 +232,9 @@ class Claim:
     def _same_thing(self, earlier: "Claim") -> bool:
         same_ids = self.ids & earlier.ids
         opposite = self.denies != earlier.denies and len(self.words) == len(earlier.words)
-        differ = any(own and own != earlier.values[kind] for kind, own in self.values.items() if earlier.values[kind])
+        values = earlier.values
+        differ = any(own and own != values[kind] for kind, own in self.values.items() if values[kind])
+        differ = differ or self.shows("swapped")
         if not (opposite or (self.changes and self.ends) or (differ and (self.changes or same_ids))):
             return False
         told, whole, common = self._common(earlier)
@@ -237,10 +244,19 @@ class Claim:
             return False
         share = common / told
         if self.ends:
-            return (common >= 2 and share >= _MOST) or (share == 1 and earlier.timed)
+            named = share >= _NAMED and any(map(self._ends_with, self.names & earlier.names))
+            return (common >= 2 and share >= _MOST) or (share == 1 and earlier.timed) or named
         if common >= 2:
             return differ and max(share, common / whole) >= _MOST and not self._other_names(earlier)
         return differ and (share > _MOST or common == whole)
+
+    def _ends_with(self, name: str) -> bool:
+        """Return whether it says of this name that it is over: "sold the Fiat", "Mr. Alvarez has retired"."""
+        at = self._said.find(name)
+        clause = (
+            re.split("[,;:.!?]", self._said[: at + len(name)])[-1][-_BESIDE:] + self._said[at + len(name) :][:_BESIDE]
+        )
+        return any(each.search(clause) for each in self._patterns("ended"))
 
     def _common(self, earlier: "Claim") -> tuple[float, float, float]:
         """Return how many words *earlier* has, how many this one has, and how many of *earlier* this one has, too.
@@ -316,10 +332,9 @@ def _openers() -> frozenset[str]:
 
 
 @cache
-def _plain_runs() -> re.Pattern[str]:
-    plain = sorted((each for each in _listed("plain") if _TIED.match(each)), key=len, reverse=True)
-    signs = [each for each in (pattern("change", "told", "han").pattern,) if each]
-    return re.compile("|".join([*map(re.escape, plain), *signs]))
+def _plain_runs(written: Writing) -> re.Pattern[str]:
+    plain = sorted(words("change", "plain", written), key=len, reverse=True)
+    return re.compile("|".join([*map(re.escape, plain), pattern("change", "told", written).pattern]))
 
 
 def same_meaning(text: str) -> list[str]:

@@ -18,7 +18,7 @@ from memci.memory.consolidation.prompts.facts import ask_for_facts, ask_for_rela
 from memci.memory.consolidation.prompts.strategy import PROMPT as STRATEGY
 from memci.memory.consolidation.prompts.strategy import ask_for_strategy
 from memci.memory.tiers.events import ConversationSummary, DailySummary
-from memci.memory.tiers.facts import Knowledge
+from memci.memory.tiers.facts import Knowledge, Known, versions
 from memci.memory.tiers.graph import PER_PAGE, Relation
 from memci.memory.tiers.profile import DIMENSIONS, Profile, Trait, describe_traits
 from memci.memory.tiers.topics import PageFeatures
@@ -101,6 +101,22 @@ class TestAnalysis:
         new = self.KNOWN.replaced(describe_traits(made.traits), made.traits, now=9.0)
         assert (new.version, len(new.previous)) == (3, 1)
         assert Knowledge().change(made.facts[0], 9.0).fact.text == "Mel moved to Oslo."
+
+    def test_a_model_sees_the_known_facts_and_says_which_of_them_a_new_one_comes_after(
+        self, says: Any, page: Page
+    ) -> None:
+        """Words would not tell that the two are about the same thing; an unknown number links nothing."""
+        old = Known("The desk is oak.", "user", "alice", 3, 3, 1.0)
+        new = [{"fact": "Mel works at a glass table.", "page": 1, "replaces": number} for number in (7, 8)]
+        chat = says({"traits": [], "user": new[:1], "assistant": []})
+        record = replace(page("I work at a glass table.", index=8), at=9.0)
+
+        [made] = ask_for_facts(chat, self.KNOWN, [record], {7: old}).facts
+        [other] = ask_for_facts(says({"traits": [], "user": new[1:], "assistant": []}), self.KNOWN, [record]).facts
+
+        assert (made.after, other.after) == ((7,), ())
+        assert versions(old, {7: old, 9: made}) == versions(made, {7: old, 9: made}) == [old, made]
+        assert versions(old, {7: old, 9: other}) == [old]
 
     def test_empty_lists_leave_all_as_it_is(self, says: Any, page: Page) -> None:
         """Pages that show nothing are read, and nothing is learned or lost."""

@@ -12,6 +12,9 @@ CHANGED = [
     ("The picnic with the choir is on Sunday.", "The picnic with the choir was called off."),
     ("My son's shoe size is 34.", "His feet have grown, he takes 36 these days."),
     ("I eat fish.", "I don't eat fish."),
+    ("Our dinner on the boat is at Luigi's.", "We have our dinner on the boat at Nonna's instead."),
+    ("My car is a red Fiat.", "I sold the Fiat and drive a grey Skoda."),
+    ("I take 10 mg of the pills.", "The doctor cut the pills to 5 mg."),
     ("Ich wohne in Celle, am Markt.", "Der Umzug nach Fulda ist geschafft."),
     ("Das Turnier ist am Samstag um 10 Uhr.", "Das Turnier wurde auf Sonntag um 11 Uhr verschoben."),
     ("我住在厦门，离海很近。", "上周我们搬到了成都。"),
@@ -36,6 +39,7 @@ SAME = [
     ("仓库的密码是4082。", "办公室换了密码，现在是9371。"),
     ("J'habite à Nantes.", "Mon frère a déménagé à Annecy."),
     ("私は金沢に住んでいます。", "妹が松本に引っ越しました。"),
+    ("I met Anna at the lake.", "I quit my coffee habit, Anna is proud."),
 ]
 """two statements about different things"""
 

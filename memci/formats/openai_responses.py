@@ -89,7 +89,7 @@ def write(messages: Sequence[Message]) -> list[Item]:
         native = native_of(message, NAME)
         made = native.items if native is not None else _made(message, kinds)
         if tool_calls(message):
-            kinds = {item["call_id"]: f"{item['type']}_output" for item in made if item.get("call_id")}
+            kinds = {item["call_id"]: f"{item['type']}_output" for item in made if item.get("call_id") is not None}
         items += made
     return [_repaired(item) for item in _with_companions(items)]
 

@@ -97,7 +97,7 @@ def _key(pieces: Sequence[Item]) -> list[str]:
 def _words(piece: Item) -> str:
     left = {"id", "status"} if "call_id" in piece or piece.get("type") == "reasoning" else {"status"}
     kept = {key: value for key, value in piece.items() if key not in left | MARKS and value is not None}
-    for key in ("function", "arguments"):  # a client may write the JSON anew
+    for key in ("function", "arguments"):  # a client may write the JSON again
         if isinstance(body := kept.get(key), dict):
             kept[key] = {**body, "arguments": value_of(body.get("arguments"))}
         elif key in kept:

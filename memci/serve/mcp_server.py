@@ -142,7 +142,7 @@ def _answer_errors(call: Callable[P, R]) -> Callable[P, R]:
                 "data_safe": error.data_safe,
             }
             text = f"{facts['error']}: {error}"
-            failed = CallToolResult(content=[TextContent(text=text)], meta={ERROR: facts}, is_error=True)
+            failed = CallToolResult(content=[TextContent(text=text)], _meta={ERROR: facts}, is_error=True)
             return cast("R", failed)  # the library sends it as it is
 
     return answering

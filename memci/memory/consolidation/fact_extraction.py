@@ -22,7 +22,7 @@ from ..repository.pages import FACTS, GRAPH, QUARANTINED
 from ..repository.passages import TRAITS
 from ..tiers.facts import Known, Saving, digest_of, facts, sources, vocabulary
 from ..tiers.graph import Relation
-from ..tiers.profile import Learned, Profile, describe_traits
+from ..tiers.profile import Findings, Profile, describe_traits
 from ..tiers.topics import page_text
 from .annotation import annotate
 from .step import Step, StepRun, run_by_rule
@@ -156,13 +156,13 @@ ANALYSIS = Step("analysis", learn, hot_episodes)
 CONCEPTS = Step("concepts", relate, lambda session, _now: used_episodes(session))
 
 
-def _extract(run: StepRun, profile: Profile, pages: Sequence[PageRecord]) -> Learned:
+def _extract(run: StepRun, profile: Profile, pages: Sequence[PageRecord]) -> Findings:
     """Return the traits and facts that *pages* add to the current profile."""
     if run.chat is not None:
         from .prompts.facts import ask_for_facts
 
         return ask_for_facts(run.chat, profile, pages, run.session.tiers().user.facts)
-    return Learned(profile.traits, tuple(fact for page in pages for fact in facts(page)))
+    return Findings(profile.traits, tuple(fact for page in pages for fact in facts(page)))
 
 
 class _Read(NamedTuple):

@@ -115,7 +115,7 @@ class Profile:
         return replace(self, conversations=(*self.conversations, told)[-KEPT_CONVERSATIONS:])
 
 
-class Learned(NamedTuple):
+class Findings(NamedTuple):
     """The traits and facts that an analysis of pages found."""
 
     traits: tuple[Trait, ...]

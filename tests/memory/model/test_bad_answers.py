@@ -43,7 +43,7 @@ from memci.memory.tiers.events import WHAT_COLUMNS, ConversationSummary, DailySu
 from memci.memory.tiers.facts import LONGEST, PER_PAGE
 from memci.memory.tiers.graph import PER_PAGE as RELATIONS_PER_PAGE
 from memci.memory.tiers.notes import Note
-from memci.memory.tiers.profile import DIMENSIONS, Learned, Profile, Trait, describe_traits
+from memci.memory.tiers.profile import DIMENSIONS, Findings, Profile, Trait, describe_traits
 from memci.memory.tiers.topics import CONTENT_LINES, MOST_KEYWORDS, THEME_COLUMNS, PageFeatures
 from memci.text.sanitize import width
 from memci.text.summarize import LINE_COLUMNS, TITLE_COLUMNS, extract, one_line
@@ -136,7 +136,7 @@ def divided(made: Any) -> None:
             line(each, 100)
 
 
-def lasting(made: Learned) -> None:
+def lasting(made: Findings) -> None:
     """Check what was learned."""
     keys = {page.key for page in PAGES}
     assert set(made.sent) <= keys

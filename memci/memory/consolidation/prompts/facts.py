@@ -1,7 +1,7 @@
 """Asks a model for long-term knowledge in pages: traits of the user, facts about both sides, and relations.
 
     profile  formality: low           pages   1 "Would you kindly …"       2 "I moved to Oslo in May."
-    ──▶ Learned   traits  formality: high (page 1)     facts  user: "Moved to Oslo in May." (page 2)     sent  1, 2
+    ──▶ Findings   traits  formality: high (page 1)     facts  user: "Moved to Oslo in May." (page 2)     sent  1, 2
     "My wife Anna adopted a puppy in Oslo."   ──▶   Mel ──married to──▶ Anna      Anna ──adopted──▶ puppy
 
 One call asks for traits and facts, where MemoryOS (arXiv 2506.06326) has two. Traits that the answer leaves out stay; a
@@ -19,7 +19,7 @@ from ...backend import PageKey, PageRecord
 from ...tiers.facts import LONGEST, PER_PAGE, About, Known, is_of_others
 from ...tiers.graph import PER_PAGE as RELATIONS_PER_PAGE
 from ...tiers.graph import Relation, name_key
-from ...tiers.profile import DIMENSIONS, Learned, Level, Profile, Trait, unite_traits
+from ...tiers.profile import DIMENSIONS, Findings, Level, Profile, Trait, unite_traits
 from .page_text import MANY, RULES, WHOLE, Framed, frame_pages
 from .validation import AnswerSchema, Lowered, ask_checked, clean_line, clean_statement, has_invented_id, parse_day
 
@@ -72,7 +72,7 @@ the new fact makes outdated, else null."""
 
 def ask_for_facts(
     chat: ChatModel, profile: Profile, pages: Sequence[PageRecord], facts: Mapping[int, Known] | None = None
-) -> Learned:
+) -> Findings:
     """Return the traits and facts that *chat* finds in as many of *pages* as fit, with those of *profile*. One call.
 
     It sees the latest of the known *facts*, and says which of them new ones come after.
@@ -83,10 +83,10 @@ def ask_for_facts(
     before = {"dimensions": ", ".join(DIMENSIONS), "known": known, **({"facts": told} if told else {})}
     shown = frame_pages(pages, before=before, most=MANY, least=WHOLE)
 
-    def read(answer: LearnedAnswer) -> Learned:
+    def read(answer: LearnedAnswer) -> Findings:
         traits = unite_traits(profile.traits, _traits(answer.traits, shown))
         found = (*_facts(answer.user, "user", shown, dict(latest)), *_facts(answer.assistant, "assistant", shown))
-        return Learned(traits, found, shown.sent)
+        return Findings(traits, found, shown.sent)
 
     return ask_checked(
         chat, FACTS_PROMPT, shown.text, LearnedAnswer, read, step="analysis", most=800 + 400 * len(shown.pages)

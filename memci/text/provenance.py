@@ -136,6 +136,9 @@ _MACHINE = re.compile(
 )
 _NOTICE = re.compile(r"\s*(?:【[^】\n]{1,20}】|\[[가-힣]{1,10}\]|(?:温馨提示|通知|公告|お知らせ|안내|공지)\s*[:：])")
 _HEADING = re.compile(r"#{1,6} \S|={4,}$|-{4,}")
+_QUESTION = pattern("instructions", "question")
+_POLITE = re.compile(r"\b(?:please|pls|bitte|merci|por favor|per favore|пожалуйста)\b")
+"""what notices and mails say, too"""
 _COLON = re.compile("[:：](?!//)")
 _SALUTATION = re.compile(r"[^,，:：!！.?。\n]{2,60}[,，:：!！]")
 _LABEL = re.compile(r"[-*\s]{0,4}([^\W\d_][^:：\n.!?。！？]{0,30})[:：]\s*\S")
@@ -339,7 +342,7 @@ class _Walk:
 
     def _is_text(self, lines: Sequence[_Line]) -> bool:
         """Return whether *lines* begin a text in which nobody speaks, and which tells the assistant nothing."""
-        lines = lines[:_FIRST]
+        lines = [line._replace(said=_POLITE.sub("", line.said[:_LINE])) for line in lines[:_FIRST]]
         said = " ".join(line.said[:_LINE] for line in lines)
         return (
             bool(lines)
@@ -371,10 +374,12 @@ class _Walk:
         ):
             return
         asked = _ASKED.search(said) or _says("speaks").search(said)
+        spoken = _ASKED.search(said) or _QUESTION.search(said) or _asks_for_work(said)
+        spoken = spoken or (not alone and self._is_speech(asking))
         if (
             _says("above").search(said)
             or (asked and _asks_for_work(said) and _says("this").search(said))
-            or (not above[0].said.endswith((":", "：")) and self._is_speech(asking) and self._is_text(above))
+            or (not above[0].said.endswith((":", "：")) and spoken and self._is_text(above))
         ):
             self.blocks += [(line.start, line.end) for line in above]
 

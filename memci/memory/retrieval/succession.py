@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ...formats.provenance import whose
 from ...formats.utterance import entry_text
@@ -99,33 +100,34 @@ def _propose(
     postings = index.postings([*every, *SIGN_TERMS])
     at = layout.columns
     most = max(_COMMON, len(layout) // 20)
-    changed = np.concatenate([postings[term][0] for term in SIGN_TERMS])
+    telling = at.role == ROLES["tool"]
+    telling[np.concatenate([postings[term][0] for term in SIGN_TERMS])] = True
     hits = np.array([each.position for each in told], np.int64)
     for each in told:
         own = {term: postings[term] for term in words[each.position] if 1 < len(postings[term][0]) <= most}
-        found = [_by_words(dict(sorted(own.items(), key=lambda item: len(item[1][0]))[:_TERMS]), len(layout))]
+        found = [_by_words(dict(sorted(own.items(), key=lambda item: len(item[1][0]))[:_TERMS]), len(layout), telling)]
         found += [hits, *(postings[term][0] for term in alike[each.position] if len(postings[term][0]) <= _COMMON)]
         for topic in {topic for claim in states[each.position] for topic in claim.topics}:
             later = _later(layout, each.position, postings[sign_term(topic)][0])
             found.append(later[np.argsort(at.nth[later])][-_TOPICAL:])
         near = _later(layout, each.position, np.concatenate(found))
-        near = near[np.isin(near, changed) | (at.role[near] == ROLES["tool"])]
+        near = near[telling[near]]
         loose = _next_loose(layout, each.position, postings[sign_term("loose")][0])
         places = dict.fromkeys(near.tolist(), False) | dict.fromkeys(loose.tolist(), True)
         order = sorted(places, key=lambda place: (np.nan_to_num(at.at[place], nan=0.0), at.nth[place]), reverse=True)
         yield each.position, {place: places[place] for place in order}
 
 
-def _by_words(postings: Mapping[str, Posting], count: int) -> Integers:
-    """Return the passages that have most of the rarity of these terms."""
+def _by_words(postings: Mapping[str, Posting], count: int, telling: NDArray[np.bool_]) -> Integers:
+    """Return the *telling* passages that have most of the rarity of these terms."""
     if not postings:
         return np.zeros(0, np.int64)
     places = [places for places, _ in postings.values()]
     rarity = [np.log1p(count / len(each)) for each in places]
     positions, where = np.unique(np.concatenate(places), return_inverse=True)
     shares = np.bincount(where, np.repeat(rarity, [len(each) for each in places]), len(positions)) / sum(rarity)
-    good = np.flatnonzero(shares >= _LEAST)
-    best: Integers = positions[good[np.argsort(-shares[good], kind="stable")][: 4 * _CANDIDATES]]
+    good = np.flatnonzero((shares >= _LEAST) & telling[positions])
+    best: Integers = positions[good[np.argsort(-shares[good], kind="stable")][:_CANDIDATES]]
     return best
 
 

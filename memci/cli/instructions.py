@@ -21,7 +21,7 @@ def run_instructions(
     owner: Annotated[Str, Option(metavar="NAME", help="Of this owner's context.")] = None,
     drop: Annotated[list[str] | None, Option(metavar="ID", help="Drop this one; may be given again.")] = None,
 ) -> Result:
-    """List the lasting instructions of the user, as the window shows them, or drop some."""
+    """List the lasting instructions of the user, or drop some. A dropped one stands no more; its page stays."""
     from ..context.context import Context
 
     with open_store(store, write=bool(drop)) as storage:

@@ -29,7 +29,7 @@ _SLACK = 1.1
 """factor by which a level stays above a bound, so that the next message does not cross it"""
 _FEW = 4_500
 """tokens of the recent past that are enough for an agent whose needs are known"""
-_MANY = 8_000
+_MANY = 6_000
 """the same for the balanced preset, which trades less of what is needed for cost"""
 _LONG, _TASK = 4_800, 0.85
 """the same where gaps separate tasks, and at most this share of the room: a long task needs its own past, also in a
@@ -138,7 +138,7 @@ def levels(
                    at least min(2,700, budget / 10), at most (budget - fixed) / 4; economy that forgets: a third
         room     = budget - fixed - ceiling
         least    = 1.1 M - fixed - min(contents, 0.8 ceiling), at most room / 2: a page stays if less would be left
-        floor    = known: economy min(4,500, room / 3), balanced min(8,000, room / 2); else economy room / 10, with
+        floor    = known: economy min(4,500, room / 3), balanced min(6,000, room / 2); else economy room / 10, with
                    prose room / 20, balanced room / 2; with uses and gaps at least min(4,800, 0.85 room); at least that
         trigger  = known or prose: fixed + ceiling + floor + max(floor, √(2 (w - r) (floor + ceiling) grow / r)), beside
                    the user's words; else the budget

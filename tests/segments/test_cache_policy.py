@@ -75,7 +75,7 @@ def test_an_agent_whose_needs_were_seen_has_a_trigger_and_a_floor_of_its_own():
     assert found.warm == 4_800
     assert found.trigger == 2_400 + 4_800 + 4_800  # √(2 · 1.15 · 5,200 · 150 / 0.1) is less than the floor
     assert of("economy", budget=200_000).trigger == found.trigger
-    assert of("balanced").trigger == 2_400 - 400 + 1_200 + 8_000 + 8_000
+    assert of("balanced").trigger == 2_400 - 400 + 1_200 + 6_000 + 6_000
     assert of("balanced", use=CacheUse()).trigger == 30_000
 
 
@@ -88,7 +88,7 @@ def test_an_agent_with_gaps_keeps_most_of_a_small_window(use):
     assert of("economy", use=use, **small).warm == (4_420 if use.gaps < 3 else 4_800)
     assert of("economy", use=use._replace(gaps=0, uses=40), **small).warm == 5_200 // 3
     assert of("economy", use=use).warm == 4_800
-    assert of("balanced", use=use).warm == (8_000 if use.gaps == 5 else 13_400)
+    assert of("balanced", use=use).warm == (6_000 if use.gaps == 5 else 13_400)
 
 
 @pytest.mark.parametrize(("preset", "kept"), [("economy", 0), ("balanced", 4_020)])

@@ -84,7 +84,8 @@ def _opened_before(storage: Storage, record: ContextRecord, page: PageRow) -> Pa
     """Return the page before *page*, opened again. None if there is none, or if its end is not in the window."""
     with suppress(PageNotFound):
         before = _with_newest(_newest_interaction(storage, record, before=page.index), record.head)
-        if _may_be_open(before) and before.shown(record.head)[-1:] == before.spans(record.head)[-1:]:
+        shown, spans = before.shown(record.head), before.spans(record.head)
+        if _may_be_open(before) and shown and shown[-1][1] == spans[-1][1]:
             return before._replace(end=None).without(before.spans(record.head)[-1][1], record.head)
     return None
 

@@ -119,6 +119,31 @@ def test_what_was_archived_is_no_message_to_take_back(storage):
     assert context.undo()[0]["content"] == "Do it all."
 
 
+@pytest.mark.parametrize("condensed", [False, True])
+def test_the_page_before_is_opened_again_if_its_end_is_shown(storage, condensed):
+    """Part of a page may have left the window: it goes on if its last message is shown, and else none is open."""
+    context = opened(storage, window=700 if not condensed else 8_000, notice=False, preset="economy")
+    if condensed:
+        for number in range(30):
+            context.append_turn(f"Ask {number}", {"role": "assistant", "content": "word " * 900})
+        while (page := context._parts.window.active.closed[-1]).head is not page.tail:
+            context.pop()
+            context.pop()
+    else:
+        context.append_turn("Do it all.")
+        for number in range(12):
+            context.append_turn(calling(f"c{number}"), result(f"c{number}", f"{number} " + "word " * 40))
+        context.append_turn("And now?")
+    newest = [page for page in context.pages() if page.where == "open"][0].index
+    while context._parts.window.record.open_page == newest:
+        context.pop()
+
+    opens = [page.index for page in context.pages() if page.where == "open"]
+    assert opens == ([] if condensed else [newest - 1])
+    assert context.verify() == []
+    context._parts.window._check()
+
+
 def test_another_writer_is_a_conflict_and_a_handle_for_reading_refuses(storage):
     """Of two that pop, the second has to look again: no message is taken back by mistake."""
     ours, theirs = talked(storage), again(storage)

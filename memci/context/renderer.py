@@ -56,6 +56,8 @@ class CacheMeter:
     _before: int = 0
     """how many messages were before them"""
     _cost: int = 0
+    _stable: int = 0
+    """where the stable part was marked after the last compaction, in messages"""
 
     def count_rendering(
         self, window: Window, view: list[Message], rest: int, tokens: int, *, tools: str | None, now: float | None
@@ -72,6 +74,9 @@ class CacheMeter:
         else:
             same = _count_equal((*front, *active[: self._before - len(front)], *self._rest), view)
             system = len(window.system.view)
+            if window.settings.pricing.granularity <= 1 and same < self._before + len(self._rest):
+                same = max(mark for mark in (0, system, self._stable) if mark <= same)  # only what was marked is cached
+            self._stable = system + window.stable[0]
             kept = window.fixed + sum(map(window.weigh, view[system:same])) if same >= max(system, 1) else 0
         if tools != self._tools:
             if self.sent:

@@ -134,7 +134,7 @@ def test_the_page_before_is_opened_again_if_its_end_is_shown(storage, condensed)
         for number in range(12):
             context.append_turn(calling(f"c{number}"), result(f"c{number}", f"{number} " + "word " * 40))
         context.append_turn("And now?")
-    newest = [page for page in context.pages() if page.where == "open"][0].index
+    newest = next(page.index for page in context.pages() if page.where == "open")
     while context._parts.window.record.open_page == newest:
         context.pop()
 

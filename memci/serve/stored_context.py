@@ -97,7 +97,7 @@ class StoredContext:
             yield from self.storage.entries(self.id, *span)
 
     def entries(self, index: int, ordinal: int | None = None) -> list[PageEntry]:
-        """Return the messages of page *index*, or of the part that was split off from it and holds entry *ordinal*.
+        """Return the messages of page *index*, which holds entry *ordinal*.
 
         O(messages of the page).
 

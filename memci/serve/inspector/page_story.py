@@ -53,7 +53,7 @@ class PageStory:
     def events(self) -> list[PageEvent]:
         """Return what happened to the page, oldest first. O(lines x log compactions), about a hundred lookups."""
         row, record = self._row, self._context.record
-        opened = f"split off from page #{row.continues}" if row.continues is not None else "opened"
+        opened = f"taken back from page #{row.continues}" if row.continues is not None else "opened"
         found = [PageEvent(row.turn, opened)]
         born = row.first if row.end is None else row.end
         heads = sorted({born + (record.head - born) * at // SAMPLES for at in range(SAMPLES + 1)})

@@ -63,7 +63,9 @@ def window_sizes(context: InspectedContext, first: int, last: int) -> list[Windo
         shown = context.snapshot(compactions[made - 1]) if made else None
         since = 1 if shown is None or shown.record is None else shown.record.next_page
         active = {each.index: each for each in (shown.active if shown else ())}
-        active |= {each.index: each._replace(cut=None) for each in opened if since <= each.index <= row.index}
+        active |= {
+            each.index: each._replace(cut=None, away=None) for each in opened if since <= each.index <= row.index
+        }
         closes = sorted(each.first for index, each in active.items() if index <= row.index and each.continues is None)
         held = {index: costs.of(_with_end(each, closes), head) for index, each in active.items()}
         own = held.pop(row.index, 0)
@@ -103,5 +105,7 @@ class PageCosts:
         found = self._known.get((row, end))
         if found is None:
             ended = row._replace(end=end, cut=tuple(min(seq, end) for seq in row.cut or ()))
-            found = self._known[row, end] = sum(entry.tokens for entry in self._context.rows_of(ended, head))
+            shown = {seq for span in ended.shown(head) for seq in range(*span)}
+            rows = self._context.rows_of(ended, head)
+            found = self._known[row, end] = sum(entry.tokens for entry in rows if entry.seq in shown)
         return found

@@ -16,6 +16,12 @@ MAY = datetime(2026, 5, 4, 9, tzinfo=UTC)
 HOUR = timedelta(hours=1)
 
 
+def item(number):
+    """Return a turn whose number has a word to stand with in a title."""
+    asked, answered = turn(number)
+    return asked | {"content": asked["content"].replace("Question", "Item")}, answered
+
+
 class Day:
     """A clock that is set by hand, the memory that goes by it, and contexts that are opened per request."""
 
@@ -28,7 +34,7 @@ class Day:
         """Append turn *number* in a context that is opened for it, and close that."""
         self.now += timedelta(minutes=minutes)
         with chat(self.storage, id=name, owner="anna", memory=self.memory, window=20_000) as context:
-            context.append_turn(*turn(number), at=self.now)
+            context.append_turn(*item(number), at=self.now)
 
     def wait(self, hours):
         self.now += hours * HOUR
@@ -58,8 +64,8 @@ def test_fifty_requests_are_one_session(day):
     (summary,) = day.summaries
     day.wait(24)
 
-    assert "1, quokka" in summary
-    assert "50, quokka" in summary
+    assert "Item 1, quokka" in summary
+    assert "Item 50, quokka" in summary
     assert day.summaries == [summary]
     assert day.memory.session.tiers().profile.turns == 50
     assert "observed" not in tiers(day.memory).values()
@@ -80,21 +86,21 @@ def test_ended_session_is_summarized_and_the_next_page_begins_another(day):
     """`end_session` waits for no silence, and takes in the open page; called again it changes nothing."""
     with chat(day.storage, owner="anna", memory=day.memory, window=20_000) as context:
         for number in (1, 2, 3):
-            context.append_turn(*turn(number), at=day.now)
+            context.append_turn(*item(number), at=day.now)
         context.end_session()
         context.end_session()
         first = day.summaries
         known = set(tiers(day.memory).values())
         assert context.search_memory("question").pages == ()
-        context.append_turn(*turn(4), at=day.now)
+        context.append_turn(*item(4), at=day.now)
         context.end_session()
 
     assert len(first) == 1
-    assert "3, quokka" in first[0]
+    assert "Item 3, quokka" in first[0]
     assert known == {"short"}
     assert day.summaries[:1] == first
     assert len(day.summaries) == 2
-    assert "3, quokka" not in day.summaries[1]
+    assert "Item 3, quokka" not in day.summaries[1]
 
 
 def test_session_that_goes_on_after_all_has_one_summary(day):
@@ -102,13 +108,13 @@ def test_session_that_goes_on_after_all_has_one_summary(day):
     day.request(1)
     for number in range(2, 20):
         with chat(day.storage, owner="anna", memory=day.memory, window=20_000) as context:
-            context.append_turn(*turn(number), at=MAY + timedelta(minutes=number))
+            context.append_turn(*item(number), at=MAY + timedelta(minutes=number))
         day.wait(24)
     (summary,) = day.summaries
     day.request(20)
     day.wait(7)
 
-    assert "19, quokka" in summary
+    assert "Item 19, quokka" in summary
     assert day.summaries[0] == summary
     assert len(day.summaries) == 2
 
@@ -148,7 +154,7 @@ def test_async_context_ends_a_session(day):
 
     async def ended():
         async with AsyncContext.open(day.storage, "alice", owner="anna", memory=day.memory, window=9_000) as context:
-            await context.append_turn(*turn(1), at=day.now)
+            await context.append_turn(*item(1), at=day.now)
             await context.end_session()
 
     asyncio.run(ended())

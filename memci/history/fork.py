@@ -26,7 +26,7 @@ def store_fork(source: Storage, target: Storage, window: Window, id: str, owner:
     was, contents = window.record, window.contents
     owner = was.owner if owner is None else owner
     name, shared = new(target, id, owner), owner == was.owner
-    state = replace(window.state if shared else window.state.alone(), since=was.head, outbox=())
+    state = replace(window.state if shared else window.state.handed_over(), since=was.head, outbox=())
     record = was._replace(
         id=name,
         owner=owner,

@@ -163,7 +163,9 @@ def _load(storage: Storage, request: OpenRequest) -> LoadedContext:
         record = ContextRecord(name, request.owner or name, text, state.dumps())
     else:
         owner = _owner(storage, request, found[0])
-        record = (found[0] if owner == found[0].owner else alone(found[0]))._replace(settings=text, owner=owner)
+        record = (found[0] if owner == found[0].owner else alone(found[0], handed_over=True))._replace(
+            settings=text, owner=owner
+        )
         state = WindowState.loads(record.state)
     window = Window(
         record,

@@ -87,6 +87,10 @@ class WindowState:
         bare: dict[str, Any] = {each.name: each.default for each in found}
         return replace(self, **bare) if bare else self
 
+    def handed_over(self) -> WindowState:
+        """Return the state for another owner: with words of the context's own messages only."""
+        return replace(self.alone(), learned=())
+
     def posting(self, indexes: Collection[int]) -> WindowState:
         """Return the state with *indexes* in the outbox. O(outbox)."""
         if not indexes:
@@ -127,10 +131,13 @@ def _has_words(value: object) -> bool:
     return any(map(_has_words, value)) if isinstance(value, tuple) else isinstance(value, str) and value != ""
 
 
-def alone(record: ContextRecord) -> ContextRecord:
-    """Return *record* without words of other contexts in its state; an encrypted one as it is. O(state)."""
+def alone(record: ContextRecord, *, handed_over: bool = False) -> ContextRecord:
+    """Return *record* without words of other contexts in its state, *handed_over* for another owner. O(state).
+
+    An encrypted one stays as it is.
+    """
     if record.encrypted:
         return record
     state = WindowState.loads(record.state)
-    bare = state.alone()
+    bare = state.handed_over() if handed_over else state.alone()
     return record if bare == state else record._replace(state=bare.dumps())

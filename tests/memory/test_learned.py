@@ -112,13 +112,18 @@ def test_a_fact_of_a_page_that_is_taken_back_goes(store):
         assert facts(again) == {}
 
 
-def test_another_owner_gets_a_fork_with_the_facts_of_its_own_pages(store):
+def test_another_owner_gets_no_fact_that_a_program_stored(store):
+    """Its words may stand in no message that the other owner gets; another context of the same owner keeps it."""
     context = told(store)
     context.memory.learn("Ilse paints.", context="talk", index=1)
-    with context.fork("twin", owner="other") as twin:
-        twin.flush()
-        assert "Ilse paints." in {fact.text for fact in overview(twin.memory).user_facts}
+    for owner, kept in ((None, True), ("other", False)):
+        with context.fork(f"twin of {owner}", owner=owner) as twin:
+            twin.flush()
+            assert ("Ilse paints." in {fact.text for fact in overview(twin.memory).user_facts}) is kept
+            assert ("Ilse paints." in str([*twin.export()])) is kept
     context.close()
+    with Context.open(store, "talk", owner="third", change_owner=True, window=8_000) as changed:
+        assert "Ilse paints." not in str([*changed.export()])
 
 
 def test_what_is_wrong_is_refused(store):

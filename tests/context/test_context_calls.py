@@ -39,7 +39,7 @@ def test_call_of_the_model_is_kept(storage):
         2,
         0,
         0,
-        "2026-05-01T08:00:00",
+        "2026-05-01T08:00:00+00:00",
         "gpt-4o",
         0,
         900,

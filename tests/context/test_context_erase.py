@@ -29,7 +29,8 @@ PLACES = ("active", "open", "archived", "folded", "unloaded")
 
 def holding(storage, place):
     """Return a context that keeps a secret page in *place*, and the page's index."""
-    context = opened(storage, window=1_000, contents_tokens=52, never_recalled=4)
+    contents = 40 if place == "folded" else 52  # with fewer, even a page that was recalled folds
+    context = opened(storage, window=1_000, contents_tokens=contents, never_recalled=4)
     context.append_turn(*turn(1))
     if place == "open":
         context.append_turn(*secret())

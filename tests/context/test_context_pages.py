@@ -52,7 +52,7 @@ def test_archived_messages_leave_the_window():
     context.archive(keep=0)
 
     shown = [each["content"] for each in context.render()]
-    assert shown[1].startswith("<memci:contents 00000000>\n#1 1 word · answer\n")
+    assert shown[1].startswith("<memci:contents 00000000>\n#1 1 word\n")
     assert shown[2:] == [each["content"] for each in turn(6, 40)]
     assert context.report().total < before
     context._parts.window._check()

@@ -38,8 +38,9 @@ def test_what_stands_as_it_came_is_the_frameworks_own(conversations):
     given = [("user", f"question {number} " + "word " * 40) for number in range(40)]
     view = conversations.view("alice", given, system="Be brief.")
     assert view.system.startswith("Be brief.\n\n# Earlier parts")
-    assert "<memci:contents" in view.messages[0][1]
-    shown = view.messages[-5:]
+    assert view.messages[0] is given[0], "the first page stands in front"
+    assert "<memci:contents" in view.messages[1][1]
+    shown = [each for each in view.messages[-5:] if "] " not in each[1] and " from " not in each[1]]
     assert shown == given[-len(shown) :]
     assert all(one is other for one, other in zip(shown, given[-len(shown) :], strict=True))
     assert conversations.messages("alice") == given

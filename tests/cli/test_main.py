@@ -59,7 +59,14 @@ def test_the_options_of_all_commands_are_known_without_loading_what_they_do():
 
     assert {f"memci.cli.{module}" for module, _ in COMMANDS.values()} <= modules
     assert (
-        modules & {*HEAVY, *(f"memci.{each}" for each in ("llm", "memory", "text.language", "text.summarize", "tokens", "tools", "window"))}
+        modules
+        & {
+            *HEAVY,
+            *(
+                f"memci.{each}"
+                for each in ("llm", "memory", "text.language", "text.summarize", "tokens", "tools", "window")
+            ),
+        }
         == set()
     )
 

@@ -111,7 +111,7 @@ def test_request_when_it_is_sent(context, scripted, front):
     companion.respond("Second.", relationship='friend" <b>', metadata={"city": "Oslo"}, at=DAY)
 
     messages = chat.asked()[-1]
-    assert [m["role"] for m in messages] == ["system", "user", "assistant", "user", "user"]
+    assert [m["role"] for m in messages] == ["system", "user", "assistant", "user", "user", "user"]
     assert messages[0]["content"].startswith("Be kind.\n")
     assert "\n\nYou are Ada's companion.\n\nIn front of" in messages[0]["content"]
     assert messages[-1]["content"] == "Second."

@@ -62,6 +62,8 @@ INVISIBLE = re.compile(
 """controls, zero-width and bidi characters, tags, surrogates; the joiner within an emoji is not among them"""
 _OWN = re.compile("#([0-9]+) (.+)")
 _RANGE = re.compile("(#[0-9]+(?:–#[0-9]+)?(?:, #[0-9]+(?:–#[0-9]+)?)*)(?:: (.+))?")
+_JOINED = re.compile("(#[0-9]+(?:–#[0-9]+)?(?:, #[0-9]+(?:–#[0-9]+)?)*) (.+)")
+"""a page and those behind it that only acknowledge"""
 _ENTRY = re.compile("  ([0-9]+) (user|assistant|tool): (.+)")
 
 
@@ -99,7 +101,8 @@ def contents(context: Context) -> list[Listed]:
     """Return what the Contents Page of *context* lists, read from its rendering; it fails at the first odd line."""
     shown = context.render()
     front = 1 if shown[0]["role"] == "system" else 0
-    return read(shown[front : len(context._parts.window.front)])
+    window = context._parts.window
+    return read(shown[front + len(window.active.lead_view) : len(window.front)])
 
 
 def read(blocks: Sequence[dict]) -> list[Listed]:
@@ -119,7 +122,7 @@ def read(blocks: Sequence[dict]) -> list[Listed]:
             assert line == line.rstrip()
             if own := _OWN.fullmatch(line):
                 found.append(Listed((int(own[1]),), own[2], {}))
-            elif ranged := _RANGE.fullmatch(line):
+            elif ranged := _RANGE.fullmatch(line) or _JOINED.fullmatch(line):
                 found.append(Listed(_pages(ranged[1]), ranged[2] or "", {}))
             else:
                 entry = _ENTRY.fullmatch(line)

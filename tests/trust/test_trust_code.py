@@ -69,7 +69,15 @@ PASSING = {
     "insert_row": 0,
 }
 """functions of ours that execute a statement which they are given, and where it stands among their arguments"""
-DELIMITED = frozenset({"memci.serve.identity._FORM", "memci.text.language.salience._FILE"})
+DELIMITED = frozenset(
+    {
+        "memci.serve.identity._FORM",
+        "memci.text.digest._ENTRY",
+        "memci.text.language.change._NUMBER",
+        "memci.text.language.change._WORD",
+        "memci.text.language.salience._FILE",
+    }
+)
 """patterns whose inner repeat can't match what each round of the outer one begins with: there is one way to split"""
 _UNBOUNDED = 2**16
 

@@ -80,11 +80,12 @@ def test_every_part_of_a_request_is_where_its_speaker_put_it(said, told):
 
     active = [page.index for page in context.pages() if page.where in ("open", "active")]
     spoken = [message for index in active for message in context.recall_page(index)]
-    blocks = rest[: -1 - len(spoken)]
+    first = len(context.recall_page(1)) if 1 in active else 0  # the first page stands in front
+    blocks = rest[first : first + len(rest) - 1 - len(spoken)]
     assert blocks, "something was archived"
     for block in blocks:
         framed(block["content"], "contents")
         assert (block.keys(), block["role"]) == ({"role", "content"}, "user")
-    assert rest[len(blocks) : -1] == spoken
+    assert [*rest[:first], *rest[first + len(blocks) : -1]] == spoken
     assert rest[-1] == {"role": "user", "content": "And now?"}
     assert quarter(system["content"]) < 400

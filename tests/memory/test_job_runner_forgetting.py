@@ -134,6 +134,40 @@ def test_profile_is_not_brought_back_by_an_analysis_that_was_under_way(storage):
     assert items(memory, "profile")
 
 
+@pytest.mark.parametrize("when", ["after", "during"])
+@pytest.mark.parametrize("part", ["user", "traits"])
+def test_what_is_said_with_a_known_fact_in_view_goes_with_its_page(storage, part, when):
+    """A model that sees known facts may repeat them: what it says so goes with their pages, or is not stored."""
+    clock = Clock()
+    done = []
+
+    def answer(asked):
+        said = obliging(asked)
+        if asked.step != "analysis" or "aardvark" not in asked.text:
+            return said
+        if when == "during" and not done:
+            done.append(memory.erase(Scope("alice", (1,))))
+        if SECRET not in asked.text:
+            return said
+        leak = {"fact": f"Saw an aardvark near {SECRET}", "page": 1}
+        trait = said["traits"][0] | {"dimension": "trust", "reason": f"asks for {SECRET}"}
+        return said | ({"user": [leak]} if part == "user" else {"traits": [trait]})
+
+    memory, _ = modelled(storage, answer, clock=clock, rules=Rules(capacity=2, batch=2, promoted=1.0, threshold=9))
+    tell(memory, page(1, f"violins {SECRET}"), page(2, "violins too"))
+    drained(memory, clock)
+    tell(memory, page(3, "aardvark digs"), page(4, "aardvark sleeps"))
+    drained(memory, clock)
+    if when == "after":
+        assert ("fact" if part == "user" else "profile") in derived(memory, SECRET)
+        memory.erase(Scope("alice", (1,)))
+
+    assert derived(memory, SECRET) == []
+    drained(memory, clock)
+    assert derived(memory, SECRET) == []
+    assert items(memory, "fact")
+
+
 def test_words_tell_where_a_text_comes_from():
     """A text comes from the pages that it says, and from those whose words it has that no page it says has."""
     sent = {1: vocabulary("I live in Oslo."), 2: vocabulary("The code is zanzibar."), 3: vocabulary("Oslo is cold")}

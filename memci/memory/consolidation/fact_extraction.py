@@ -11,8 +11,9 @@ maintenance, at most five times.
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 from typing import NamedTuple
 
 from ...errors import MemciError
@@ -71,18 +72,22 @@ def learn(run: StepRun) -> int:
     learned = _extract(run, profile, [record for _, record in pages])
     read = _select_read(run, pages, learned.sent)
     new = [f"{each.dimension} {each.reason}" for each in learned.traits if each not in profile.traits]
+    read = read._replace(shown=_words_shown(run, read, [*new, *(fact.text for fact in learned.facts)], learned.shown))
     gained = annotate(new, dict(pages)) if run.chat is not None else {}
 
     def unchanged() -> bool:
         now = owner.tiers.profile  # the counts of turns may differ
         same = (now.version, now.text, now.traits) == (profile.version, profile.text, profile.traits)
-        return same and set(owner.pages.unmarked(subject, FACTS, SENT)).issuperset(read.ids)
+        # an erasure removes the facts of a page; what was said with one in view may have words of it
+        shown = owner.tiers.user.facts.keys() >= learned.shown.keys()
+        return same and shown and set(owner.pages.unmarked(subject, FACTS, SENT)).issuperset(read.ids)
 
     with run.write(unchanged):
         left, now = owner.pages.unmarked(subject, FACTS, SENT), owner.tiers.profile
         for fact in learned.facts:
             keep_fact(owner, fact, read.evidence(fact.text, fact.pages), run.now)
-        keep_profile(owner, now.replaced(describe_traits(learned.traits), learned.traits, now=run.now), read.ids)
+        behind = sorted({page for text in new for page in read.evidence(text, ())}.union(read.ids))
+        keep_profile(owner, now.replaced(describe_traits(learned.traits), learned.traits, now=run.now), behind)
         owner.pages.mark(read.ids, FACTS)
         owner.annotate(TRAITS, gained)
         if len(left) == len(read.ids):
@@ -173,11 +178,44 @@ class _Read(NamedTuple):
     """their ids by context and index"""
     words: dict[int, frozenset[str]] | None
     """their vocabularies, if a model read them: it may take something from another page than the one it names"""
+    shown: Mapping[int, frozenset[str]] = MappingProxyType({})
+    """the vocabularies of earlier pages, whose facts the model saw: it may take something from these, too"""
 
     def evidence(self, text: str, named: Iterable[tuple[str, int]]) -> list[int]:
         """Return the pages that *text* comes from: those *named* as its source, or all if none of them was read."""
         claimed = [self.numbers[page] for page in named if page in self.numbers] or self.ids
-        return claimed if self.words is None else sources(text, claimed, self.words)
+        if self.words is None:
+            return claimed
+        found = sources(text, claimed, self.words)
+        if not self.shown:
+            return found
+        own = {page: self.words[page] for page in found}
+        return sources(text, found, {**self.shown, **own})
+
+
+def _words_shown(
+    run: StepRun, read: _Read, texts: Iterable[str], shown: Mapping[int, Known]
+) -> dict[int, frozenset[str]]:
+    """Return the vocabularies of the pages of those facts *shown* that have words of *texts* that no page read has.
+
+    A fact passes on what its pages say, so what is learned with it in view goes with them. O(characters of the pages).
+    """
+    if not shown or read.words is None:
+        return {}
+    foreign = frozenset().union(*map(vocabulary, texts)).difference(*read.words.values())
+    told: dict[int, set[str]] = {}
+    authored: dict[int, set[str]] = {}
+    for id_, fact in shown.items():
+        if not foreign.isdisjoint(own := vocabulary(fact.text)):
+            for each in run.owner.items.evidence(id_):
+                told.setdefault(each, set()).update(own)
+                # a program's own words need not stand on the page that it named
+                authored.setdefault(each, set()).update(own if fact.authored else ())
+    found = {}
+    for id_, page in run.session.read_pages(sorted(told.keys() - read.words.keys())):
+        # a page that can't be read may have said all of it
+        found[id_] = vocabulary(page_text(page)) | authored[id_] if page.entries else frozenset(told[id_])
+    return found
 
 
 def _select_read(

@@ -11,8 +11,9 @@ and tags from the last 20 messages.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Literal, NamedTuple
 
 from ...text.language.patterns import alternatives, pattern
@@ -123,6 +124,8 @@ class Findings(NamedTuple):
     facts: tuple[Known, ...]
     sent: tuple[tuple[str, int], ...] | None = None
     """(context, index) of the pages that a model has read; None: all pages"""
+    shown: Mapping[int, Known] = MappingProxyType({})
+    """known facts that the model has seen beside the pages, by id"""
 
 
 def is_usable(text: str) -> bool:

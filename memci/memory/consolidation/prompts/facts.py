@@ -86,7 +86,7 @@ def ask_for_facts(
     def read(answer: LearnedAnswer) -> Findings:
         traits = unite_traits(profile.traits, _traits(answer.traits, shown))
         found = (*_facts(answer.user, "user", shown, dict(latest)), *_facts(answer.assistant, "assistant", shown))
-        return Findings(traits, found, shown.sent)
+        return Findings(traits, found, shown.sent, dict(latest))
 
     return ask_checked(
         chat, FACTS_PROMPT, shown.text, LearnedAnswer, read, step="analysis", most=800 + 400 * len(shown.pages)

@@ -279,7 +279,10 @@ class Lives(RuleBasedStateMachine):
         assert hits, f"{word} of {name} #{page} is found"
         said = [(hit.context, hit.index) for hit in hits if any(word in piece.text for piece in hit.pieces)]
         assert said == [(name, page)], f"{word} is found where it was said, once"
-        assert (hits[0].context, hits[0].index) == (name, page), "and before all others"
+        place = next(at for at, hit in enumerate(hits) if any(word in piece.text for piece in hit.pieces))
+        newer = [hit.later and (hit.later.context, hit.later.index) for hit in hits]
+        before = {(hit.context, hit.index) for hit in hits[:place]}
+        assert before <= set(newer), "and before all others, but for what was said later about the same thing"
 
     def _finds_not(self, owner, word):
         hits = self._memory_of(owner).search(word, k=5).pages

@@ -262,3 +262,34 @@ def test_an_offset_behind_the_end_is_no_recall(offset: int) -> None:
 
     assert answer["content"].startswith("error: ")
     assert [page.recall_count for page in context.pages()] == [0, 0, 0]
+
+
+def test_a_page_that_was_taken_back_leaves_no_part_in_the_next_contents() -> None:
+    """Contents that were made while it was open, and changed nothing, are not shown once it is gone."""
+    context = opened(EphemeralStorage(), window=3_000)
+    context.append_turn("Question")
+    for position in range(30):
+        context.append_turn({"role": "assistant", "content": f"{position} {TEXT}"})
+    context.render()
+    context.archive(keep=0)
+    context.archive(keep=0)
+    assert context._parts.window.contents.parts
+    context.undo()
+
+    context.archive(keep=0)
+
+    assert context._parts.window.contents.parts == ()
+    context._parts.window._check()
+
+
+def test_the_past_names_no_later_page_that_was_taken_back() -> None:
+    """What the memory is yet to be told of later pages is nothing to a state before them."""
+    storage = EphemeralStorage()
+    context = opened(storage, window=3_000)
+    for position in range(3):
+        context.append_turn(f"Question {position}")
+    context.undo()
+    context.append_turn("Question 3")
+
+    with Context.view(storage, id="x", at=0, memory=NullMemory()) as past:
+        assert past.verify() == []

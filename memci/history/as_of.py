@@ -166,6 +166,7 @@ class AsOf(StorageAround):
             tools=0,
             ratios=(),
             waiting=(),  # they may be ids of later calls; a search of the entries finds the earlier ones
+            outbox=tuple((a, min(b, next_page - 1)) for a, b in state.outbox if a < next_page),
             undone=len(undone),
             erased=len(erased),
         )

@@ -106,6 +106,7 @@ def make_compaction(
         plan,
         opened,
         window.state.dropped,
+        before.parts,
     )
     for page in leaving:
         rows[page.row.index] = page.row._replace(state=PageState.ARCHIVED, archived_turn=turn, away=None)
@@ -232,7 +233,7 @@ def _part(page: Page, nodes: Sequence[MessageNode]) -> LeavingPart:
 def _listed_parts(window: Window, basis: Basis) -> list[ListedPart]:
     """Return the lines of what has left the open page, and pages before that are still shown."""
     archived = {page.row.index for page in basis.leaving}
-    parts = [part for part in window.contents.parts if part.page not in archived]
+    parts = [part for part in basis.before if part.page not in archived]
     room = min(TOKENS, int(SHARE * basis.plan.contents))
     for leaving in basis.parts:
         first, last = (leaving.page.ordinal(node) for node in (leaving.nodes[0], leaving.nodes[-1]))

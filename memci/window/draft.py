@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from ..chapters.chapter import Page
-from ..chapters.contents import ContentsPage, ListedPage
+from ..chapters.contents import ContentsPage, ListedPage, ListedPart
 from ..chapters.instructions import Instructions
 from ..chapters.messagelist import MessageNode
 from ..messages import Message
@@ -79,6 +79,8 @@ class Basis(NamedTuple):
     """what leaves the open page"""
     dropped: Runs
     """marks of instructions that were dropped"""
+    before: tuple[ListedPart, ...]
+    """the lines of what has left pages that are still shown"""
 
 
 class Prepared(NamedTuple):

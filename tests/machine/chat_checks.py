@@ -19,10 +19,11 @@ from hypothesis.stateful import invariant
 
 from memci import Context
 from memci.errors import BudgetExceeded, Erased, OpConflict, OpenToolGroup
-from memci.formats import FORMATS
+from memci.formats import FORMATS, openai_chat
 from memci.history.page_reader import page_text
 from memci.history.reader import PageInfo
 from memci.memory import NullMemory
+from memci.messages import is_empty_answer
 from memci.testing.formats import problems as strict_problems
 from tests.door import open_context
 from tests.machine.chat_costs import Costs
@@ -357,7 +358,8 @@ class Checks(Costs):
     def in_order(self, view: list[Message], front: int) -> list[Message]:
         """Return *view* with the contents in front of the first page, which stands before them in a request."""
         window = self.context._parts.window
-        first = len(window.active.lead_view)
+        lead = [message for message in window.active.lead_view if not is_empty_answer(message)]
+        first = len(openai_chat.write(lead))  # with the media that follow its results
         behind = first + len(window.common.archive.view)
         rest = view[front:]
         self.seen["first pages in front"] += 0 < first < behind

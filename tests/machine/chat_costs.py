@@ -10,6 +10,7 @@ import json
 
 from hypothesis.stateful import RuleBasedStateMachine
 
+from memci.chapters.active import TIME_TOKENS
 from memci.chapters.toolgroups import late_result
 from memci.errors import BudgetExceeded, Erased, Undone
 from tests.machine.chat_model import Message, cost, count
@@ -31,7 +32,8 @@ class Costs(RuleBasedStateMachine):
         system = self.context._parts.window.system.view
         assert parts.get("system", 0) <= self.most(system)
         pinned = [seq for index in self.pins for seq in self.seqs(index)]
-        assert parts.get("pinned", 0) <= self.most(self.loaded([self.model.texts[seq] for seq in pinned]))
+        times = 2 * TIME_TOKENS * len(self.pins)  # a page that comes back may show when it was
+        assert parts.get("pinned", 0) <= self.most(self.loaded([self.model.texts[seq] for seq in pinned])) + times
         seqs = self.shown_seqs(self.model.open) if self.model.open is not None else []
         run = self.loaded([self.model.texts[seq] for seq in seqs])
         begun = bool(seqs) and seqs[0] == self.model.interactions[self.model.open][0]

@@ -28,7 +28,7 @@ _ENTRY_LINE = re.compile(r"  (\d+) (user|assistant|tool): .*")
 _PART_LINE = re.compile(r"#(\d+) entr(?:y|ies) (\d+)(?:–(\d+))?(?:: .*)?")
 _RANGE_LINE = re.compile(r"(#\d+(?:–#\d+)?(?:, #\d+(?:–#\d+)?)*)(?: \(\d[^()]*\))?(?:: .*)?")
 _QUOTED = re.compile(
-    r'(\d+) (user|assistant|tool)(?: "(?:[^"\\]|\\.)*")?(?:, [^"()]*?)?( \(json\))?'
+    r'(\d+) (user|assistant|tool)(?: "(?:[^"\\]|\\.)*")?( \(json\))?(?:, [^"()]*?)?'
     r'(?: from character ([\d,]+))?: (".*")'
 )
 
@@ -250,10 +250,23 @@ def aligned(tail: list[Shown], view: list[Message]) -> list[Shown]:
 
 def _as_text(result: Message) -> Message:
     """Return *result* as it is sent: with texts only, if it holds media."""
+    result = _without_empty(result)
     if all(part["type"] == "text" for part in _parts(result)):
         return result
     texts = [part["text"] if part["type"] == "text" else f"[{part['type']}]" for part in _parts(result)]
     return {**result, "content": "\n".join(texts)}
+
+
+def _without_empty(message: Message) -> Message:
+    """Return *message* without what no provider takes: texts that are empty, and lists of nothing."""
+    message = dict(message)
+    if isinstance(message.get("content"), list):
+        message["content"] = [part for part in message["content"] if part["type"] != "text" or part["text"]] or ""
+    if message["role"] == "assistant" and not message.get("tool_calls"):
+        message.pop("tool_calls", None)
+        if message.get("content") is None and not message.get("refusal") and not message.get("audio"):
+            message["content"] = ""
+    return message
 
 
 def _parts(message: Message) -> list[Message]:
@@ -274,9 +287,7 @@ def differs(expected: Shown, actual: Message) -> str | None:
         if actual.get("role") != "user" or not said.startswith("<memci:late-result "):
             return f"a late result is shown as data, not as {str(actual)[:200]}"
         return None if said.count("<") == 2 and said.count(">") == 2 else f"the frame is not closed: {said[:300]}"
-    message = dict(expected.message)
-    if message["role"] == "user" and isinstance(message["content"], list):  # no provider takes empty texts
-        message["content"] = [part for part in message["content"] if part != {"type": "text", "text": ""}] or ""
+    message = _without_empty(expected.message)
     if expected.ids:
         ids = [actual.get("tool_call_id")]
         if message["role"] == "assistant":

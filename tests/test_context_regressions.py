@@ -293,3 +293,19 @@ def test_the_past_names_no_later_page_that_was_taken_back() -> None:
 
     with Context.view(storage, id="x", at=0, memory=NullMemory()) as past:
         assert past.verify() == []
+
+
+def test_a_late_result_in_front_of_the_contents_stands_there_when_it_is_read_again() -> None:
+    """A reader shows the first page as the writer does, also what came late and behind no call."""
+    storage = EphemeralStorage()
+    context = opened(storage, window=3_000)
+    result = {"role": "tool", "tool_call_id": "c1", "content": "a result"}
+    context.append_turn("Question", {"role": "assistant", "content": None, "tool_calls": [CALL]}, result)
+    context.append_turn({"role": "assistant", "content": "Done."}, {**result, "content": "once more"})
+    for position in range(40):
+        context.append_turn(f"{position} {TEXT}")
+        context.render()
+    assert len(context._parts.window.active.lead_view) == 5
+
+    with opened(storage, read_only=True) as reader:
+        assert reader.render() == context.render()

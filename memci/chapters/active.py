@@ -270,7 +270,7 @@ class ActiveChapter(Chapter):
             return
         node.view = late_result(node.view, self._nonce)
         if group is None:
-            self.view.append(node.view)
+            self._view_of(node).append(node.view)
         else:
             group.keep(node)
 

@@ -30,7 +30,7 @@ from memci.storage import Storage
 
 
 def listen(event: Event) -> None:
-    assert_type(event.kind, Literal["compaction", "unload", "clip"])
+    assert_type(event.kind, Literal["compaction", "unload", "clip", "gate"])
     assert_type(event.pages, tuple[int, ...])
     assert_type(event.tokens, int)
 

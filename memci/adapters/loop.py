@@ -158,8 +158,9 @@ class Question:
 
 def _whole(reply: Any) -> Any:
     """Return the whole of a streamed *reply*."""
-    if reply.error is not None or not reply.ended:
-        raise ModelUnavailable("chat", reply.error or "the stream was cut")
+    error = getattr(reply, "error", None)  # a framework's own answer may have none
+    if error is not None or not reply.ended:
+        raise ModelUnavailable("chat", error or "the stream was cut")
     return reply.whole
 
 

@@ -94,7 +94,7 @@ _PAGES = _Part(PAGES, replaces=True)
 _VIEWS = _Part(VIEWS, replaces=True)
 _COMPACTIONS = _Part(COMPACTIONS, replaces=True)
 _OPS = _Part(OPS, more=["op_key"])
-_CALLS = _Part(CALLS, flat=["predicted", "input", "cached_read", "cached_written", "output"])
+_CALLS = _Part(CALLS, flat=["revision", "predicted", "input", "cached_read", "cached_written", "output"])
 _TOOLS = """,
 new_tools AS (
     INSERT INTO our.tools (owner_key, number, digest, text)

@@ -110,6 +110,12 @@ def answered(messages: Sequence[Message]) -> Message:
 
 
 def _command(message: Message) -> str:
-    """Return the last line of *message* if the user asks something in it, else ""."""
-    line = text_of(message).strip().rsplit("\n", 1)[-1]
-    return line if line.split(" ", 1)[0] in {"look", "step", "recall", "search", "say"} and " " in line else ""
+    """Return the last line of *message* in which the user asks something, "" if there is none.
+
+    A framework may join messages of the user, as the first one and the contents behind it.
+    """
+    lines = reversed(text_of(message).strip().split("\n"))
+    return next((line for line in lines if line.split(" ", 1)[0] in _COMMANDS and " " in line), "")
+
+
+_COMMANDS = frozenset({"look", "step", "recall", "search", "say"})

@@ -46,7 +46,7 @@ class Fuzz:
 
     name = "fuzz"
     unit = "fuzzed inputs"
-    short = 20_000
+    short = 10_000
     long = 1_000_000
     size = BATCH
     """inputs that a worker tries at a time"""

@@ -191,7 +191,10 @@ class AdapterConformance:
         for request in server.requests:
             sent = {key: value for key, value in request.body.items() if key in {"messages", "tools", "model"}}
             assert problems("openai_chat", sent) == []
-            assert context.count(json.dumps(sent["messages"], ensure_ascii=False)) <= context.window
+            texts = [
+                f"{text_of(each)}{each.get('tool_calls') or ''}" for each in sent["messages"]
+            ]  # not the frame of JSON
+            assert sum(map(context.count, texts)) <= context.window
 
 
 def told(driver: Driver, conversation: str) -> list[tuple[Any, ...]]:

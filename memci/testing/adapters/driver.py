@@ -95,7 +95,7 @@ def answered(messages: Sequence[Message]) -> Message:
     elif command == "look" and not done:
         calls = [("lookup", {"key": key}) for key in rest.removeprefix("up ").split(", ")]
     elif command == "recall" and not done:
-        calls = [("recall_page", {"index": int(rest), "entry": None, "offset": None})]
+        calls = [("recall_page", {"index": int(rest), "entry": None, "last": None, "offset": None})]
     elif command == "search" and not done:
         calls = [("search_memory", {"query": rest, "since": None, "until": None})]
     if not calls:

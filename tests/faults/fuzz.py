@@ -46,7 +46,7 @@ class Fuzz:
 
     name = "fuzz"
     unit = "fuzzed inputs"
-    short = 10_000
+    short = 10_000  # in some 5 seconds on two cores
     long = 1_000_000
     size = BATCH
     """inputs that a worker tries at a time"""

@@ -90,9 +90,8 @@ def finish_erasures(store: Storage) -> ErasureReceipt:
         forget_pages(store, {record.id: pages for record in records if (pages := _posted(record))})
     receipt = _erase(store, Erasure())
     receipt = receipt if scrub_memories(store, whole=True) else replace(receipt, memory="pending")
-    for job, _ in jobs:
-        end_erasure(store, job, receipt)
-    return receipt
+    ended = [end_erasure(store, job, receipt) for job, _ in jobs]
+    return next((each for each in ended if not each.done), receipt)
 
 
 def finish_killed_erasures(store: Storage) -> None:
@@ -220,8 +219,7 @@ def _perform(
     except StorageError:
         scrubbed = False
     receipt = receipt if scrubbed else replace(receipt, memory="pending")
-    end_erasure(storage, job, receipt)
-    return receipt
+    return end_erasure(storage, job, receipt)
 
 
 def _forget_found(storage: Storage, owners: Collection[str], but: Collection[str] = ()) -> bool:

@@ -56,10 +56,13 @@ def begin_erasure(storage: object, receipt: ErasureReceipt, **subject: str | int
     return job
 
 
-def end_erasure(storage: object, job: str, receipt: ErasureReceipt) -> None:
-    """Log how the erasure *job* ended. If that fails, it is finished again later."""
-    with suppress(StorageError):
+def end_erasure(storage: object, job: str, receipt: ErasureReceipt) -> ErasureReceipt:
+    """Log how the erasure *job* ended, and return its receipt: the job is pending if that fails."""
+    try:
         audit(storage, "erased", job=job, physical=receipt.physical, memory=receipt.memory)
+    except StorageError:
+        return replace(receipt, physical="pending")
+    return receipt
 
 
 def find_erasure(storage: object, **subject: str | int | None) -> tuple[str, ErasureReceipt] | None:

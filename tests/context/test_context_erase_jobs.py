@@ -204,3 +204,23 @@ def test_erasure_that_fails_behind_its_transaction_is_pending(tmp_path, monkeypa
     assert (done.physical, done.memory) == ("done", "done")
     assert tells(tmp_path, WORD) == []
     assert context.erase(1).memory == "done"
+
+
+def test_erasure_whose_end_is_not_logged_is_pending(storage, monkeypatch):
+    """The job has no end in the log: its receipt says that something is left, and the repeated call finishes it."""
+    context = diary(storage)
+    add = type(storage.audit_log).add
+
+    def failing(log, action, **facts):
+        if action == "erased":
+            raise StorageFull("no space is left")
+        add(log, action, **facts)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(type(storage.audit_log), "add", failing)
+        assert context.erase(1).physical == "pending"
+        assert finish_erasures(storage).physical == "pending"
+    assert len([*unfinished_erasures(storage)]) == 1
+
+    assert context.erase(1).done
+    assert not [*unfinished_erasures(storage)]

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from memci.errors import CommitUnknown, HandlePoisoned, StorageError, StorageFull
+from memci.history.erasures import ErasureReceipt
 
 from .model import Model, told
 from .scenario import MAIN, STEPS, Play, Step
@@ -65,7 +66,7 @@ class Program:
     def _step(self, number: int, step: Step) -> bool:
         """Make one step, whatever it takes; tell whether it failed at first."""
         try:
-            step.act(self.play)
+            outcome = step.act(self.play)
         except StorageError as error:
             self.say(f"failed {number} {type(error).__name__}")
             if not error.data_safe:
@@ -77,7 +78,7 @@ class Program:
             self.say(f"broken a bare {type(error).__name__}: {error!s:.100}")
             self._again(number, step)
             return True
-        return False
+        return isinstance(outcome, ErasureReceipt) and not outcome.done  # the receipt tells what is left to do
 
     def _mend(self, number: int, step: Step, error: StorageError) -> None:
         if self.fault.action not in {Action.FAIL_FROM, Action.SHORT_THEN_FAIL}:

@@ -18,10 +18,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import EmbeddingFailed, StorageBusy, StorageFull, StorageReadOnly
-from ...formats.provenance import own_words, whose
+from ...formats.provenance import own_words, spans_of, whose
 from ...formats.utterance import entry_text
 from ...messages import Message
 from ...text.language.instructions import instructions
+from ...text.provenance import Span
 from ..backend import FoundPage, Recollection, Shown, Source, Tier
 from ..owner import Session
 from ..repository.page_source import Place, read_messages
@@ -257,6 +258,8 @@ class _Answer:
         self._pieces = 1 if query.form == "order" else pieces
         self._read: dict[Place, Message | None] = {}
         """messages that were read; None: it no longer exists"""
+        self._spans: dict[Place, list[Span]] = {}
+        """whose words the parts of the messages are that are shown"""
 
     def add(self, positions: Sequence[int], source: Source = "words", *, share: float = 1.0) -> None:
         """Add passages at *positions*, best first, until there are k messages, or a *share* of the budget is spent."""
@@ -333,15 +336,16 @@ class _Answer:
         message = self._message(passage.place, places)
         score = float(self._scores[position])
         shown = _found_page(message, passage, certainty(score, self._rivals, self._fit), source)
-        if message is not None and shown is not None and source == "standing":
-            shown = _clauses(shown, own_words(message))
-        if shown is None:
+        if message is None or shown is None:
+            return
+        if source == "standing" and (shown := _clauses(shown, own_words(message))) is None:
             return
         if self._keys[position] not in self.found and (same := self._same.get(_words_of(shown))):
             self._shown.add(position)
             self._repeats += 1
             first = self.found[same]
-            latest = shown if (shown.at or 0.0) > (first.at or 0.0) else first
+            later = (shown.at or 0.0) > (first.at or 0.0)
+            latest = replace(shown, whose=self._whose(message, passage)) if later else first
             self.found[same] = replace(latest, score=first.score, more=first.more, times=first.times + 1)
             return
         if self._left is not None:
@@ -351,12 +355,19 @@ class _Answer:
                 return  # a shorter one may fit
             self._left, self._missed = self._left - cost, 0
         self._shown.add(position)
+        shown = replace(shown, whose=self._whose(message, passage))
         if known := self.found.get(key := self._keys[position]):
             self.found[key] = replace(known, more=(*known.more, *shown.pieces))
             return
         self.found[key], self._firsts[key], self.positions[key] = shown, score, position
         self._same[_words_of(shown)] = key
         self._most += source == "standing"  # in addition to the k messages that were requested
+
+    def _whose(self, message: Message, passage: FoundPassage) -> str:
+        """Return whose words *passage* of *message* has. O(characters) once for each message."""
+        if passage.place not in self._spans:
+            self._spans[passage.place] = spans_of(message)
+        return whose(message, passage.start, passage.start + passage.size, self._spans[passage.place])
 
 
 def _words_of(page: FoundPage) -> tuple[str, str, str]:
@@ -401,13 +412,9 @@ def _found_page(message: Message | None, passage: FoundPassage, score: float, so
         )
         return None
     speaker = str(message.get("name") or passage.speaker)
-    return _page_of(passage, text[start:end], speaker, score, source, whose(message, start, end))
+    return _page_of(passage, text[start:end], speaker, score, source)
 
 
-def _page_of(
-    passage: FoundPassage, text: str, speaker: str, score: float, source: Source = "words", said: str = ""
-) -> FoundPage:
+def _page_of(passage: FoundPassage, text: str, speaker: str, score: float, source: Source = "words") -> FoundPage:
     found = (passage.context, passage.page, passage.entry, score, text, passage.role, passage.turn, passage.at)
-    return FoundPage(
-        *found, speaker, passage.start, _TIERS[passage.tier], passage.episode, source, (), passage.zone, said
-    )
+    return FoundPage(*found, speaker, passage.start, _TIERS[passage.tier], passage.episode, source, zone=passage.zone)

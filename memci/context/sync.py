@@ -14,7 +14,8 @@ from difflib import SequenceMatcher
 from typing import Final, NamedTuple
 
 from ..errors import Diverged
-from ..formats.identity import identity, is_silent
+from ..formats.envelope import is_silent
+from ..formats.identity import identity
 from ..history.reader import Reader
 from ..messages import Enveloped, Message, text_of
 from ..rows import PageState

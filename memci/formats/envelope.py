@@ -33,7 +33,7 @@ NO_TEXT = "(no text)"
 """the text in place of an empty one, for a provider that refuses empty texts"""
 NO_NAME = "unnamed"
 """the name of a tool that a model left out"""
-_SAID = frozenset({"role", "content", "refusal", "audio", "function_call"})
+_SAID = frozenset({"role", "content", "tool_calls", "refusal", "audio", "function_call"})
 """keys of an answer that other providers' formats can hold"""
 _PLAIN = re.compile(r"[a-zA-Z0-9_-]+")
 
@@ -55,7 +55,12 @@ def says_nothing(message: Message, format: str) -> bool:  # noqa: A002
         parts = [part for item in native.items for part in parts_of(item.get(within))]
         return all(whole) and not any(map(says_something, parts))
     own = format == "openai_chat" and not isinstance(message, Enveloped)
-    return is_empty_answer(message if own else {key: message[key] for key in _SAID if key in message})
+    return is_empty_answer(message) if own else is_silent(message)
+
+
+def is_silent(message: Message) -> bool:
+    """Return whether *message* is an answer in which the model said nothing that other formats can hold."""
+    return is_empty_answer({key: message[key] for key in _SAID if key in message})
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ the white space of JSON and thoughts are no difference, since frameworks renew t
 import json
 from hashlib import blake2b
 
-from ..messages import Message, call_body, is_empty_answer, parts_of, tool_calls
+from ..messages import Message, call_body, parts_of, tool_calls
 
 MARKS = frozenset({"cache_control", "prompt_cache_breakpoint"})
 """keys of the marks of the cache"""
@@ -42,13 +42,6 @@ def identity(message: Message) -> bytes:
         calls,
     ]
     return blake2b(json.dumps(told, sort_keys=True).encode(), digest_size=16).digest()
-
-
-def is_silent(message: Message) -> bool:
-    """Return whether *message* is an answer in which the model said nothing; frameworks drop some of them."""
-    return is_empty_answer(
-        {key: message[key] for key in ("role", "content", "tool_calls", "refusal") if key in message}
-    )
 
 
 def _plain(part: Message) -> object:

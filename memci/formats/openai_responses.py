@@ -111,9 +111,10 @@ def readable_by(message: Message, model: str) -> Message:
     if native is None or native.model in ("", model):
         return message
     left = [item for item in native.items if not item.get("encrypted_content")]
-    own = [{key: value for key, value in item.items() if key != "id" or "call_id" not in item} for item in left]
-    own = [{key: value for key, value in item.items() if key != "id" or item.get("type") != "message"} for item in own]
-    return Enveloped(message, native._replace(items=own))
+    for at, item in enumerate(left):
+        if "call_id" in item or item.get("type") == "message":
+            left[at] = {key: value for key, value in item.items() if key != "id"}
+    return Enveloped(message, native._replace(items=left))
 
 
 def continues(message: Message) -> bool:

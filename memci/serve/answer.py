@@ -94,7 +94,7 @@ class ClientAnswer:
 
     async def _shorten(self, conversation: Conversation, response: httpx2.Response) -> bool:
         """Return whether *response* says that the request was too long, and the view of *conversation* is shorter."""
-        refused = ModelRefused("chat", (await response.aread()).decode(errors="replace"))
+        refused = await _refusal(response)
         try:
             return await in_thread(partial(conversation.shorten, refused))
         except BudgetExceeded:
@@ -119,7 +119,7 @@ class ClientAnswer:
                 if response is None:
                     return
                 if response.status_code != httpx2.codes.OK:
-                    refused = ModelRefused("chat", (await response.aread()).decode(errors="replace"))
+                    refused = await _refusal(response)
                     try:
                         step = await in_thread(partial(next_step, steps, refused))
                     except (ModelRefused, BudgetExceeded):
@@ -242,6 +242,11 @@ class ClientAnswer:
 
     async def _part(self, part: bytes, *, more: bool = True) -> None:
         await self._send({"type": "http.response.body", "body": part, "more_body": more})
+
+
+async def _refusal(response: httpx2.Response) -> ModelRefused:
+    """Return the error that *response* says, and keep its body."""
+    return ModelRefused("chat", (await response.aread()).decode(errors="replace"))
 
 
 def _without(response: httpx2.Response, dropped: Iterable[bytes]) -> list[tuple[bytes, bytes]]:

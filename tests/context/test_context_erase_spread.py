@@ -236,6 +236,18 @@ def test_op_ids_of_other_contexts_are_not_touched(storage):
     assert fork.append_turn(*turn(2), op_id="op").duplicate
 
 
+def quoted_by_another(storage):
+    """Return a context of ann's with a password, and another one of hers, whose search quotes it."""
+    context = opened(storage, id="first", owner="ann", window=20_000)
+    context.append_turn("My password is canary1, and I live in Oslo.", {"role": "assistant", "content": "Noted."})
+    context.append_turn(*turn(2))
+    context.flush()
+    second = opened(storage, id="second", owner="ann", window=20_000)
+    number = searched(second, "password", "s1")
+    assert "another conversation" in json.dumps(second.recall_page(number))
+    return context, second
+
+
 def searched(context, query, name):
     """Let the model search, and append what it is answered; return the page's number."""
     reply = calling(call(name, "search_memory", {"query": query, "since": None, "until": None}))
@@ -276,13 +288,7 @@ def test_answers_of_searches_that_quoted_it_are_erased_too(entry, storage):
 
 def test_answers_of_searches_in_other_conversations_are_erased_too(storage):
     """What another conversation of the same owner found of it goes along; what is somebody else's stays."""
-    context = opened(storage, id="first", owner="ann", window=20_000)
-    context.append_turn("My password is canary1, and I live in Oslo.", {"role": "assistant", "content": "Noted."})
-    context.append_turn(*turn(2))
-    context.flush()
-    second = opened(storage, id="second", owner="ann", window=20_000)
-    number = searched(second, "password", "s1")
-    assert "another conversation" in json.dumps(second.recall_page(number))
+    context, second = quoted_by_another(storage)
     foreign = opened(storage, id="third", owner="bob", window=20_000)
     foreign.append_turn('<memci:memory 00000000>\nanother conversation, user, turn 0: "canary1"', "x")
     second.close()
@@ -314,12 +320,7 @@ def test_line_of_an_answer_may_quote_two_messages(page, quoted, storage):
 
 def test_forks_lose_answers_of_searches_too(storage):
     """A fork shares an answer that quotes the erased: both lose it, another owner's copy does not."""
-    context = opened(storage, id="first", owner="ann", window=20_000)
-    context.append_turn("My password is canary1, and I live in Oslo.", {"role": "assistant", "content": "Noted."})
-    context.append_turn(*turn(2))
-    context.flush()
-    second = opened(storage, id="second", owner="ann", window=20_000)
-    searched(second, "password", "s1")
+    context, second = quoted_by_another(storage)
     second.append_turn(*turn(3))
     second.archive(keep=0)
     fork = second.fork("fork")
@@ -340,14 +341,8 @@ def test_forks_lose_answers_of_searches_too(storage):
 
 def test_answers_of_searches_go_with_a_whole_conversation(storage):
     """A conversation that is erased whole is quoted by no other one of its owner any more, nor by a fork of that."""
-    context = opened(storage, id="first", owner="ann", window=20_000)
-    context.append_turn("My password is canary1, and I live in Oslo.", {"role": "assistant", "content": "Noted."})
-    context.append_turn(*turn(2))
-    context.flush()
+    context, second = quoted_by_another(storage)
     context.close()
-    second = opened(storage, id="second", owner="ann", window=20_000)
-    number = searched(second, "password", "s1")
-    assert "another conversation" in json.dumps(second.recall_page(number))
     second.append_turn(*turn(3))
     fork = second.fork("fork")
     fork.close()
@@ -387,14 +382,8 @@ def test_answer_quotes_what_stands_from_its_entry_on(first, gone, framed):
 
 def test_answers_of_the_owner_before_go_with_an_owner(storage):
     """An owner is erased with the answers that quote the messages where the owner before found them."""
-    context = opened(storage, id="first", owner="ann", window=20_000)
-    context.append_turn("My password is canary1, and I live in Oslo.", {"role": "assistant", "content": "Noted."})
-    context.append_turn(*turn(2))
-    context.flush()
+    context, second = quoted_by_another(storage)
     context.close()
-    second = opened(storage, id="second", owner="ann", window=20_000)
-    number = searched(second, "password", "s1")
-    assert "another conversation" in json.dumps(second.recall_page(number))
     second.close()
     opened(storage, id="first", owner="bob", change_owner=True).close()
 

@@ -27,11 +27,6 @@ def own_words(message: Message) -> str:
     return mask(text_of(message), spans_of(message))
 
 
-def instructions_of(message: Message) -> list[str]:
-    """Return the lasting instructions in a user's *message*, only from the user's own words. O(characters)."""
-    return [each.text for each in clauses_of(message) if not each.takes_back]
-
-
 def clauses_of(message: Message) -> list[Clause]:
     """Return the clauses of a user's *message* that give or take back instructions, in its own words. O(characters).
 

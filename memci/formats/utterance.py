@@ -3,7 +3,6 @@
     {"role": "user", "name": "Ann", "content": "The desk is 140 cm wide."}     said on 5 January
     ──▶  Utterance(text="The desk is 140 cm wide.", role="user", speaker="Ann", at="2026-01-05T09:00:00+00:00")
              spans   [0, 24, own]
-             later   "It's 160 cm now."     said on 9 March
 
 Lines, standing instructions, facts and results of a search are views of it, so that none of them can lose the speaker
 or the time by itself. It is derived from the message at each use, and never stored.
@@ -31,8 +30,6 @@ class Utterance:
     """the `name` of the message, its label in a transcript ("Mel: …"), or the tool that answers; "" if unknown"""
     at: str | None = None
     """when it was said, in the zone in which that was given (ISO 8601)"""
-    later: "Utterance | None" = None
-    """the latest utterance that says something else about the same thing, where that was looked for"""
 
     @property
     def role(self) -> str:

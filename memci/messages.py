@@ -17,24 +17,19 @@ from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 
 from .errors import InvalidMessage, LimitExceeded, brief
 
-Message = dict[str, Any]
-"""One chat message: a JSON object."""
-Item = dict[str, Any]
-"""one native item of a provider's API, as a message or a content block: a JSON object"""
+Message = dict[str, Any]  # One chat message: a JSON object.
+Item = dict[str, Any]  # one native item of a provider's API, as a message or a content block: a JSON object
 
 
 class Native(NamedTuple):
     """The exact items of a provider that one message was made from."""
 
-    format: str
-    """the name of the provider's form (`memci.formats`)"""
+    format: str  # the name of the provider's form (`memci.formats`)
     items: list[Item]
-    joins: bool = False
-    """whether the first item continues the last item of the message before"""
+    joins: bool = False  # whether the first item continues the last item of the message before
     hidden: str = ""
     """the parts that only the provider can read, as JSON: signatures, encrypted reasoning, opaque items"""
-    model: str = ""
-    """the model that can read the encrypted items among them, if there are any"""
+    model: str = ""  # the model that can read the encrypted items among them, if there are any
 
 
 class Enveloped(Message):
@@ -60,19 +55,15 @@ MessageLike: TypeAlias = str | Mapping[str, Any] | SDKMessage
 Format = Literal["openai_chat", "openai_responses", "anthropic", "gemini"]
 """the name of a provider's message format (`memci.formats`)"""
 _ROLES = frozenset({"user", "assistant", "tool", "system", "developer"})
-MAX_CALLS = 4_096
-"""most tool calls of one message: far more than models make, and a bound on its cost"""
+MAX_CALLS = 4_096  # most tool calls of one message: far more than models make, and a bound on its cost
 _NAMES = ("name", "tool_call_id", "refusal")
 """keys whose value must be a text for every role, since lines, the memory and the other formats use them"""
 PARTS = frozenset({"text", "image_url", "input_audio", "file", "refusal", "audio_url", "video_url", "document_url"})
 """types of parts of the user and of tools; the last three are those of servers that extend the form"""
-NAMES = re.compile(r"[a-zA-Z0-9_-]{1,64}")
-"""names of tools that every provider takes; a model may make up others"""
-MAX_ID = 64
-"""characters of a call's id that OpenAI takes"""
+NAMES = re.compile(r"[a-zA-Z0-9_-]{1,64}")  # names of tools that every provider takes; a model may make up others
+MAX_ID = 64  # characters of a call's id that OpenAI takes
 _TEXTS = ("text", "output_text")
-_ABOUT = frozenset({"type", "thought", "cache_control"})
-"""keys of a part that say nothing by themselves"""
+_ABOUT = frozenset({"type", "thought", "cache_control"})  # keys of a part that say nothing by themselves
 _FUNCTION = "the role 'function' is out of use: send the call as tool_calls and its result with role 'tool'"
 
 

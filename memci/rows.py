@@ -38,16 +38,11 @@ from .errors import KeyMissing
 class PageState(IntEnum):
     """The state of a page; a page has exactly one."""
 
-    ACTIVE = 0
-    """whole in the window"""
-    ARCHIVED = 1
-    """a line of the Contents Page"""
-    UNLOADED = 2
-    """not listed any more: only a search finds it"""
-    UNDONE = 3
-    """removed by undo or pop: kept, but never shown"""
-    ERASED = 4
-    """erased on request: the bytes are gone, and the index is not used again"""
+    ACTIVE = 0  # whole in the window
+    ARCHIVED = 1  # a line of the Contents Page
+    UNLOADED = 2  # not listed any more: only a search finds it
+    UNDONE = 3  # removed by undo or pop: kept, but never shown
+    ERASED = 4  # erased on request: the bytes are gone, and the index is not used again
 
 
 class ContextRecord(NamedTuple):
@@ -55,17 +50,13 @@ class ContextRecord(NamedTuple):
 
     id: str
     owner: str
-    settings: str
-    """a JSON object"""
-    state: str
-    """a JSON object, bounded by the window: pins, open calls, ratios"""
-    head: int = 0
-    """the next seq"""
+    settings: str  # a JSON object
+    state: str  # a JSON object, bounded by the window: pins, open calls, ratios
+    head: int = 0  # the next seq
     next_page: int = 1
     turn: int = 0
     open_page: int | None = None
-    revision: int = 1
-    """the number of transitions so far; a commit must have the next one"""
+    revision: int = 1  # the number of transitions so far; a commit must have the next one
     parent: str | None = None
     """the context that this fork shares the entries before `base` with, or None; never changes"""
     base: int = 0
@@ -88,19 +79,14 @@ class EntryRow(NamedTuple):
     """One stored message. `seq` counts the messages of a context from 0, without gaps."""
 
     seq: int
-    codec: int
-    """how `body` is encoded (`memci.storage.codec`)"""
+    codec: int  # how `body` is encoded (`memci.storage.codec`)
     body: bytes
-    digest: bytes
-    """16 bytes of a digest of codec and body, checked by each read"""
-    tokens: int
-    """size of the message in the window, by the context's counter"""
-    clip: int = 0
-    """tokens to which the window clips the message; 0: not at all"""
+    digest: bytes  # 16 bytes of a digest of codec and body, checked by each read
+    tokens: int  # size of the message in the window, by the context's counter
+    clip: int = 0  # tokens to which the window clips the message; 0: not at all
     quotes: tuple[int, int | None] | None = None
     """the page (and entry) that this message quotes, if it answers a recall"""
-    at: str | None = None
-    """the time of the message (ISO 8601) by the caller or its clock; nothing is ordered by it"""
+    at: str | None = None  # the time of the message (ISO 8601) by the caller or its clock; nothing is ordered by it
     spans: tuple[int, ...] | None = None
     """the pieces of a result that its window shows as a digest (`memci.text.digest`); None: it is shown whole"""
 
@@ -118,15 +104,12 @@ class PageRow(NamedTuple):
 
     index: int  # type: ignore[assignment]  # hides tuple.index, which rows do not need
     first: int
-    end: int | None
-    """None while the page is open: it then ends at the head"""
-    turn: int
-    """the turn in which it was opened"""
+    end: int | None  # None while the page is open: it then ends at the head
+    turn: int  # the turn in which it was opened
     state: PageState = PageState.ACTIVE
     cut: tuple[int, ...] | None = None
     """(a, b), or more such pairs in order: the entries [a, b) of this run belong to other pages"""
-    continues: int | None = None
-    """index of the page that the messages of this one were taken back from"""
+    continues: int | None = None  # index of the page that the messages of this one were taken back from
     archived_turn: int | None = None
     recall_count: int = 0
     last_recalled_turn: int | None = None
@@ -173,13 +156,10 @@ def _joined(bounds: tuple[int, ...] | None, first: int, end: int) -> tuple[int, 
 class CompactionRow(NamedTuple):
     """The window after one compaction."""
 
-    revision: int
-    """that of the record in the same commit; it increases within a context"""
-    head: int
-    """the next seq at that time"""
+    revision: int  # that of the record in the same commit; it increases within a context
+    head: int  # the next seq at that time
     turn: int
-    text: str
-    """JSON"""
+    text: str  # JSON
 
 
 class OpRow(NamedTuple):
@@ -187,10 +167,8 @@ class OpRow(NamedTuple):
 
     op_id: str
     digest: bytes
-    first: int
-    """seq of its first message"""
-    entries: tuple[tuple[int, int], ...]
-    """(page, ordinal) of each message"""
+    first: int  # seq of its first message
+    entries: tuple[tuple[int, int], ...]  # (page, ordinal) of each message
 
 
 class CallRow(NamedTuple):
@@ -221,24 +199,18 @@ class Ticket(NamedTuple):
     """A place in the queue for the lock of a context (`memci.storage.locks`)."""
 
     context: str
-    token: str
-    """a random word, unique among all tickets"""
-    holder: str
-    """name of the holder, for people"""
-    process: str
-    """a unique name of its process, which shows whether that has ended; "" if there is none"""
-    since: float
-    """when the ticket, or later the lock, was taken; in seconds since 1970"""
-    expires: float
-    """when the ticket ends unless it is renewed"""
+    token: str  # a random word, unique among all tickets
+    holder: str  # name of the holder, for people
+    process: str  # a unique name of its process, which shows whether that has ended; "" if there is none
+    since: float  # when the ticket, or later the lock, was taken; in seconds since 1970
+    expires: float  # when the ticket ends unless it is renewed
 
 
 class Field(NamedTuple):
     """One field of a row, as every store keeps it."""
 
     name: str
-    kind: type
-    """int, float, str, bytes, `PageState`; tuple: a JSON array"""
+    kind: type  # int, float, str, bytes, `PageState`; tuple: a JSON array
     nullable: bool
 
 

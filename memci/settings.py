@@ -125,34 +125,28 @@ class Settings(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
-    window: int = Field(ge=256, le=100_000_000)
-    """the model's context length, in tokens"""
-    reply: int = Field(default=0, ge=0)
-    """tokens kept free for the model's answer"""
+    window: int = Field(ge=256, le=100_000_000)  # the model's context length, in tokens
+    reply: int = Field(default=0, ge=0)  # tokens kept free for the model's answer
     model: str | None = None
     format: Format = "openai_chat"
     """the format in which messages are rendered, and read where they look alike in several formats"""
-    zone: str | None = None
-    """the zone of times that come without one; None: UTC"""
+    zone: str | None = None  # the zone of times that come without one; None: UTC
     dates: Dates = "borders"
     preset: Preset = "balanced"
     archive_share: float | None = Field(default=None, ge=0.0, le=1.0)
     fewest: int = Field(default=1, ge=1)
     active_pages: int | None = Field(default=None, ge=1)
     contents_tokens: int = Field(default=0, ge=0)
-    contents_chosen: bool = True
-    """whether the caller gave it; False: it follows from the window"""
+    contents_chosen: bool = True  # whether the caller gave it; False: it follows from the window
     instruction_tokens: int = Field(default=0, ge=0)
-    gate: Literal[0] | Annotated[int, Field(ge=200)] = 0
-    """tokens above which a result is shown as a digest; 0: none is"""
+    gate: Literal[0] | Annotated[int, Field(ge=200)] = 0  # tokens above which a result is shown as a digest; 0: none is
     never_recalled: int | None = Field(default=None, ge=1)
     stale: int | None = Field(default=None, ge=1)
     every_turn: bool = False
     """whether the rules run every turn, which breaks the prompt cache, and not only at compactions"""
     remember: bool = False
     notice: bool = True
-    pricing: CachePricing = CachePricing()
-    """the prices of the prompt cache: given, or those of the model"""
+    pricing: CachePricing = CachePricing()  # the prices of the prompt cache: given, or those of the model
 
 
 def settings(given: dict[str, object], stored: str | None) -> tuple[Settings, dict[str, object]]:

@@ -38,20 +38,15 @@ _LOG = logging.getLogger(__name__)
 
 QUIET_SECONDS = 0.05
 """seconds without a call after which a context is idle: more than the pauses between the calls of one turn"""
-MODEL_THREADS = 4
-"""threads for steps that wait for a model: they wait more than they compute"""
+MODEL_THREADS = 4  # threads for steps that wait for a model: they wait more than they compute
 LONGEST_SECONDS: Final = 0.5
 """seconds that one step sleeps in total; then it continues, even beside calls that never stop"""
-ENDING_SECONDS: Final = 5.0
-"""most seconds that the end of the process waits for its threads"""
-ENDING_MODEL_SECONDS: Final = 0.2
-"""the same for threads that may wait for a model, which may take minutes"""
-FORK_SECONDS: Final = 5.0
-"""most seconds that a fork waits for calls of other threads: longer than nearly all of them"""
+ENDING_SECONDS: Final = 5.0  # most seconds that the end of the process waits for its threads
+ENDING_MODEL_SECONDS: Final = 0.2  # the same for threads that may wait for a model, which may take minutes
+FORK_SECONDS: Final = 5.0  # most seconds that a fork waits for calls of other threads: longer than nearly all of them
 IMPORT_SECONDS: Final = 60.0
 """the same for an import, which always ends: on a busy machine that of numpy takes many seconds"""
-_CONTEXTS = 8
-"""number of recently called contexts that a step yields to"""
+_CONTEXTS = 8  # number of recently called contexts that a step yields to
 
 recent_calls: deque[threading.RLock] = deque(maxlen=_CONTEXTS)
 """the locks of the latest calls; a call appends its lock before it acquires it"""
@@ -132,8 +127,7 @@ def yield_to_calls() -> None:
 class Busy(Protocol):
     """An object with background work."""
 
-    touched: float
-    """when a caller last used it (`time.monotonic`)"""
+    touched: float  # when a caller last used it (`time.monotonic`)
 
     @property
     def patience(self) -> float:
@@ -228,12 +222,9 @@ class Worker:
             return True
 
 
-worker = Worker()
-"""of this process"""
-model_worker = Worker(MODEL_THREADS, "memci-model")
-"""of this process, for steps that wait for a model"""
-lock_worker = Worker(name="memci-locks")
-"""of this process, to renew locks: no other step can delay it"""
+worker = Worker()  # of this process
+model_worker = Worker(MODEL_THREADS, "memci-model")  # of this process, for steps that wait for a model
+lock_worker = Worker(name="memci-locks")  # of this process, to renew locks: no other step can delay it
 
 
 @atexit.register
@@ -286,7 +277,6 @@ def _after_fork_in_child() -> None:
     _after_fork()
 
 
-_forking = guard_lock(threading.RLock())
-"""held by the thread that forks: two would wait for each other's locks"""
+_forking = guard_lock(threading.RLock())  # held by the thread that forks: two would wait for each other's locks
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork_in_child)

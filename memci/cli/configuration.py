@@ -19,10 +19,8 @@ from typing import Any, Final
 from ..errors import InvalidSetting
 from .commands import COMMANDS
 
-HERE: Final = "memci.toml"
-"""the file in the current folder"""
-_TYPED: Final = {"accept", "decrypt", "help"}
-"""options that must be typed, as must all of `erase`"""
+HERE: Final = "memci.toml"  # the file in the current folder
+_TYPED: Final = {"accept", "decrypt", "help"}  # options that must be typed, as must all of `erase`
 _SECRET: Final = {"token"}
 _SERVERS: Final = {"base_url", "upstream"}
 
@@ -33,8 +31,7 @@ class Setting:
 
     name: str
     value: Any
-    place: str
-    """the variable, or the file with table and key"""
+    place: str  # the variable, or the file with table and key
 
     def __str__(self) -> str:
         return f"{'(hidden)' if self.name in _SECRET else self.value}, from {self.place}"

@@ -41,14 +41,10 @@ from .printer import Part, Result, many, visible
 from .stores import check_path, database, open_store, read_witness
 
 _MIB: Final = 2**20
-_LITTLE_SPACE: Final = 256 * _MIB
-"""bytes: a log that grows, or a file written again after an erasure, may need as much"""
-_NO_SPACE: Final = 16 * _MIB
-"""bytes: a few large commits fill it"""
-_LONG_LOG: Final = 64 * _MIB
-"""bytes: SQLite moves a log into the file long before, unless a reader holds it"""
-_WIDTH: Final = 18
-"""columns of the names: the longest name of a check fits"""
+_LITTLE_SPACE: Final = 256 * _MIB  # bytes: a log that grows, or a file written again after an erasure, may need as much
+_NO_SPACE: Final = 16 * _MIB  # bytes: a few large commits fill it
+_LONG_LOG: Final = 64 * _MIB  # bytes: SQLite moves a log into the file long before, unless a reader holds it
+_WIDTH: Final = 18  # columns of the names: the longest name of a check fits
 _MARKS: Final = {"ok": ("✓", "green"), "warning": ("!", "yellow"), "problem": ("✗", "red")}
 _PACKAGES: Final = ("apsw", "orjson", "pydantic", "tiktoken", "typer", "rich")
 
@@ -60,8 +56,7 @@ class Finding:
     name: str
     state: Literal["ok", "warning", "problem"]
     text: str
-    advice: str = ""
-    """what to do; empty if all is well"""
+    advice: str = ""  # what to do; empty if all is well
 
 
 def run_doctor(

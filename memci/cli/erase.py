@@ -35,10 +35,8 @@ _ERASED = (
     ("compactions", "earlier states of Contents Pages"),
     ("ops", "digests of named appends"),
 )
-_PAGES = 8
-"""pages of a context that are named at most: they fit on a line"""
-_LONGEST = 100
-"""characters of a message that are shown: about one line"""
+_PAGES = 8  # pages of a context that are named at most: they fit on a line
+_LONGEST = 100  # characters of a message that are shown: about one line
 
 
 def run_erase(

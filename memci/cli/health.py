@@ -25,8 +25,7 @@ from .options import NewStore, Store
 from .printer import Part, Printer, Result, many, proof
 from .stores import check_path, database, open_store, read_witness
 
-_LOST = 20
-"""lines about losses of one context, at most: a screen; --json has all"""
+_LOST = 20  # lines about losses of one context, at most: a screen; --json has all
 
 
 def run_verify(store: Store, *, printer: Printer) -> Result:

@@ -30,8 +30,7 @@ from .tables import ReportTables, message_lines, pages_table, table, with_title
 if TYPE_CHECKING:
     from ..serve.page_files import Written
 
-_WATCH_SECONDS = 1.0
-"""pause of a watcher between two looks: short enough for a person who waits for a page"""
+_WATCH_SECONDS = 1.0  # pause of a watcher between two looks: short enough for a person who waits for a page
 
 
 def run_inspect(

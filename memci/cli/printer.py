@@ -37,12 +37,9 @@ Part = str | tuple[str | Text, str] | RenderableType
 class Result:
     """What a command found or did."""
 
-    facts: Mapping[str, Any]
-    """what --json prints; dataclasses in it become objects"""
-    view: Iterable[Part] = ()
-    """what people read"""
-    well: bool = True
-    """False: the command ends with 1"""
+    facts: Mapping[str, Any]  # what --json prints; dataclasses in it become objects
+    view: Iterable[Part] = ()  # what people read
+    well: bool = True  # False: the command ends with 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,10 +47,8 @@ class Printer:
     """Standard output, and how a command uses it."""
 
     console: Console
-    json: bool = False
-    """print JSON, and nothing else"""
-    live: bool = False
-    """draw pictures that change while the command runs"""
+    json: bool = False  # print JSON, and nothing else
+    live: bool = False  # draw pictures that change while the command runs
 
     def print(self, result: Result, *, indent: int | None = 2) -> None:
         """Print *result*; JSON is in ASCII, so that it is the same on every terminal."""

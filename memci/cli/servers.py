@@ -28,10 +28,8 @@ from .stores import open_store
 
 _IDLE = 75
 """seconds that a connection may be idle: longer than clients keep theirs, so that no request meets one that closes"""
-_BACKLOG = 1_024
-"""connections that wait to be accepted: those of a thousand agents that begin at once"""
-_TOKEN_BYTES = 24
-"""of a new token: 192 random bits can't be guessed"""
+_BACKLOG = 1_024  # connections that wait to be accepted: those of a thousand agents that begin at once
+_TOKEN_BYTES = 24  # of a new token: 192 random bits can't be guessed
 Port = Annotated[int, Option(min=0, max=65535, help="The port to listen on; 0 takes a free one.")]
 
 

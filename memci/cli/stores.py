@@ -25,8 +25,7 @@ from ..storage.witness import Slot, Witness
 if TYPE_CHECKING:
     from ..memory import TieredMemory
 
-NAMED = 5
-"""ids in one line, at most: more do not fit a terminal"""
+NAMED = 5  # ids in one line, at most: more do not fit a terminal
 
 
 @contextmanager

@@ -30,8 +30,7 @@ if TYPE_CHECKING:
     from ..context.report import Report
     from ..history.reader import PageInfo
 
-WIDEST = 100
-"""columns of a picture of the window, at most: longer lines are hard to follow"""
+WIDEST = 100  # columns of a picture of the window, at most: longer lines are hard to follow
 _PAGES = (
     ("open", "open"),
     ("active", "active: in full"),

@@ -30,14 +30,11 @@ from .memory_prompt import MemoryPrompt
 from .query_planning import AnalysisResult, analyse
 from .turn import FRAMING, CompanionTools, Turn
 
-PAGES = 7
-"""pages that a search returns at most, as in the paper on MemoryOS"""
-SHARE = 8
-"""the memory prompt may cost a budget divided by this: an eighth leaves the conversation most of the room"""
+PAGES = 7  # pages that a search returns at most, as in the paper on MemoryOS
+SHARE = 8  # the memory prompt may cost a budget divided by this: an eighth leaves the conversation most of the room
 MEMORY_TOKENS = 4_000
 """tokens that the memory prompt costs at most: it changes each turn, so no prompt cache makes it cheaper"""
-LEAST_TOKENS = 100
-"""tokens that the memory prompt may always cost: fewer hold no line beside its frame"""
+LEAST_TOKENS = 100  # tokens that the memory prompt may always cost: fewer hold no line beside its frame
 
 _LOG = logging.getLogger(__name__)
 

@@ -26,12 +26,9 @@ HEAD = "what is remembered for the message that follows: notes and quotations, n
 RECALL = "recall_page(index=…) reads a [Page #…] whole."
 SHARES = {"metadata": 0.2, "profile": 0.2, "strategy": 0.1, "user": 0.25, "assistant": 0.1, "concepts": 0.1}
 """the largest share of the room for each part, so that no part displaces the others; pages get the rest"""
-RELATIONSHIP = 40
-"""tokens that the relationship may cost: it is meant to be a word"""
-LEAST = 8
-"""tokens; in less room, the beginning of a text says nothing"""
-_WIDEST = 16
-"""characters that a token has at most in nearly every text, to bound what is counted"""
+RELATIONSHIP = 40  # tokens that the relationship may cost: it is meant to be a word
+LEAST = 8  # tokens; in less room, the beginning of a text says nothing
+_WIDEST = 16  # characters that a token has at most in nearly every text, to bound what is counted
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,20 +25,13 @@ from ..messages import Message, text_of
 from ..text.sanitize import frame, one_line, quote
 from .memory_prompt import fit
 
-TURNS = 6
-"""turns that the analysis sees: enough to resolve "he" and "there", and cheap"""
-LONGEST_QUERY = 400
-"""characters of a query that a model writes: a few sentences"""
-LONGEST_FACT = 400
-"""columns of a fact: one sentence, with room"""
-SHARE = 0.25
-"""the largest share of a request's budget for the last turns, and again for the message"""
-TURNS_TOKENS = 3_000
-"""tokens that the last turns, and the message, cost at most, even in a large window"""
-MOST = 500
-"""tokens of an answer at most: a reason, a query and a fact fit well"""
-TRIES = 2
-"""attempts at most: the user is waiting, so there is one repetition only"""
+TURNS = 6  # turns that the analysis sees: enough to resolve "he" and "there", and cheap
+LONGEST_QUERY = 400  # characters of a query that a model writes: a few sentences
+LONGEST_FACT = 400  # columns of a fact: one sentence, with room
+SHARE = 0.25  # the largest share of a request's budget for the last turns, and again for the message
+TURNS_TOKENS = 3_000  # tokens that the last turns, and the message, cost at most, even in a large window
+MOST = 500  # tokens of an answer at most: a reason, a query and a fact fit well
+TRIES = 2  # attempts at most: the user is waiting, so there is one repetition only
 
 _LOG = logging.getLogger(__name__)
 

@@ -39,8 +39,7 @@ from .answers import MeteredChat
 
 ROUNDS = 8
 """rounds of tool calls in one turn, since the user waits; afterwards the model is asked to answer without tools"""
-FRAMING = 8
-"""tokens that a message costs at most besides its text"""
+FRAMING = 8  # tokens that a message costs at most besides its text
 STOPPED = "[the user stopped the answer here]"
 FAILED = "[no answer came: the model failed]"
 CLOSING = (
@@ -51,8 +50,7 @@ CLOSING = (
 _LOG = logging.getLogger(__name__)
 _T = TypeVar("_T")
 
-Request = tuple[list[Message], Sequence[Message]]
-"""messages and the schemas of tools"""
+Request = tuple[list[Message], Sequence[Message]]  # messages and the schemas of tools
 
 
 class CompanionTools(Toolbox):

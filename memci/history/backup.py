@@ -123,8 +123,7 @@ def _was_erased(record: ContextRecord, log: Sequence[Mapping[str, Any]]) -> bool
     return False
 
 
-_ENDS = ("-witness", "-audit", "-wal", "-shm")
-"""files beside that of a store"""
+_ENDS = ("-witness", "-audit", "-wal", "-shm")  # files beside that of a store
 
 
 def _beside(path: Path, end: str) -> Path:

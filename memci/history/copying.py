@@ -17,8 +17,7 @@ from ..storage.names import beside, find
 from ..window.state import alone
 from .row_stream import rows_of, transition_of
 
-_LISTED = 256
-"""contexts that are listed in one read: few reads, and little memory"""
+_LISTED = 256  # contexts that are listed in one read: few reads, and little memory
 
 
 class CopiedContext(NamedTuple):
@@ -26,10 +25,8 @@ class CopiedContext(NamedTuple):
 
     id: str
     messages: int
-    new: bool
-    """whether this copy wrote it; False: it was there before"""
-    stored: str
-    """its id in the target: "id∷owner" if another owner has the same id there"""
+    new: bool  # whether this copy wrote it; False: it was there before
+    stored: str  # its id in the target: "id∷owner" if another owner has the same id there
 
 
 def copy_contexts(source: Storage, target: Storage) -> Iterator[CopiedContext]:

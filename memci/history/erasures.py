@@ -25,16 +25,12 @@ _COUNTS = ("contexts", "pages", "entries", "compactions", "ops")
 class ErasureReceipt:
     """How many rows an erasure removed, by kind, and whether it is complete."""
 
-    contexts: int
-    """contexts that were removed whole"""
+    contexts: int  # contexts that were removed whole
     pages: int
     """pages without any message left, counted in each context that showed them; their numbers are not used again"""
-    entries: int
-    """messages, and answers that quoted them"""
-    compactions: int
-    """stored snapshots of windows; they held earlier Contents Pages"""
-    ops: int
-    """digests of appends with an `op_id`"""
+    entries: int  # messages, and answers that quoted them
+    compactions: int  # stored snapshots of windows; they held earlier Contents Pages
+    ops: int  # digests of appends with an `op_id`
     physical: str
     """"done": no byte is left in the store's own files. "pending": another reader still uses an older state of them, or
     the disk is full, or the file has more than 512 MB and is not rewritten at once; call `finish_erasures` later"""

@@ -42,12 +42,9 @@ from ..storage.validation import MAX_HEAD
 from ..window.stored import Count, Index, Runs, Small, StrictJson, first_reason
 from .row_stream import TABLE_OF, TABLES, Row
 
-FORMAT: Final = 1
-"""the version of the format"""
-END: Final = "end"
-"""the kind of the last line"""
-SHORTEST_KEY: Final = 16
-"""bytes of a key, at least: 128 bits can't be guessed"""
+FORMAT: Final = 1  # the version of the format
+END: Final = "end"  # the kind of the last line
+SHORTEST_KEY: Final = 16  # bytes of a key, at least: 128 bits can't be guessed
 
 Styled: TypeAlias = Literal["settings", "state", "text"]
 

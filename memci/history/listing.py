@@ -17,14 +17,10 @@ class ContextInfo:
 
     id: str
     owner: str
-    messages: int
-    """how many were appended; those undone or erased later count, too"""
-    pages: int
-    """how many were opened; those undone or erased later count, too"""
-    turns: int
-    """how many interactions are closed, which means that a later one has begun"""
-    parent: str | None
-    """the context that it was forked from"""
+    messages: int  # how many were appended; those undone or erased later count, too
+    pages: int  # how many were opened; those undone or erased later count, too
+    turns: int  # how many interactions are closed, which means that a later one has begun
+    parent: str | None  # the context that it was forked from
 
 
 def list_contexts(storage: Storage, *, owner: str | None, after: str | None, limit: int) -> list[ContextInfo]:

@@ -57,17 +57,12 @@ class OpenRequest(NamedTuple):
     system: str | None = None
     counter: Callable[[str], int] | None = None
     nonce: str | None = None
-    given: Mapping[str, object] = {}
-    """the settings that are not None, by name"""
+    given: Mapping[str, object] = {}  # the settings that are not None, by name
     read_only: bool = False
-    searchable: bool = False
-    """whether there is a memory, which the model may search"""
-    change_owner: bool = False
-    """whether *owner* may replace the stored owner"""
-    new: bool = False
-    """whether *owner* gets a context of its own if another owner has this id"""
-    exact: bool = False
-    """whether *id* is the id in the store, which may name an owner ("id∷owner")"""
+    searchable: bool = False  # whether there is a memory, which the model may search
+    change_owner: bool = False  # whether *owner* may replace the stored owner
+    new: bool = False  # whether *owner* gets a context of its own if another owner has this id
+    exact: bool = False  # whether *id* is the id in the store, which may name an owner ("id∷owner")
     recount: bool = False
     """whether to count the tokens of the window again, as those in the store may be of another counter"""
 
@@ -80,8 +75,7 @@ class OpenRequest(NamedTuple):
 class Unwritten(NamedTuple):
     """Changes that opening made in memory only. The first commit stores them, too."""
 
-    was: str
-    """the settings in the store, which new ones replace"""
+    was: str  # the settings in the store, which new ones replace
     views: tuple[tuple[int, int, int], ...] = ()
     """(seq, tokens, clip) of the messages in the window, counted by a new counter"""
 

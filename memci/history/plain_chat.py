@@ -22,8 +22,7 @@ from .export_format import fields_of, strip_line
 _LISTS = ("messages", "traj")
 _SYSTEM = ("system", "developer")
 
-Placed = tuple[str, Any]
-"""The place of a JSON value in its file, and the value."""
+Placed = tuple[str, Any]  # The place of a JSON value in its file, and the value.
 
 
 class Appending(Protocol):
@@ -37,12 +36,9 @@ class Appending(Protocol):
 class PlainChat:
     """A conversation that a provider would accept, but that results of tools may lack their call."""
 
-    name: str
-    """the name of its file, for errors"""
-    messages: tuple[Message, ...]
-    """all but system messages"""
-    places: tuple[str, ...]
-    """the place of each message in the file"""
+    name: str  # the name of its file, for errors
+    messages: tuple[Message, ...]  # all but system messages
+    places: tuple[str, ...]  # the place of each message in the file
     system: str | None = None
     tools: tuple[Message, ...] = ()
     left_out: tuple[str, ...] = ()

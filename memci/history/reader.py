@@ -57,8 +57,7 @@ _NAMES: dict[PageState, Literal["active", "folded", "unloaded", "undone", "erase
 }
 
 
-GONE: Final = (PageState.UNDONE, PageState.ERASED)
-"""the states of pages whose messages are no longer shown"""
+GONE: Final = (PageState.UNDONE, PageState.ERASED)  # the states of pages whose messages are no longer shown
 
 
 class Reader:

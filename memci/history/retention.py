@@ -20,10 +20,8 @@ class Outdated(NamedTuple):
     """What a retention finds in one context."""
 
     context: ContextRecord
-    pages: tuple[int, ...]
-    """pages whose newest message is older than the date"""
-    untimed: tuple[int, ...]
-    """pages of which nothing tells how old they are: they are kept"""
+    pages: tuple[int, ...]  # pages whose newest message is older than the date
+    untimed: tuple[int, ...]  # pages of which nothing tells how old they are: they are kept
 
 
 def find_outdated(store: Storage, before: datetime, owner: str | None = None) -> Iterator[Outdated]:

@@ -55,12 +55,9 @@ class SalvagedContext(NamedTuple):
     """The result for one context."""
 
     id: str
-    messages: int
-    """how many of its messages are in the target"""
-    lost: tuple[str, ...]
-    """a sentence for each loss; () if the copy is exact"""
-    saved: bool = True
-    """whether the target has the context"""
+    messages: int  # how many of its messages are in the target
+    lost: tuple[str, ...]  # a sentence for each loss; () if the copy is exact
+    saved: bool = True  # whether the target has the context
 
 
 def salvage_contexts(source: Storage, target: Storage, witnessed: Collection[Slot] = ()) -> Iterator[SalvagedContext]:

@@ -42,8 +42,7 @@ from .page_runs import gaps, page_problem, page_problems
 from .reader import GONE
 from .row_stream import TABLE_OF, Row, Unread, detach, readable_rows
 
-_NAMED: Final = 10
-"""pages that one sentence names, at most: it stays readable"""
+_NAMED: Final = 10  # pages that one sentence names, at most: it stays readable
 _STEPS: Final[Mapping[Table, tuple[float, float]]] = {
     ENTRY: (1, 1),
     PAGE: (1, 1),

@@ -27,8 +27,7 @@ from .retry import RetryingCall, estimate
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
-_ANSWER = 1_000
-"""tokens of an answer without a bound, for its time-out: about a page of text"""
+_ANSWER = 1_000  # tokens of an answer without a bound, for its time-out: about a page of text
 
 
 class Chat(Endpoint):

@@ -27,8 +27,7 @@ from .requests import EmbeddingRequest
 from .retry import RetryingCall
 from .server_errors import Unusable
 
-_PROBE = "dimension"
-"""a text that is embedded to learn the length of a row; any text does"""
+_PROBE = "dimension"  # a text that is embedded to learn the length of a row; any text does
 
 
 class Embeddings(Endpoint):

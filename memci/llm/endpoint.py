@@ -27,8 +27,7 @@ if TYPE_CHECKING:
     from openai import OpenAI
 
 _OPENAI = "api.openai.com/v1"
-_NO_KEY = "none"
-"""a key for servers that need none: the client requires one"""
+_NO_KEY = "none"  # a key for servers that need none: the client requires one
 
 
 class EndpointOptions(TypedDict, total=False):

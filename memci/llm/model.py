@@ -25,8 +25,7 @@ class Usage:
 
     prompt: int = 0
     completion: int = 0
-    cached: int = 0
-    """tokens of the prompt that came from the provider's cache"""
+    cached: int = 0  # tokens of the prompt that came from the provider's cache
 
     @property
     def total(self) -> int:
@@ -44,10 +43,8 @@ class Reply:
     message: Message
     """ready to be appended to a context: role "assistant", content, tool_calls, and the provider's other fields"""
     usage: Usage = field(default_factory=Usage)
-    finish: str = "stop"
-    """the provider's reason for the end of the answer: "stop", "length", "tool_calls", …"""
-    model: str = ""
-    """the name of the model, as the provider gives it"""
+    finish: str = "stop"  # the provider's reason for the end of the answer: "stop", "length", "tool_calls", …
+    model: str = ""  # the name of the model, as the provider gives it
 
     @property
     def text(self) -> str:
@@ -100,19 +97,13 @@ class Call:
 
     step: str
     model: str
-    seconds: float
-    """with all tries and the waits between them; for a stream, until its last piece"""
+    seconds: float  # with all tries and the waits between them; for a stream, until its last piece
     usage: Usage = field(default_factory=Usage)
-    attempt: int = 0
-    """0 for the first request; 1 or more if the answers before this one were rejected"""
-    tries: int = 1
-    """how often the request was sent so far"""
-    error: str | None = None
-    """the type of the error; None: there was an answer"""
-    status: int | None = None
-    """the HTTP status of a failure, if there was one"""
-    finish: str = ""
-    """the provider's reason for the end of the answer; "" if there was none"""
+    attempt: int = 0  # 0 for the first request; 1 or more if the answers before this one were rejected
+    tries: int = 1  # how often the request was sent so far
+    error: str | None = None  # the type of the error; None: there was an answer
+    status: int | None = None  # the HTTP status of a failure, if there was one
+    finish: str = ""  # the provider's reason for the end of the answer; "" if there was none
 
 
 OnCall = Callable[[Call], None]

@@ -16,12 +16,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T", bound="BaseModel")
 
-_RUN = 5
-"""words in a row that two texts rarely share by chance; in a quotation, one fewer"""
-_FEW = 2
-"""words that many texts share with a quotation: so few are refused only if they are a whole one"""
-_SCANNED = 4_000
-"""characters of a text that are compared: a repetition is at its beginning"""
+_RUN = 5  # words in a row that two texts rarely share by chance; in a quotation, one fewer
+_FEW = 2  # words that many texts share with a quotation: so few are refused only if they are a whole one
+_SCANNED = 4_000  # characters of a text that are compared: a repetition is at its beginning
 _QUOTED = re.compile(r'"([^"\n]*)"')
 
 

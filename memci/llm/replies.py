@@ -21,8 +21,7 @@ from .model import Reply, Usage
 from .server_errors import Unusable, failure_of
 
 T = TypeVar("T")
-LARGEST = 16_000_000
-"""bytes of an answer, at most: far more than a model writes, far less than memory holds"""
+LARGEST = 16_000_000  # bytes of an answer, at most: far more than a model writes, far less than memory holds
 
 
 def parse(body: bytes) -> dict[str, Any]:
@@ -58,8 +57,7 @@ def usage_of(completion: dict[str, Any]) -> Usage:
 class IncomingAnswer(Generic[T]):
     """An answer that is read from the bytes of a response, and there when it is whole."""
 
-    result: T
-    """the whole answer, once all `pieces` were taken"""
+    result: T  # the whole answer, once all `pieces` were taken
 
     def __init__(
         self, parse: Callable[[bytes], T], chunks: Iterable[bytes], seconds: float, clock: Callable[[], float]

@@ -35,8 +35,7 @@ _WORDS: Final[Mapping[str, tuple[tuple[Any, ...], tuple[str, ...]]]] = {
 _TOO_LONG: Final = ("context_length", "context length", "maximum context", "context window", "too long")
 """signs of a request that is too long, which other words do not make shorter"""
 
-Dialect = Mapping[str, Any]
-"""the words that a server accepts, as far as it is known: a value for each field"""
+Dialect = Mapping[str, Any]  # the words that a server accepts, as far as it is known: a value for each field
 DIALECT: Final[Dialect] = {word: values[0] for word, (values, _) in _WORDS.items()}
 """the words of the first request to any server"""
 

@@ -25,8 +25,7 @@ from .requests import Request
 from .server_errors import LATE, failure_of
 from .usage import Spent
 
-_READ = 8
-"""tokens of a prompt that a server reads while it makes one: a cautious value, since most read far more"""
+_READ = 8  # tokens of a prompt that a server reads while it makes one: a cautious value, since most read far more
 _LOG = logging.getLogger(__name__)
 
 

@@ -26,15 +26,11 @@ class Failure:
     """Why a request has no answer."""
 
     reason: str
-    passing: bool
-    """whether the same request may be answered later"""
+    passing: bool  # whether the same request may be answered later
     status: int | None = None
-    detail: str = ""
-    """all that the server wrote, in lower case: to look for the parameter that it does not know"""
-    parameter: str | None = None
-    """the parameter that is wrong, where the server names one"""
-    retries: int = 0
-    """how often the client sent it again"""
+    detail: str = ""  # all that the server wrote, in lower case: to look for the parameter that it does not know
+    parameter: str | None = None  # the parameter that is wrong, where the server names one
+    retries: int = 0  # how often the client sent it again
 
 
 def failure_of(error: Exception) -> Failure | None:

@@ -23,12 +23,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T", bound="BaseModel")
 
-LARGEST = 200_000
-"""characters of an answer, at most: no step of memci needs a tenth of them"""
-TRIES = 3
-"""answers that are looked at, at most: a model that fails three times rarely succeeds later"""
-_STARTS = 64
-"""places where an object may begin, at most: it bounds the time for a hostile answer"""
+LARGEST = 200_000  # characters of an answer, at most: no step of memci needs a tenth of them
+TRIES = 3  # answers that are looked at, at most: a model that fails three times rarely succeeds later
+_STARTS = 64  # places where an object may begin, at most: it bounds the time for a hostile answer
 
 Check = Callable[[T], T]
 OnRejected = Callable[[str, str], None]

@@ -10,12 +10,10 @@
 Slow servers get the time that they need, and fast ones are still given up early.
 """
 
-SLACK = 2
-"""times the expected duration of an answer: the pace of one server varies by less"""
+SLACK = 2  # times the expected duration of an answer: the pace of one server varies by less
 PATIENCE, LONGEST = 4, 20
 """times the least seconds: for a server that never answered, and for a slow one; so that any call ends"""
-OVERHEAD = 2.0
-"""seconds that any answer may take for its way and for its start: they say nothing about the pace"""
+OVERHEAD = 2.0  # seconds that any answer may take for its way and for its start: they say nothing about the pace
 
 
 class LearnedTimeout:

@@ -29,18 +29,14 @@ from ..text.moments import moment
 
 ORJSON: Final = 1
 STDLIB: Final = 2
-_ENVELOPED: Final = 2
-"""added to the codec of the JSON if it is an envelope"""
-ERASED: Final = 0
-"""the codec of a tombstone: its body is the role of the erased message"""
-SEALED: Final = 64
-"""added to the codec of a body if it is encrypted (`memci.storage.encrypted`)"""
+_ENVELOPED: Final = 2  # added to the codec of the JSON if it is an envelope
+ERASED: Final = 0  # the codec of a tombstone: its body is the role of the erased message
+SEALED: Final = 64  # added to the codec of a body if it is encrypted (`memci.storage.encrypted`)
 ERASED_TEXT: Final = "[erased]"
 
 MAX_BYTES: Final = 8 * 2**20
 """bytes of one message at most: several images in base64 fit, and a batch of messages still fits in RAM"""
-MAX_DEPTH: Final = 254
-"""depth of nested dicts and lists, with the message itself: the limit of orjson"""
+MAX_DEPTH: Final = 254  # depth of nested dicts and lists, with the message itself: the limit of orjson
 MAX_DIGITS: Final = 640
 """digits of an integer: the lowest limit that `sys.set_int_max_str_digits` accepts, so every Python reads them"""
 
@@ -167,8 +163,7 @@ _READERS: Mapping[int, Callable[[bytes], Any]] = {
 }
 
 
-_LONGEST_KEY = 40
-"""Longer keys are taken for text, and no error repeats text."""
+_LONGEST_KEY = 40  # Longer keys are taken for text, and no error repeats text.
 _REASONS = (
     (tuple, "a {} would come back as a list: pass a list"),
     ((date, time, timedelta), "a {} is not JSON: pass a string, as isoformat() writes it"),

@@ -34,16 +34,13 @@ from ..rows import (
     ViewRow,
 )
 
-Row = tuple[Any, ...]
-"""columns as a database returns them"""
+Row = tuple[Any, ...]  # columns as a database returns them
 
 _T = TypeVar("_T", bound=tuple[Any, ...])
-_STATES: Final = tuple(PageState)
-"""by their numbers: much cheaper than a call of the class"""
+_STATES: Final = tuple(PageState)  # by their numbers: much cheaper than a call of the class
 
 
-_hexadecimal: Final = bytes.hex
-"""how bytes, which JSON does not have, are part of a check sum"""
+_hexadecimal: Final = bytes.hex  # how bytes, which JSON does not have, are part of a check sum
 
 
 def check_sum(columns: Sequence[object]) -> int:

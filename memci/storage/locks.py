@@ -29,8 +29,7 @@ from ..workers import guard_lock, lock_worker
 from .audit import audit
 from .protocol import Storage, Transition
 
-EXPIRY_SECONDS: Final = 10.0
-"""A ticket ends this long after its last renewal: three renewals may fail before that."""
+EXPIRY_SECONDS: Final = 10.0  # A ticket ends this long after its last renewal: three renewals may fail before that.
 RENEWAL_SECONDS: Final = 3.0
 _SHORTEST_PAUSE: Final = 0.001
 _LONGEST_PAUSE: Final = 0.05

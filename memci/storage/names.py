@@ -13,13 +13,10 @@ from ..rows import ContextRecord
 from . import Storage
 from .validation import check_text
 
-MARK = "∷"
-"""separates id and owner in the store; new ids can't contain it"""
-_NAMED = 8
-"""owners that an error names at most: they fit on a line"""
+MARK = "∷"  # separates id and owner in the store; new ids can't contain it
+_NAMED = 8  # owners that an error names at most: they fit on a line
 
-Stored = tuple[ContextRecord, str | None]
-"""a record and the last compaction"""
+Stored = tuple[ContextRecord, str | None]  # a record and the last compaction
 
 
 def check_name(name: str, value: object) -> None:

@@ -42,35 +42,27 @@ __all__ = [
 class Transition(NamedTuple):
     """One change of one context."""
 
-    head: int
-    """the next seq as the writer last read it, 0 for a new context; another one is a `WriteConflict`"""
+    head: int  # the next seq as the writer last read it, 0 for a new context; another one is a `WriteConflict`
     record: ContextRecord
     """the record after the change; its revision is one above the stored one, or 1 for a new context"""
-    entries: tuple[EntryRow, ...] = ()
-    """new entries, with seqs from `head` on (a new fork: from its `base` on)"""
-    pages: tuple[PageRow, ...] = ()
-    """new and changed pages, with all fields; matched by index"""
+    entries: tuple[EntryRow, ...] = ()  # new entries, with seqs from `head` on (a new fork: from its `base` on)
+    pages: tuple[PageRow, ...] = ()  # new and changed pages, with all fields; matched by index
     views: tuple[tuple[int, int, int], ...] = ()
     """(seq, tokens, clip) of entries whose view in the window changed; their bytes never change"""
-    compaction: str | None = None
-    """the window after a compaction (JSON), else None; earlier compactions are kept"""
+    compaction: str | None = None  # the window after a compaction (JSON), else None; earlier compactions are kept
     op: OpRow | None = None
     history: tuple[CompactionRow, ...] = ()
     """earlier compactions, oldest first; set only when importing or copying a context with its history"""
-    ops: tuple[OpRow, ...] = ()
-    """earlier ops, in the same case"""
+    ops: tuple[OpRow, ...] = ()  # earlier ops, in the same case
     call: CallRow | None = None
-    calls: tuple[CallRow, ...] = ()
-    """earlier calls, oldest first, in the same case"""
-    arrives: bool = False
-    """whether the context is new in this store and keeps the revision that it had elsewhere"""
+    calls: tuple[CallRow, ...] = ()  # earlier calls, oldest first, in the same case
+    arrives: bool = False  # whether the context is new in this store and keeps the revision that it had elsewhere
 
 
 class Erasure(NamedTuple):
     """What one transaction erases."""
 
-    contexts: tuple[str, ...] = ()
-    """contexts to remove whole"""
+    contexts: tuple[str, ...] = ()  # contexts to remove whole
     entries: tuple[tuple[str, EntryRow], ...] = ()
     """(context, tombstone): the tombstone replaces the entry with its seq, in all forks that share it"""
     transitions: tuple[Transition, ...] = ()
@@ -197,21 +189,17 @@ class Storage(Protocol):
         """Release the store. Closing twice is fine; any other call afterwards raises `HandlePoisoned`."""
 
 
-CACHE_BYTES: Final = 256 * 2**20
-"""bytes of a sidecar that stay in RAM by default: some thousand pages of an owner"""
+CACHE_BYTES: Final = 256 * 2**20  # bytes of a sidecar that stay in RAM by default: some thousand pages of an owner
 
 
 class Sidecar(NamedTuple):
     """A SQLite database for data that is derived from the pages, as by the memory."""
 
-    path: str
-    """the absolute path of the file, which its user makes if it is missing; ":memory:" for RAM"""
+    path: str  # the absolute path of the file, which its user makes if it is missing; ":memory:" for RAM
     shared: bool = False
     """whether it is the store's own file: a synced commit of the store then also syncs earlier writes to it"""
-    read_only: bool = False
-    """whether it must not be written"""
-    cache_bytes: int = CACHE_BYTES
-    """bytes of it that may stay in RAM until the store is closed"""
+    read_only: bool = False  # whether it must not be written
+    cache_bytes: int = CACHE_BYTES  # bytes of it that may stay in RAM until the store is closed
 
 
 @runtime_checkable

@@ -22,18 +22,15 @@ from .protocol import ErasedRows, Erasure, Storage, Transition
 _RECOUNTED: Final = 100
 """Appends of an owner between two counts, or its number of contexts, if that is larger: a count then costs each append
 one record at most."""
-_REMEMBERED: Final = 10_000
-"""owners whose usage is kept in RAM: some MB"""
+_REMEMBERED: Final = 10_000  # owners whose usage is kept in RAM: some MB
 
 
 class Quota(NamedTuple):
     """Limits for all contexts of an owner together; None: no limit. Messages that forks share count once."""
 
-    bytes: int | None = None
-    """of messages, as they are stored"""
+    bytes: int | None = None  # of messages, as they are stored
     messages: int | None = None
-    pages: int | None = None
-    """pages that were ever begun"""
+    pages: int | None = None  # pages that were ever begun
 
 
 class _Held(NamedTuple):
@@ -44,8 +41,7 @@ class _Held(NamedTuple):
     bytes: int = 0
     messages: int = 0
     pages: int = 0
-    read: int = 0
-    """the revision at which all its messages were last read"""
+    read: int = 0  # the revision at which all its messages were last read
 
 
 @dataclass(slots=True)
@@ -54,10 +50,8 @@ class _Owner:
 
     lock: Lock = field(default_factory=Lock)
     contexts: dict[str, _Held] = field(default_factory=dict)
-    left: int = 0
-    """appends until the next count"""
-    total: Counter[str] = field(default_factory=Counter)
-    """bytes, messages and pages of all contexts"""
+    left: int = 0  # appends until the next count
+    total: Counter[str] = field(default_factory=Counter)  # bytes, messages and pages of all contexts
 
     def put(self, context: str, held: _Held) -> None:
         """Set the usage of one context."""

@@ -16,13 +16,10 @@ from .protocol import DatabaseStorage, SidecarStorage, Storage, Transition
 
 Durability = Literal["full", "fast"]
 
-FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
-"""errno values for a full disk"""
+FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})  # errno values for a full disk
 
-MAX_HEAD: Final = 2**40
-"""messages that one context may have"""
-MAX_PAGE: Final = 2**32 - 1
-"""the highest page index"""
+MAX_HEAD: Final = 2**40  # messages that one context may have
+MAX_PAGE: Final = 2**32 - 1  # the highest page index
 _ERASED_DIGEST: Final = bytes(16)
 
 

@@ -33,30 +33,24 @@ WAY_OUT: Final = (
     "memci doctor STORE --accept"
 )
 """what errors advise for a store that is behind its witness"""
-WITNESS: Final = "witness"
-"""its name in a folder; beside a file it is FILE-witness"""
+WITNESS: Final = "witness"  # its name in a folder; beside a file it is FILE-witness
 _MARK: Final = b"memci witness 1\n"
 _SIZE: Final = 32
 _SLOTS: Final = 511
 _EMPTY: Final = bytes(_SIZE)
 _WHOLE: Final = (1 + _SLOTS) * _SIZE
 _SLOT: Final = Struct("<8sQIII")
-_POSIX: Final = hasattr(os, "pwrite")
-"""whether the system can read and write at an offset; if not, there is no witness"""
+_POSIX: Final = hasattr(os, "pwrite")  # whether the system can read and write at an offset; if not, there is no witness
 
 
 class Slot(NamedTuple):
     """What the witness records of the last commit of one context."""
 
-    key: bytes
-    """8 bytes of a digest of its id"""
+    key: bytes  # 8 bytes of a digest of its id
     revision: int
-    place: int = 0
-    """the number of its row in the store"""
-    frames: int = 0
-    """number of frames in the write-ahead log after the commit, 0 without a log"""
-    salt: int = 0
-    """the salt in the header of that log, new whenever the log restarts"""
+    place: int = 0  # the number of its row in the store
+    frames: int = 0  # number of frames in the write-ahead log after the commit, 0 without a log
+    salt: int = 0  # the salt in the header of that log, new whenever the log restarts
 
     def sentence(self, context: str, revision: int) -> str:
         """Return a sentence that says what is lost of *context*, which is at *revision*; 0 if it is missing."""

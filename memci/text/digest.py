@@ -21,8 +21,7 @@ from typing import Final, Literal
 from .language.identifiers import identifiers
 from .language.salience import FACT, has_error, rank_of
 
-Spans = tuple[int, ...]
-"""starts and ends of pieces in a text, in order; see above"""
+Spans = tuple[int, ...]  # starts and ends of pieces in a text, in order; see above
 Kind = Literal["json", "diff", "source", "table", "listing", "log", "text"]
 
 _LONG, _SEGMENT = 400, 200
@@ -31,16 +30,11 @@ _SHAPES: Final[dict[str, tuple[float, float, int]]] = {"diff": (0.15, 0.1, 0)}
 _SHAPE: Final = 0.3, 0.25, 200
 """shares of a digest that head and tail take, and characters that a piece between has at least: a line says little
 without those around it, but for the headers and changes of a diff"""
-_CHOSEN = 0.85
-"""share of a digest up to which such pieces fill it; identifiers take the rest"""
-_LISTED = 24
-"""identifiers of one mark at most: a longer list is not read"""
-_LOOKED_AT, _FIRST = 60, 400
-"""lines that tell the kind of a text: some of all, and the first ones"""
-_FEW = 2
-"""lines that are counted as repeated only if there are more of them"""
-_TRIES = 5
-"""how often a digest that came out too large is made smaller: each time, an estimate meets a count"""
+_CHOSEN = 0.85  # share of a digest up to which such pieces fill it; identifiers take the rest
+_LISTED = 24  # identifiers of one mark at most: a longer list is not read
+_LOOKED_AT, _FIRST = 60, 400  # lines that tell the kind of a text: some of all, and the first ones
+_FEW = 2  # lines that are counted as repeated only if there are more of them
+_TRIES = 5  # how often a digest that came out too large is made smaller: each time, an estimate meets a count
 
 _LINE = re.compile(r"[^\r\n]*(?:\r?\n|\r|$)")
 _CUT = re.compile(rf"[^\r\n]{{1,{_SEGMENT}}}(?:(?<=[\s,;|}}\]。，；])|$)|[^\r\n]{{1,{_SEGMENT}}}")

@@ -11,10 +11,8 @@ import binascii
 
 _FIRST_CHARACTERS = 64
 _JPEG_CHARACTERS = 700_000
-_JPEG_SIZES = frozenset({*range(0xC0, 0xD0)} - {0xC4, 0xC8, 0xCC})
-"""markers of the header that holds the size"""
-_JPEG_BARE = frozenset({0x01, *range(0xD0, 0xD9)})
-"""markers that no length follows"""
+_JPEG_SIZES = frozenset({*range(0xC0, 0xD0)} - {0xC4, 0xC8, 0xCC})  # markers of the header that holds the size
+_JPEG_BARE = frozenset({0x01, *range(0xD0, 0xD9)})  # markers that no length follows
 
 
 def size_of(source: str, *, whole: bool = True) -> tuple[int, int] | None:

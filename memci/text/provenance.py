@@ -28,28 +28,18 @@ from .language.instructions import instructions
 from .language.patterns import WIDE, alternatives, pattern
 from .language.sentences import SMALL_TALK, lower_case, simplify, writing
 
-VERSION = 1
-"""of the rules: what was derived by another version is derived again"""
-_LINE = 300
-"""characters of the beginning or the end of a line that are read; requests are shorter"""
-_COLONS = 4
-"""colons of a line behind which a quotation may begin; prose has fewer"""
-_LONGEST = 20_000
-"""characters of a quotation of several lines, a bound on the search for its end"""
-_MOST = 400
-"""lines at the beginning that are judged; what stands between them and the end of a longer text is quoted"""
-_END = 40
-"""lines at the end of a longer text"""
+VERSION = 1  # of the rules: what was derived by another version is derived again
+_LINE = 300  # characters of the beginning or the end of a line that are read; requests are shorter
+_COLONS = 4  # colons of a line behind which a quotation may begin; prose has fewer
+_LONGEST = 20_000  # characters of a quotation of several lines, a bound on the search for its end
+_MOST = 400  # lines at the beginning that are judged; what stands between them and the end of a longer text is quoted
+_END = 40  # lines at the end of a longer text
 _ASKED_OF = 12_000
 """characters of the user's own lines that are searched for requests: with the lines, a bound on the time"""
-_FIRST = 8
-"""lines of a text that are asked whether someone speaks in it"""
-_PER_LINE = 60
-"""characters that a line counts besides its own: what is the same for each line takes as long as they do"""
-_REQUEST = 100
-"""characters of a line that may be a request in words that no table has"""
-_TEXT = 60
-"""columns of lines from which they may be a text that is handed over; a wide character has three"""
+_FIRST = 8  # lines of a text that are asked whether someone speaks in it
+_PER_LINE = 60  # characters that a line counts besides its own: what is the same for each line takes as long as they do
+_REQUEST = 100  # characters of a line that may be a request in words that no table has
+_TEXT = 60  # columns of lines from which they may be a text that is handed over; a wide character has three
 _SPEECH = 240
 """characters of a paragraph that speaks to the assistant below a quoted text; longer ones belong to the text"""
 
@@ -57,10 +47,8 @@ _SPEECH = 240
 class Origin(StrEnum):
     """Whose words a text is."""
 
-    OWN = "own"
-    """the user's own"""
-    QUOTED = "quoted"
-    """quoted or pasted by the user"""
+    OWN = "own"  # the user's own
+    QUOTED = "quoted"  # quoted or pasted by the user
     DOCUMENT = "document"
     TOOL = "tool"
     ASSISTANT = "assistant"
@@ -165,10 +153,8 @@ def joined(found: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
 class _Line(NamedTuple):
     start: int
     end: int
-    said: str
-    """as patterns expect it"""
-    first: bool
-    """whether it begins a paragraph"""
+    said: str  # as patterns expect it
+    first: bool  # whether it begins a paragraph
 
 
 def _quoted_blocks(text: str) -> list[tuple[int, int]]:

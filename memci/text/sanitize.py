@@ -29,21 +29,17 @@ from functools import lru_cache
 
 from ..errors import InvalidSetting
 
-SCANNED = 20_000
-"""characters of a text that are read: enough for any line, and a bound on its cost"""
+SCANNED = 20_000  # characters of a text that are read: enough for any line, and a bound on its cost
 EMPTY = "(empty)"
 ELLIPSIS = "…"
-_MARKS_PER_CHARACTER = 8
-"""combining marks that one character keeps; real writing needs at most 4"""
-_LONGEST_BEGIN = 22
-"""characters at the end of a text in which a frame may begin"""
+_MARKS_PER_CHARACTER = 8  # combining marks that one character keeps; real writing needs at most 4
+_LONGEST_BEGIN = 22  # characters at the end of a text in which a frame may begin
 
 _UNSPEAKABLE = re.compile(
     "[<>\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ud800-\udfff]"
 )
 """characters that may close a frame, end a line, reverse the reading direction, or can't be sent"""
-_JOINER = "\u200d"
-"""the zero-width joiner joins the parts of an emoji; anywhere else it only hides"""
+_JOINER = "\u200d"  # the zero-width joiner joins the parts of an emoji; anywhere else it only hides
 _ESCAPE = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)")
 _EMOJI = "\u2190-\u27ff\u2900-\u2bff\U0001f000-\U0001f3fa\U0001f400-\U0001faff"
 _INVISIBLE = re.compile(

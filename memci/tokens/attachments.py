@@ -26,8 +26,7 @@ from .images import sized_tokens
 
 _UNKNOWN = 3_000
 _PAGE_TEXT = 3_000
-_PAGE_SIZE = (1_700, 2_200)
-"""pixels of the image of a page: letter paper at 200 dots an inch"""
+_PAGE_SIZE = (1_700, 2_200)  # pixels of the image of a page: letter paper at 200 dots an inch
 _VIDEO_PER_SECOND = 300
 _BYTES_PER_TOKEN = 8
 _BYTES_PER_SECOND = 2_000

@@ -26,13 +26,11 @@ from .attachments import audio_tokens, file_tokens
 from .counter import ScaledCounter, TokenCounter, VocabularyCounter
 from .images import image_tokens
 
-_MOST_COUNTED: Final = 1024
-"""lists that are remembered: more than a server has at a time"""
+_MOST_COUNTED: Final = 1024  # lists that are remembered: more than a server has at a time
 _counted: dict[tuple[str, str | None, bytes], int] = {}
 """the tokens of lists of tools, by counter, model and digest of the list"""
 
-REQUEST_TOKENS = 3
-"""tokens that each request costs once: the beginning of the reply"""
+REQUEST_TOKENS = 3  # tokens that each request costs once: the beginning of the reply
 
 _MESSAGE = 3
 _CALL = 3

@@ -81,10 +81,8 @@ class RecalledPage:
     index: int
     turn: int
     entries: tuple[tuple[Entry, Message], ...]
-    shown: frozenset[int] = frozenset()
-    """the ordinals of the entries that the window shows"""
-    clipped: tuple[int, ...] = ()
-    """those that it shows clipped"""
+    shown: frozenset[int] = frozenset()  # the ordinals of the entries that the window shows
+    clipped: tuple[int, ...] = ()  # those that it shows clipped
     times: Mapping[int, datetime] = field(default_factory=dict)
     """when each entry was said, by ordinal, as far as that is known"""
 
@@ -115,10 +113,8 @@ class Answer(NamedTuple):
     """The answer to one call."""
 
     text: str
-    page: int | None = None
-    """the page that the text quotes, None if it quotes none"""
-    media: tuple[Message, ...] = ()
-    """the images, files and audio of the quoted entries"""
+    page: int | None = None  # the page that the text quotes, None if it quotes none
+    media: tuple[Message, ...] = ()  # the images, files and audio of the quoted entries
 
 
 def answer(

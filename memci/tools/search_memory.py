@@ -49,15 +49,13 @@ SEARCH_MEMORY: Message = {
 }
 """`search_memory` as an OpenAI function."""
 
-ANSWERED = 10
-"""pages in an answer at most: more lines than these are rarely read"""
+ANSWERED = 10  # pages in an answer at most: more lines than these are rarely read
 LONGEST_QUERY = 4_000
 """characters of a query that are used: a long message is a query, too, and its beginning says what it is about"""
 
 _log = logging.getLogger(__name__)
 
-Search = Callable[["SearchQuery"], Recollection]
-"""Searches the memory. It raises a `StorageError`."""
+Search = Callable[["SearchQuery"], Recollection]  # Searches the memory. It raises a `StorageError`.
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +65,7 @@ class SearchQuery:
     text: str
     since: float | None = None
     until: float | None = None
-    wall: bool = False
-    """whether the bounds are meant on the clock on the wall where each message was said"""
+    wall: bool = False  # whether the bounds are meant on the clock on the wall where each message was said
 
 
 def parse(arguments: object, now: date | None = None) -> SearchQuery | str:

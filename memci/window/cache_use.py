@@ -24,18 +24,12 @@ from ..text.summarize.extractive import read_page
 from .page_text import WORD, marks, said
 from .window import Window
 
-CALLS = 64
-"""tool calls that one count considers, the newest ones: as many as messages between two counts"""
-WORDS = 512
-"""words that are kept of the pages of one compaction, the newest ones: about 2.5 kB"""
-_SHORT, _THANKS = 2, 60
-"""messages of a page of thanks at most, and tokens of such thanks"""
-_PACE = 0.05
-"""the weight of one model call in the moving mean: about the last twenty count"""
-NAMES = 16
-"""of what a call names, so much is looked for: a command or a text of code may name more"""
-Marks = tuple[int, frozenset[int]]
-"""numbers of words, and the seq before which those were said"""
+CALLS = 64  # tool calls that one count considers, the newest ones: as many as messages between two counts
+WORDS = 512  # words that are kept of the pages of one compaction, the newest ones: about 2.5 kB
+_SHORT, _THANKS = 2, 60  # messages of a page of thanks at most, and tokens of such thanks
+_PACE = 0.05  # the weight of one model call in the moving mean: about the last twenty count
+NAMES = 16  # of what a call names, so much is looked for: a command or a text of code may name more
+Marks = tuple[int, frozenset[int]]  # numbers of words, and the seq before which those were said
 
 
 def count_uses(window: Window, behind: Callable[[], Iterable[Marks]]) -> CacheUse:

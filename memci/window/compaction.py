@@ -28,12 +28,10 @@ from .page_text import Line, PageText, extract_lines, said
 from .parts import SHARE, TOKENS, add_part
 from .window import WORDS, Window
 
-LEAST_COLUMNS = 24
-"""of the line of a page: about four words"""
+LEAST_COLUMNS = 24  # of the line of a page: about four words
 CEILING_PER_COLUMN = 25
 """tokens of the ceiling for which a line of a page is a column longer: a large Contents Page has room for long lines"""
-LEAST_LINE = 16
-"""tokens that the line of an entry costs, about"""
+LEAST_LINE = 16  # tokens that the line of an entry costs, about
 
 
 def make_compaction(

@@ -22,8 +22,7 @@ from ..text.moments import is_told, moment
 from .draft import Draft, DraftMessage
 from .window import Window
 
-BATCH = 10_000
-"""messages that one append takes at most, since all of them are one transaction"""
+BATCH = 10_000  # messages that one append takes at most, since all of them are one transaction
 _NO_CALLS = OpenCalls(())
 
 

@@ -9,11 +9,9 @@ state, and getting it twice changes nothing.
 
 from collections.abc import Iterable
 
-Runs = tuple[tuple[int, int], ...]
-"""runs of page indexes, both ends inclusive, by index, with gaps between them"""
+Runs = tuple[tuple[int, int], ...]  # runs of page indexes, both ends inclusive, by index, with gaps between them
 
-MOST_RUNS = 64
-"""about 1 kB of the context's record, which every change writes"""
+MOST_RUNS = 64  # about 1 kB of the context's record, which every change writes
 
 
 def add_pages(runs: Runs, indexes: Iterable[int]) -> Runs:

@@ -22,17 +22,13 @@ from ..text.moments import moment
 from ..text.summarize import lines, one_line
 from ..text.summarize.extractive import Told, read_page
 
-WORD = re.compile(r"[\w@.\-]{3,200}")
-"""what may be an id, a date or an amount"""
-_ASCII_WORD = re.compile(r"[A-Za-z0-9_@.\-]{3,200}")
-"""the same words in an ASCII text, found faster"""
-NAME_COLUMNS = 40
-"""of the name of who gave an instruction"""
+WORD = re.compile(r"[\w@.\-]{3,200}")  # what may be an id, a date or an amount
+_ASCII_WORD = re.compile(r"[A-Za-z0-9_@.\-]{3,200}")  # the same words in an ASCII text, found faster
+NAME_COLUMNS = 40  # of the name of who gave an instruction
 SENTENCE_COLUMNS = 1200
 """of an instruction at most: a longer sentence is pasted text rather than a standing instruction"""
 
-Line = tuple[str, set[str]]
-"""of a message, and the keys of its words"""
+Line = tuple[str, set[str]]  # of a message, and the keys of its words
 
 
 class PageText:

@@ -20,15 +20,12 @@ from ..text.language.salience import has_error
 from ..text.summarize import one_line
 from .page_text import said
 
-TOKENS, SHARE = 600, 0.5
-"""tokens of all such lines at most, and their share of the ceiling of the Contents Page"""
-MOST = 8
-"""lines at most: the oldest two become one"""
+TOKENS, SHARE = 600, 0.5  # tokens of all such lines at most, and their share of the ceiling of the Contents Page
+MOST = 8  # lines at most: the oldest two become one
 _JOIN = " · "
 _ACTS, _ERROR_COLUMNS, _TERM_COLUMNS = 4, 80, 100
 """acts on a line, columns of an error, and of an identifier: longer ones are rarely said again"""
-_CALLED = 4
-"""how much more an identifier counts that a call names: what was used is used again"""
+_CALLED = 4  # how much more an identifier counts that a call names: what was used is used again
 _COMMAND = re.compile(r"(?:^|[;&|]\s*)(?:sudo\s+)?([a-z][\w.+-]{1,20})")
 
 

@@ -29,8 +29,7 @@ class Snapshot:
     contents: ContentsPage
     record: ContextRecord
     active: tuple[PageRow, ...] = ()
-    was: str | None = None
-    """the settings before the compaction, if it changed them"""
+    was: str | None = None  # the settings before the compaction, if it changed them
 
 
 def dumps(

@@ -16,19 +16,16 @@ from ..rows import ContextRecord
 from ..segments.cache_policy import UNSEEN, CacheUse
 from .outbox import Runs, add_pages
 
-CLOCKS = 8
-"""models whose last calls are remembered: more than a router chooses among within the lifetime of a cache"""
+CLOCKS = 8  # models whose last calls are remembered: more than a router chooses among within the lifetime of a cache
 RATIOS = 8
 """Requests whose reported tokens are compared with the predicted ones. Their median is used: single odd reports do not
 matter."""
-LEARNED = 100
-"""facts that programs may store with a context: as many as a memory holds of a person"""
+LEARNED = 100  # facts that programs may store with a context: as many as a memory holds of a person
 WAITING = 256
 """How many ids of interrupted calls are remembered, so that a late result is recognised without a search. It is more
 than a model calls at once."""
 
-DROPPED = 512
-"""dropped instructions that are remembered: many more than stand at once"""
+DROPPED = 512  # dropped instructions that are remembered: many more than stand at once
 
 ELSEWHERE: Final = {"from": "other contexts"}
 """marks a field with words of other contexts: only the context itself has it, in its record"""
@@ -41,38 +38,27 @@ class WindowState:
     """The small facts of a context that are neither messages nor pages; bounded by the window."""
 
     nonce: str
-    tools: int = 0
-    """tokens of the tools of the last rendering"""
-    ratios: tuple[float, ...] = ()
-    """reported to predicted tokens of the last requests, newest last"""
-    refused: float = 1.0
-    """the ratio at which the provider refused a request as too long; 1.0: it never did"""
+    tools: int = 0  # tokens of the tools of the last rendering
+    ratios: tuple[float, ...] = ()  # reported to predicted tokens of the last requests, newest last
+    refused: float = 1.0  # the ratio at which the provider refused a request as too long; 1.0: it never did
     pins: tuple[int, ...] = ()
     dropped: Runs = ()
     """marks of instructions that the caller dropped (`memci.chapters.instructions.mark_of`), newest last"""
-    relist: tuple[int, ...] = ()
-    """pages that were recalled and get a line of their own at the next compaction"""
-    waiting: tuple[str, ...] = ()
-    """ids of the latest calls that were interrupted"""
+    relist: tuple[int, ...] = ()  # pages that were recalled and get a line of their own at the next compaction
+    waiting: tuple[str, ...] = ()  # ids of the latest calls that were interrupted
     compactions: int = 0
-    task: int | None = None
-    """the context's first page"""
-    undone: int = 0
-    """how many pages were taken back"""
-    erased: int = 0
-    """how many pages are gone on request"""
-    since: int = 0
-    """the head at the fork, or at the last erasure: states before it can't be shown"""
+    task: int | None = None  # the context's first page
+    undone: int = 0  # how many pages were taken back
+    erased: int = 0  # how many pages are gone on request
+    since: int = 0  # the head at the fork, or at the last erasure: states before it can't be shown
     outbox: Runs = ()
     """pages that changed since they were fed to the memory: undone, erased, closed after later ones; the memory forgets
     those that are open"""
 
     rewritten: int = 0
     """the first seq of the page that was open when a compaction last changed the window before that page"""
-    lead: int = 0
-    """the seq before which messages stand in front of the Contents Page: those of the first page"""
-    cache: CacheUse = UNSEEN
-    """the counts of the cache policy"""
+    lead: int = 0  # the seq before which messages stand in front of the Contents Page: those of the first page
+    cache: CacheUse = UNSEEN  # the counts of the cache policy
     clocks: tuple[tuple[str, float | None, int], ...] = ()
     """models that were in use before the present one, when each was called last (seconds since 1970), and the head
     then; newest last"""

@@ -69,8 +69,7 @@ class SnapshotJson(StrictJson):
 
 
 _STATE: Final = TypeAdapter(WindowState)
-_MOST_SEEN: Final = 2**53
-"""tokens and counts are below it: a float holds all integers up to it"""
+_MOST_SEEN: Final = 2**53  # tokens and counts are below it: a float holds all integers up to it
 
 
 def check_settings(text: str) -> None:

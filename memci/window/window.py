@@ -38,14 +38,10 @@ if TYPE_CHECKING:
     from ..settings import Settings
     from .draft import Compaction, Draft
 
-_FRAMING = 4
-"""tokens of a message without a text"""
-WORDS = 400
-"""tokens of the user's words that a condensed page shows at most: longer ones are mostly pasted text"""
-WORDS_LEFT = 0.6
-"""share of the room of the user's words that the oldest leave once it is full"""
-ANSWER_FRAMING = 16
-"""tokens that an answer costs as a message, besides its text"""
+_FRAMING = 4  # tokens of a message without a text
+WORDS = 400  # tokens of the user's words that a condensed page shows at most: longer ones are mostly pasted text
+WORDS_LEFT = 0.6  # share of the room of the user's words that the oldest leave once it is full
+ANSWER_FRAMING = 16  # tokens that an answer costs as a message, besides its text
 RATIO_CEILING = 1.3
 """the most by which reports raise the predicted tokens: above it, tools were not counted, or the report is wrong"""
 REFUSED_CEILING = 3.0

@@ -25,10 +25,8 @@ from .display import Display
 from .input import messages_of, read_typed
 from .slash_commands import Talk, is_command
 
-_WINDOW = 32_000
-"""tokens of a new context's window, if none is named: most models have as many"""
-_NAME = "me"
-"""id of the first context of a new store"""
+_WINDOW = 32_000  # tokens of a new context's window, if none is named: most models have as many
+_NAME = "me"  # id of the first context of a new store
 
 
 def run_chat(

@@ -12,8 +12,7 @@ from itertools import chain
 
 from rich.console import Console
 
-PROMPT, MORE = "> ", ". "
-"""before a message, and before its further lines"""
+PROMPT, MORE = "> ", ". "  # before a message, and before its further lines
 
 
 def read_typed(console: Console) -> Iterator[str]:

@@ -27,8 +27,7 @@ if TYPE_CHECKING:
     from ...context.context import Context
     from ...llm import Ledger
 
-LATEST = 20
-"""pages that /pages lists: about one screen"""
+LATEST = 20  # pages that /pages lists: about one screen
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,12 +29,9 @@ if TYPE_CHECKING:
     from ...memory import TieredMemory
     from ...memory.inspect import Counts
 
-ATTEMPTS = 5
-"""tries to feed a context that another process changes meanwhile: five changes in a row are unlikely"""
-BATCH = 100
-"""pages fed at once before a model works on them: a queue holds at most `jobs.MOST` jobs"""
-_ALL = 2**62
-"""more pages than a context can have"""
+ATTEMPTS = 5  # tries to feed a context that another process changes meanwhile: five changes in a row are unlikely
+BATCH = 100  # pages fed at once before a model works on them: a queue holds at most `jobs.MOST` jobs
+_ALL = 2**62  # more pages than a context can have
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,12 +40,9 @@ class FedContext:
 
     id: str
     owner: str
-    fed: int
-    """pages that the memory took in"""
-    waiting: int
-    """pages that still wait for it"""
-    problem: str = ""
-    """why pages still wait; empty if all were fed"""
+    fed: int  # pages that the memory took in
+    waiting: int  # pages that still wait for it
+    problem: str = ""  # why pages still wait; empty if all were fed
 
 
 def run_consolidate(

@@ -28,12 +28,9 @@ if TYPE_CHECKING:
     from ...memory.tiers.events import LifeEvent
     from ...memory.tiers.profile import Profile
 
-COUNTED = ("queue", "episodes", "facts", "events", "concepts")
-"""columns of the table of owners"""
-MOST = 10
-"""rows of a table, at most: several tables fit a screen; --json has all rows"""
-_BAR = 10
-"""width of the hottest episode's bar, in characters"""
+COUNTED = ("queue", "episodes", "facts", "events", "concepts")  # columns of the table of owners
+MOST = 10  # rows of a table, at most: several tables fit a screen; --json has all rows
+_BAR = 10  # width of the hottest episode's bar, in characters
 
 
 def inspect_memory(storage: Storage, path: str, *, context: str | None, owner: str | None) -> Result:

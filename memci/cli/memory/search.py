@@ -31,8 +31,7 @@ if TYPE_CHECKING:
     from ...memory import TieredMemory
     from ...memory.backend import Fact, FoundPage, Recollection
 
-MARKED = "bold yellow"
-"""style of the words of the query"""
+MARKED = "bold yellow"  # style of the words of the query
 _TIERS = {
     "observed": "still in a window or listed",
     "short": "short-term",

@@ -25,10 +25,8 @@ if TYPE_CHECKING:
     from ...context.context import Context
     from ...history.plain_chat import PlainChat
 
-TURNS = 200
-"""turns of the conversation"""
-_SECONDS = 6.0
-"""shortest time of the picture: slow enough to follow"""
+TURNS = 200  # turns of the conversation
+_SECONDS = 6.0  # shortest time of the picture: slow enough to follow
 
 
 def run_demo(

@@ -22,12 +22,9 @@ if TYPE_CHECKING:
     from ...context.context import Context
     from ...context.report import Report
 
-_STEPS = " ▁▂▃▄▅▆▇█"
-"""the heights of a column in one line"""
-_FRAMES_PER_SECOND = 15
-"""enough to look smooth; drawing takes a few percent of the time then"""
-_LINES = 5
-"""progress lines where there is no terminal: a log stays short"""
+_STEPS = " ▁▂▃▄▅▆▇█"  # the heights of a column in one line
+_FRAMES_PER_SECOND = 15  # enough to look smooth; drawing takes a few percent of the time then
+_LINES = 5  # progress lines where there is no terminal: a log stays short
 
 
 def watch(

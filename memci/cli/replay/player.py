@@ -28,17 +28,12 @@ NONCE = "5eed0001"
 class ReplayProgress:
     """How far a replay has come."""
 
-    turns: int
-    """of the whole chat"""
-    total: int
-    """messages of the whole chat"""
-    turn: int = 0
-    """turns begun"""
+    turns: int  # of the whole chat
+    total: int  # messages of the whole chat
+    turn: int = 0  # turns begun
     messages: int = 0
-    said: int = 0
-    """tokens of all messages so far, with the system prompt"""
-    sizes: list[int] = field(default_factory=list)
-    """tokens of the request, per call of the model: a rendering"""
+    said: int = 0  # tokens of all messages so far, with the system prompt
+    sizes: list[int] = field(default_factory=list)  # tokens of the request, per call of the model: a rendering
 
     @property
     def largest(self) -> int:

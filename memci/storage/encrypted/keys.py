@@ -25,8 +25,7 @@ Keys = bytes | Sequence[bytes] | Callable[[str], Sequence[bytes]]
 
 _KEY_BYTES: Final = 32
 _NONCE_BYTES: Final = 12
-Place = str | int | tuple[int, int | None] | None
-"""a value that a row is bound to: its table, context, seq and so on"""
+Place = str | int | tuple[int, int | None] | None  # a value that a row is bound to: its table, context, seq and so on
 
 
 class Forged(Exception):

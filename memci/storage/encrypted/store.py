@@ -37,8 +37,7 @@ from ..protocol import ErasedRows, Erasure, Storage, Transition
 from ..validation import check
 from .keys import Cipher, Forged, KeyRing, Keys
 
-_REMEMBERED = 10_000
-"""contexts whose data keys are kept in RAM: some MB"""
+_REMEMBERED = 10_000  # contexts whose data keys are kept in RAM: some MB
 
 _T = TypeVar("_T")
 _R = TypeVar("_R", CompactionRow, OpRow, CallRow)

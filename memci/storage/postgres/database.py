@@ -43,8 +43,7 @@ try:
 except ImportError as error:
     raise InvalidSetting("store", f"Postgres needs a driver ({error}): pip install 'memci[postgres]'") from error
 
-OLDEST_SERVER: Final = 140_000
-"""the oldest supported version of Postgres, as the server reports it"""
+OLDEST_SERVER: Final = 140_000  # the oldest supported version of Postgres, as the server reports it
 
 _MAKE_SCHEMA = "CREATE SCHEMA IF NOT EXISTS our"
 # Not `to_regclass`: within a transaction it may not see what another process has made since.
@@ -80,8 +79,7 @@ _T = TypeVar("_T")
 
 _PAUSE_SECONDS = 0.05
 """between two attempts to connect to a server that restarts: short beside the seconds that a restart takes"""
-_inherited: list[ConnectionPool[Any]] = []
-"""pools of the parent process, whose threads do not exist here"""
+_inherited: list[ConnectionPool[Any]] = []  # pools of the parent process, whose threads do not exist here
 logging.getLogger("psycopg.pool").addHandler(logging.NullHandler())  # otherwise Python prints its warnings
 
 

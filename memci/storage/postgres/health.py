@@ -20,8 +20,7 @@ _DEAD = """
 SELECT relname, n_live_tup, n_dead_tup FROM pg_stat_user_tables
 WHERE schemaname = %s AND n_dead_tup > 10000 AND n_dead_tup > n_live_tup ORDER BY relname"""
 
-State = tuple[str, Literal["ok", "warning", "problem"], str, str]
-"""name, state, finding, advice"""
+State = tuple[str, Literal["ok", "warning", "problem"], str, str]  # name, state, finding, advice
 
 
 def health(url: str) -> Iterator[State]:

@@ -19,8 +19,7 @@ from ..codec import ORJSON, digest
 from ..columns import CALLS, COMPACTIONS, CONTEXTS, ENTRIES, OPS, PAGES, VIEWS, Columns, Row
 
 _T = TypeVar("_T", bound=tuple[Any, ...])
-_WIDTH: Final = len(ENTRIES.names)
-"""number of columns of an entry in a row; those of its view follow"""
+_WIDTH: Final = len(ENTRIES.names)  # number of columns of an entry in a row; those of its view follow
 _ESCAPED = re.compile("\x01(.)", re.DOTALL)
 
 

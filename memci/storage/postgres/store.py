@@ -37,10 +37,8 @@ from .rows import (
 from .tickets import replace_ticket, tickets
 from .write import BY_KEY, BY_NUMBER, SELECT_OP, Place, Run, apply, erase, place_of
 
-_BATCH_ROWS = 256
-"""rows of one query: enough that a round trip costs little for each"""
-_REMEMBERED = 100_000
-"""contexts whose owner and number are kept in RAM: some MB"""
+_BATCH_ROWS = 256  # rows of one query: enough that a round trip costs little for each
+_REMEMBERED = 100_000  # contexts whose owner and number are kept in RAM: some MB
 
 _WIDTH = len(CONTEXTS.names)
 _RECORD = joined(CONTEXTS.names, "x")

@@ -21,16 +21,14 @@ from ..validation import all_calls, all_compactions, all_ops, check_forks, witho
 from .rows import key_of, owner_key, read_op, unescape, write_row
 from .schema import ROWS, type_of
 
-Run = Callable[..., list[Row]]
-"""runs a statement with its values and returns its rows"""
+Run = Callable[..., list[Row]]  # runs a statement with its values and returns its rows
 
 PLACE = "owner_key, number, parent, base, head, revision, tokens"
 BY_KEY: Final = f"SELECT {PLACE} FROM our.context WHERE key = %s"
 BY_NUMBER: Final = f"SELECT {PLACE} FROM our.context WHERE owner_key = %s AND number = %s"
 _BY_KEY_LOCKED = BY_KEY + " FOR UPDATE"
 
-_FIXED = ("id", "parent", "base")
-"""columns of a context that never change"""
+_FIXED = ("id", "parent", "base")  # columns of a context that never change
 _CHANGING = [name for name in CONTEXTS.names if name not in _FIXED]
 _UPDATE = f"""
 WITH fenced AS (

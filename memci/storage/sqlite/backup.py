@@ -12,8 +12,7 @@ from ..witness import Slot, Witness, key_of
 from .connection import make_private, storage_error
 from .loss import revisions, witness_path
 
-_SECONDS = 5
-"""how long to wait for another process, as a store does"""
+_SECONDS = 5  # how long to wait for another process, as a store does
 
 
 def copy_file(source: str, target: str, *, store: bool = True) -> None:

@@ -44,14 +44,11 @@ from .write import begin, sync_journal
 
 Journal = Literal["wal", "truncate"]
 
-RAM: Final = ":memory:"
-"""in place of a path: a store without a file"""
+RAM: Final = ":memory:"  # in place of a path: a store without a file
 _SYNCHRONOUS = {"full": "FULL", "fast": "NORMAL"}
 
-_LOG_BYTES = 2**21
-"""size to which the file of the log shrinks when it restarts: the 400 pages of a checkpoint fit"""
-_PROBLEMS = 20
-"""problems that a check reports at most: they fit on a screen"""
+_LOG_BYTES = 2**21  # size to which the file of the log shrinks when it restarts: the 400 pages of a checkpoint fit
+_PROBLEMS = 20  # problems that a check reports at most: they fit on a screen
 _NETWORK = frozenset({"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "afs", "fuse.sshfs", "fuse.glusterfs", "lustre"})
 """file systems on which WAL corrupts: its index lies in memory that two machines can't share"""
 

@@ -33,12 +33,9 @@ from .write import inode
 
 HEADER: Final = Struct(">8I")
 FRAME: Final = Struct(">6I")
-MAGIC: Final = 0x377F0682
-"""of a log whose check sums are over little-endian words; one more: big-endian"""
-SALT_AT: Final = 20
-"""where the header has 4 bytes that change whenever the log restarts"""
-_INDEX_SIZE: Final = 48
-"""bytes of the header of SQLite's index of a log"""
+MAGIC: Final = 0x377F0682  # of a log whose check sums are over little-endian words; one more: big-endian
+SALT_AT: Final = 20  # where the header has 4 bytes that change whenever the log restarts
+_INDEX_SIZE: Final = 48  # bytes of the header of SQLite's index of a log
 _indexes: Final[dict[tuple[int, int], int]] = {}
 """open indexes by their inodes, kept for the life of the process: closing one would release all locks that SQLite holds
 on it in this process (https://sqlite.org/howtocorrupt.html)"""

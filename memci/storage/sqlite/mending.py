@@ -22,8 +22,7 @@ _COUNTS: Final = {
     "table": "SELECT count(id) FROM context NOT INDEXED",
     "index": "SELECT count(id) FROM context INDEXED BY sqlite_autoindex_context_1",
 }
-_VERSION: Final = 3_007_000
-"""of the format of a log"""
+_VERSION: Final = 3_007_000  # of the format of a log
 
 
 def mend(path: str) -> None:

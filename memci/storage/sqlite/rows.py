@@ -23,12 +23,9 @@ from ..validation import MAX_PAGE, check_text
 MAX_REVISION: Final = 2**40 - 1
 BATCH_ROWS: Final = 256
 """rows of one query: enough that a query costs little for each, and few that a slow reader keeps none in RAM"""
-_BATCH_BYTES: Final = 2**20
-"""bytes of bodies after which a batch ends, so that large messages do not fill the RAM"""
-CHAIN: Final = 8
-"""compactions that are read for one at most; the first of them was compressed alone"""
-_NEEDS_DICTIONARY: Final = 0x20
-"""the bit for it in the second byte of zlib's output"""
+_BATCH_BYTES: Final = 2**20  # bytes of bodies after which a batch ends, so that large messages do not fill the RAM
+CHAIN: Final = 8  # compactions that are read for one at most; the first of them was compressed alone
+_NEEDS_DICTIONARY: Final = 0x20  # the bit for it in the second byte of zlib's output
 
 
 def keyed(names: Sequence[str]) -> list[str]:
@@ -51,8 +48,7 @@ FROM entry AS e LEFT JOIN view AS v ON v.key = e.key + ? WHERE e.key >= ? AND e.
 _SELECT_ENTRIES = f"{_ENTRIES} ORDER BY e.key LIMIT {BATCH_ROWS}"
 _SELECT_ENTRIES_AT = _SELECT_ENTRIES.replace("e.key >= ? AND e.key < ?", "e.key IN (SELECT value FROM json_each(?))")
 _SELECT_ENTRIES_CONTAINING = f"{_ENTRIES} AND instr(body, ?) ORDER BY e.key LIMIT {BATCH_ROWS}"
-_WIDTH = len(ENTRIES.names)
-"""number of columns of an entry in these rows; those of its view follow"""
+_WIDTH = len(ENTRIES.names)  # number of columns of an entry in these rows; those of its view follow
 
 _PAGES = f"SELECT {joined(keyed(PAGES.names))} FROM page WHERE key >= ? AND key < ? ORDER BY key LIMIT {BATCH_ROWS}"
 _PAGES_AT = _PAGES.replace("key >= ? AND key < ?", "key IN (SELECT value FROM json_each(?))")

@@ -29,8 +29,7 @@ APPLICATION_ID: Final = int.from_bytes(b"memc", "big")
 SCHEMA_VERSION: Final = 1
 
 _TYPES: Final = {int: "INTEGER", PageState: "INTEGER", float: "REAL", str: "TEXT", bytes: "BLOB", tuple: "TEXT"}
-_KEYED: Final = (ENTRY, VIEW, PAGE, COMPACTION, CALL)
-"""tables whose key is one integer"""
+_KEYED: Final = (ENTRY, VIEW, PAGE, COMPACTION, CALL)  # tables whose key is one integer
 
 
 def sql_file(module: str, name: str) -> str:

@@ -35,8 +35,7 @@ from .rows import CHAIN, SELECT_OP, SELECT_OPS_BEFORE, keyed, read_chain, read_o
 
 Chains = dict[int, tuple[bytes, int, bytes]]
 """the newest compactions that a handle wrote, by the number of their context: packed text, length of its chain, text"""
-_MOST_CHAINS = 64
-"""contexts whose newest compaction is kept in RAM: some hundred kB"""
+_MOST_CHAINS = 64  # contexts whose newest compaction is kept in RAM: some hundred kB
 _MAX_CONTEXTS = 2**23 - 1
 _MOST_BYTES = 512 * 2**20
 """the largest file that an erasure writes again at once: nobody else can write for some 2.5 s then"""

@@ -20,8 +20,7 @@ from ..formats import problems
 from ..llm.server import ModelServer
 from .driver import PROMPT, Driver, lookup
 
-WINDOW = 4_000
-"""tokens: small, so that pages leave within a few turns"""
+WINDOW = 4_000  # tokens: small, so that pages leave within a few turns
 Start = Callable[[], Driver]
 Run = Callable[[Coroutine[Any, Any, Any]], Any]
 

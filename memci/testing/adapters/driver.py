@@ -21,8 +21,7 @@ from ...formats.envelope import function_call
 from ...messages import Message, text_of
 from ..llm.server import Request
 
-PROMPT = "You are the agent of a test."
-"""the framework's system prompt"""
+PROMPT = "You are the agent of a test."  # the framework's system prompt
 _WORDS = 120
 
 
@@ -39,8 +38,7 @@ class Driver(ABC):
 
     lacks: ClassVar[Mapping[str, str]] = {}
     """why the framework can't pass a check, by the name of the check without `test_`"""
-    has: ClassVar[frozenset[str]] = frozenset()
-    """tools that the framework adds by itself"""
+    has: ClassVar[frozenset[str]] = frozenset()  # tools that the framework adds by itself
 
     @staticmethod
     def play(request: Request) -> Message:

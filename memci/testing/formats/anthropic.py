@@ -12,10 +12,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-_ID: Final = re.compile(r"[a-zA-Z0-9_-]+")
-"""ids of calls (reference: tool_use)"""
-_TOOL: Final = re.compile(r"[a-zA-Z0-9_-]{1,128}")
-"""names of tools (reference: tools)"""
+_ID: Final = re.compile(r"[a-zA-Z0-9_-]+")  # ids of calls (reference: tool_use)
+_TOOL: Final = re.compile(r"[a-zA-Z0-9_-]{1,128}")  # names of tools (reference: tools)
 _THINKING: Final = {"thinking": ("thinking", "signature"), "redacted_thinking": ("data",)}
 """blocks of thoughts, and what each of them has"""
 _USERS: Final = {"text", "image", "document", "search_result", "tool_result", "container_upload"}

@@ -23,8 +23,7 @@ _DATA: Final = (
     "toolResponse",
 )
 """the kinds of parts (reference: Part)"""
-_TOOL: Final = re.compile(r"[a-zA-Z_][a-zA-Z0-9_.:-]{0,127}")
-"""names of functions (reference: FunctionDeclaration)"""
+_TOOL: Final = re.compile(r"[a-zA-Z_][a-zA-Z0-9_.:-]{0,127}")  # names of functions (reference: FunctionDeclaration)
 
 
 def problems(request: Mapping[str, Any]) -> Iterator[str]:

@@ -18,10 +18,8 @@ _PARTS: Final = {
 """types of parts that the content of each role may have (reference: messages)"""
 _FIELDS: Final = {"text": str, "refusal": str, "image_url": dict, "input_audio": dict, "file": dict}
 """the type of the value under the key of a part's type"""
-_NAME: Final = re.compile(r"[a-zA-Z0-9_-]{1,64}")
-"""names of functions (reference: tools)"""
-_LONGEST_ID: Final = 64
-"""characters of the id of a call (reference: tool_calls)"""
+_NAME: Final = re.compile(r"[a-zA-Z0-9_-]{1,64}")  # names of functions (reference: tools)
+_LONGEST_ID: Final = 64  # characters of the id of a call (reference: tool_calls)
 
 
 def problems(request: Mapping[str, Any]) -> Iterator[str]:

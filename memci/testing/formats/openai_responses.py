@@ -9,10 +9,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-_NAME: Final = re.compile(r"[a-zA-Z0-9_-]{1,64}")
-"""names of functions (reference: tools)"""
-_LONGEST_ID: Final = 64
-"""characters of a call_id (reference: input)"""
+_NAME: Final = re.compile(r"[a-zA-Z0-9_-]{1,64}")  # names of functions (reference: tools)
+_LONGEST_ID: Final = 64  # characters of a call_id (reference: input)
 _INPUT: Final = {"input_text", "input_image", "input_file"}
 _PARTS: Final = {"user": _INPUT, "system": _INPUT, "developer": _INPUT, "assistant": {"output_text", "refusal"}}
 """types of parts that a message of each role may have (reference: input)"""

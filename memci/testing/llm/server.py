@@ -41,11 +41,9 @@ class Status:
     code: int
     retry_after: float | str | None = None
     """seconds, or a date; None: a millisecond, so that tests do not wait for the client's next try"""
-    error: str = ""
-    """the code of the error: "context_length_exceeded", …"""
+    error: str = ""  # the code of the error: "context_length_exceeded", …
     message: str = "as the script says"
-    parameter: str | None = None
-    """the parameter that is wrong"""
+    parameter: str | None = None  # the parameter that is wrong
     headers: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -59,8 +57,7 @@ class Cut:
     """An answer that is cut: a stream after some characters of its text, a whole answer in the middle of its JSON."""
 
     text: str
-    after: int = 0
-    """characters of a stream that are sent"""
+    after: int = 0  # characters of a stream that are sent
 
 
 @dataclass(frozen=True, slots=True)

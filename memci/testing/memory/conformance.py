@@ -27,8 +27,7 @@ from ...messages import text_of
 from .machine import MemoryMachine
 from .pages import DAY, Keep, Tell, found, saying, told
 
-Reopen = Callable[..., MemoryBackend]
-"""Opens the same memory again, beside open ones; `owner` selects another owner."""
+Reopen = Callable[..., MemoryBackend]  # Opens the same memory again, beside open ones; `owner` selects another owner.
 
 _STEPS = settings(
     max_examples=12,

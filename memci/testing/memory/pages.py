@@ -12,11 +12,9 @@ from ...messages import Message
 
 DAY = 86_400.0
 
-Keep = Callable[[PageRecord], None]
-"""Stores a page where a memory reads its text."""
+Keep = Callable[[PageRecord], None]  # Stores a page where a memory reads its text.
 
-Tell = Callable[..., PageRecord]
-"""Makes a page like `told`, stores it, and has the memory observe it."""
+Tell = Callable[..., PageRecord]  # Makes a page like `told`, stores it, and has the memory observe it.
 
 
 def told(

@@ -36,8 +36,7 @@ class StorageMachine(RuleBasedStateMachine):
     """Subclass it with the `store` to drive, and `reopen`, if it can be opened again after close()."""
 
     store: Storage
-    make_known: Callable[[], Storage] = EphemeralStorage
-    """makes the one to compare it with"""
+    make_known: Callable[[], Storage] = EphemeralStorage  # makes the one to compare it with
     reopen: Reread | None = None
 
     def __init__(self) -> None:

@@ -21,8 +21,7 @@ _VALUES: dict[type, Sequence[Any]] = {
     PageState: tuple(PageState),
 }
 
-Reread = Callable[[], Storage]
-"""Returns the store for reads after writes: the same object, or the store opened again."""
+Reread = Callable[[], Storage]  # Returns the store for reads after writes: the same object, or the store opened again.
 
 
 def entry(seq: int, body: bytes, *, codec: int = ORJSON, tokens: int = 7, at: str | None = None) -> EntryRow:

@@ -43,8 +43,7 @@ class Named(NamedTuple):
     year: int | None
     month: int | None = None
     day: int | None = None
-    first: date | None = None
-    """the first of several days that were named together"""
+    first: date | None = None  # the first of several days that were named together
     last: date | None = None
 
     def days(self, now: date | None) -> tuple[date, date] | None:

@@ -12,13 +12,11 @@ from collections.abc import Iterator
 from typing import Any
 
 _WORD = re.compile(r"[\w./:@#+-]{5,200}")
-_NAMES = re.compile(r"[/_.\d]|[a-z][A-Z]")
-"""what the name of a thing has, and a word of a language has not"""
+_NAMES = re.compile(r"[/_.\d]|[a-z][A-Z]")  # what the name of a thing has, and a word of a language has not
 _EDGES = "./:-#@+"
 _LEAST, _DIGITS = 4, 3
 """characters of a whole value, and digits of a number, that are looked for: shorter ones recur by chance"""
-_LONGEST = 200
-"""characters of a value that may be said again whole"""
+_LONGEST = 200  # characters of a value that may be said again whole
 
 
 def identifiers(text: str) -> Iterator[str]:

@@ -20,19 +20,14 @@ from typing import Literal, NamedTuple
 from .patterns import WIDE, Writing, pattern
 from .sentences import languages, lower_case, sentences, simplify
 
-LONGEST = 400
-"""characters of an instruction; longer clauses are descriptions"""
-SCANNED = 40_000
-"""characters of a text that are read, a bound on its cost"""
+LONGEST = 400  # characters of an instruction; longer clauses are descriptions
+SCANNED = 40_000  # characters of a text that are read, a bound on its cost
 
 _SHORTEST = 6
-_SHORTEST_WIDE = 3
-"""characters of an instruction, and of one that is not ASCII: "be kind", "叫我王" """
-_SHORT = 80
-"""characters of a clause that says how to answer; longer ones have such words by chance"""
+_SHORTEST_WIDE = 3  # characters of an instruction, and of one that is not ASCII: "be kind", "叫我王"
+_SHORT = 80  # characters of a clause that says how to answer; longer ones have such words by chance
 
-_BACK = 160
-"""characters of a sentence that takes an instruction back: it says little else"""
+_BACK = 160  # characters of a sentence that takes an instruction back: it says little else
 
 _ENTRIES = (
     "back",

@@ -23,14 +23,10 @@ from .patterns import GRAMMAR, HAN, HIRAGANA, WIDE
 from .telling import EVERYDAY_SHARE, FACT_SHARE, WORD_SHARE, telling_words
 from .terms import is_single, terms
 
-SCANNED = 20_000
-"""characters of a text that are read, a bound on its cost"""
-_LONGEST = 40
-"""characters of a keyword; longer ones are hashes and encoded data"""
-_CACHED = 80
-"""characters of a word that the cache keeps; longer words are rare and would fill it"""
-_PHRASE = 4
-"""words of a name at most"""
+SCANNED = 20_000  # characters of a text that are read, a bound on its cost
+_LONGEST = 40  # characters of a keyword; longer ones are hashes and encoded data
+_CACHED = 80  # characters of a word that the cache keeps; longer words are rare and would fill it
+_PHRASE = 4  # words of a name at most
 _NAME, _ID, _PLAIN, _COMMON = 1.5, 1.25, 1.0, 0.35
 """Weights of a name, an id, any other word, and an everyday word. Chosen so that a name said once comes before a word
 said once, and an everyday word must be said often."""

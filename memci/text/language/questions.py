@@ -16,8 +16,7 @@ from .terms import terms
 
 Form = Literal["order", "summary", "request", ""]
 
-LONGEST = 600
-"""characters of the beginning and of the end that are read: a long request asks in one of them"""
+LONGEST = 600  # characters of the beginning and of the end that are read: a long request asks in one of them
 
 _SUMMARY, _ORDER, _REQUEST, _PAST, _OWN, _ASSISTANT = (
     pattern("questions", key) for key in ("summary", "order", "request", "past", "own", "assistant")

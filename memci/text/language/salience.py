@@ -76,8 +76,7 @@ _ERROR_PHRASE = re.compile(r"\b[A-Za-z_.]{0,60}(?:Error|Exception): [^\n.]{1,80}
 
 _Token = tuple[str, int, str, bool]
 """a word, its rank inside a sentence, the mark that ends its run (or ""), and whether a unit may follow"""
-Piece = tuple[int, str]
-"""a rank, and a verbatim piece of a text"""
+Piece = tuple[int, str]  # a rank, and a verbatim piece of a text
 
 
 def find_salient(text: str, *, errors: bool = True) -> list[Piece]:

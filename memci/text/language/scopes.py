@@ -15,10 +15,8 @@ from .patterns import Writing, alternatives, pattern, words
 
 FUNCTION, LIST, CLAUSE, LIMIT, MODAL, JOINS, AFTER, BEFORE = (1 << place for place in range(8))
 """what a word is to others: a function word, or see [scope] of the English table"""
-LEAST = CLAUSE
-"""less says nothing by itself"""
-Turn = tuple[int, int, int]
-"""where such a word begins and ends, and what it is"""
+LEAST = CLAUSE  # less says nothing by itself
+Turn = tuple[int, int, int]  # where such a word begins and ends, and what it is
 
 _SPACED: Sequence[Writing] = ("latin", "german", "french", "spanish", "italian", "portuguese", "russian")
 

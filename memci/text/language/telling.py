@@ -20,11 +20,9 @@ from .scopes import AFTER, BEFORE, CLAUSE, FUNCTION, JOINS, LEAST, LIST, Turn, r
 ID_SHARE, FACT_SHARE, WORD_SHARE, _SHORT, EVERYDAY_SHARE = 0.00001, 0.004, 0.01, 0.05, 0.3
 """The part of all texts that have an id, a fact, a word, a short word, an everyday word. That of ids
 was measured (benchmarks/LOG.md); of the others only the order of magnitude matters."""
-_LONGEST = 6
-"""characters of a piece of Han text that count: longer pieces are not more important"""
+_LONGEST = 6  # characters of a piece of Han text that count: longer pieces are not more important
 
-MARK = r"[.!?;:()\n—–\"“”「」『』。！？；：…|·]|(?<=\s)-(?=\s)"
-"""a mark that no span crosses"""
+MARK = r"[.!?;:()\n—–\"“”「」『』。！？；：…|·]|(?<=\s)-(?=\s)"  # a mark that no span crosses
 _WIDE = rf"(?P<han>[{HAN}]+)|(?P<kata>[\u30a1-\u30ff]{{2,}})|(?P<hangul>[\uac00-\ud7a3]+)|"
 _RUN, _ASCII_RUN = (
     re.compile(

@@ -22,8 +22,7 @@ from snowballstemmer.english_stemmer import EnglishStemmer
 from ...workers import guard_lock
 from .patterns import alternatives, words
 
-LONGEST = 48
-"""characters of a term; longer ones are cut, in texts and in queries"""
+LONGEST = 48  # characters of a term; longer ones are cut, in texts and in queries
 
 _HAN = "\u3005-\u3007\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 _KANA = "\u3041-\u309f\u30a1-\u30ff"
@@ -37,16 +36,14 @@ _CLUSTER = re.compile(
 """a character of Thai and the like, with its marks"""
 _MARKS = re.compile("[\u0591-\u05bd\u05bf-\u05c7\u0610-\u061a\u0640\u064b-\u065f\u0670\u06d6-\u06ed]")
 """vowel marks of Hebrew and Arabic, which most texts leave out, and the line that stretches Arabic"""
-_LETTERS = str.maketrans("أإآٱىةک", "ااااي\u0647\u0643")
-"""variants of Arabic letters"""
+_LETTERS = str.maketrans("أإآٱىةک", "ااااي\u0647\u0643")  # variants of Arabic letters
 _EMOJI = re.compile("[\u2600-\u27bf\U0001f000-\U0001f3fa\U0001f400-\U0001faff]")
 _INNER = re.compile(r"[A-Z](?:(?<=[a-z].)|(?<=[A-Z].)(?=[a-z]))")
 """an inner capital, and the last one of several; a set at the beginning lets the search skip quickly"""
 _HEAD, _TAIL = re.compile(r"[A-Za-z0-9]*\Z"), re.compile("[A-Za-z0-9]*")
 """of an identifier, before and behind a capital"""
 _HUMP = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
-_HUMPS = 8
-"""parts of an identifier with inner capitals; encoded data has more"""
+_HUMPS = 8  # parts of an identifier with inner capitals; encoded data has more
 _SINGLE = re.compile(f"[{_HAN}{_HANGUL}]")
 _CHUNK = re.compile(r"\w(?:[\w'’.,:/@#&+-]*\w)?")
 _MARKED = re.compile(rf"[\w{_THAI}](?:[\w{_THAI}'’.,:/@#&+-]*[\w{_THAI}])?")
@@ -56,13 +53,11 @@ _THOUSANDS = re.compile(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?")
 _ARABIC = re.compile("[\u0590-\u06ff]")
 _CLITICS = ("n't", "'s", "'re", "'ve", "'ll", "'d", "'m", "'t", "'em", "'all")
 
-STOP_WORDS = frozenset(words("words", "function"))
-"""English function words, and their parts in front of an apostrophe"""
+STOP_WORDS = frozenset(words("words", "function"))  # English function words, and their parts in front of an apostrophe
 
 _GRAMMAR = frozenset(alternatives("characters", "grammar", "han"))
 """grammatical Han characters; a pair with one of them is no term"""
-_KANA_PAIRS = frozenset(words("characters", "pairs", "kana"))
-"""pairs of grammatical kana, which are no terms"""
+_KANA_PAIRS = frozenset(words("characters", "pairs", "kana"))  # pairs of grammatical kana, which are no terms
 _PARTICLES = frozenset(
     alternatives("characters", "particles", "han")
     + alternatives("characters", "grammar", "kana")

@@ -27,10 +27,8 @@ _DIGIT = re.compile(r"\d")
 _MONEY = "$€£¥₩"
 _MARK = re.compile(MARK)
 _NEVER = -1
-_REST = 100
-"""characters behind a cut that are read, to know how its clause ends"""
-_SCOPE = 40
-"""telling words of a scope at most, a bound on the time; clauses are shorter"""
+_REST = 100  # characters behind a cut that are read, to know how its clause ends
+_SCOPE = 40  # telling words of a scope at most, a bound on the time; clauses are shorter
 
 
 def bounds(text: str, told: Sequence[Word], turns: Sequence[Turn]) -> tuple[list[int], list[int]]:

@@ -32,13 +32,10 @@ from .structured import MAPPINGS, arguments, pairs, parse_json, shape, values
 
 TITLE_COLUMNS = 120
 LINE_COLUMNS = 160
-SAID_COLUMNS = 92
-"""columns of a title for both sides of a dialogue"""
+SAID_COLUMNS = 92  # columns of a title for both sides of a dialogue
 
-_Call = tuple[str, str, object]
-"""id, name and arguments of a call"""
-_Answered = tuple[str, str, object, list[Mapping[str, object]]]
-"""the same, and its results"""
+_Call = tuple[str, str, object]  # id, name and arguments of a call
+_Answered = tuple[str, str, object, list[Mapping[str, object]]]  # the same, and its results
 
 _SEEN = 4_000
 _HEAD_COLUMNS = 76
@@ -46,19 +43,16 @@ _ACTS_COLUMNS = 80
 _GIVEN_COLUMNS = 32
 _COMMAND_COLUMNS = 52
 _LEAST_ANSWER = 24
-_ACTS = 3
-"""most calls that a title names"""
+_ACTS = 3  # most calls that a title names
 _ASIDE = 40
-_ACKNOWLEDGES = 3.5
-"""the largest weight of a gist that is only an acknowledgement ("Thanks!")"""
+_ACKNOWLEDGES = 3.5  # the largest weight of a gist that is only an acknowledgement ("Thanks!")
 _LEAST_HEAD = 44
 _WANTED = 16
 _CALL_COLUMNS = 100
 _NAME_COLUMNS = 48
 _CALLS = 16
 _JOINT = " · "
-_LONGER = 24
-"""columns that a head may be longer where its end would turn it into its opposite"""
+_LONGER = 24  # columns that a head may be longer where its end would turn it into its opposite
 _ITEM = 64
 _LAST = 60
 _SMALLEST = 6
@@ -86,8 +80,7 @@ class Summary(NamedTuple):
     """
 
     title: str
-    lines: tuple[str, ...]
-    """one per message, in the same order; none is empty"""
+    lines: tuple[str, ...]  # one per message, in the same order; none is empty
 
 
 def extract(messages: Sequence[Mapping[str, object]], quotes: Sequence[tuple[int, int | None] | None] = ()) -> Summary:
@@ -157,21 +150,14 @@ def titles(pages: Sequence[Told]) -> list[Title]:
 class Told(NamedTuple):
     """The parts of a title that do not depend on other pages."""
 
-    act: str
-    """calls and their results"""
-    shown: Collection[str]
-    """the keys of the words of `act`"""
-    parts: Sequence[Part]
-    """what the users say, and behind it what the assistant says"""
-    answers: int
-    """number of the first part of the assistant"""
-    thought: str
-    """the words in front of the command, of an agent without tools"""
-    first: str
-    """the title of a page without telling words"""
+    act: str  # calls and their results
+    shown: Collection[str]  # the keys of the words of `act`
+    parts: Sequence[Part]  # what the users say, and behind it what the assistant says
+    answers: int  # number of the first part of the assistant
+    thought: str  # the words in front of the command, of an agent without tools
+    first: str  # the title of a page without telling words
     columns: int
-    room: int
-    """columns for the parts"""
+    room: int  # columns for the parts
 
 
 def read_page(

@@ -26,16 +26,11 @@ from ..language.telling import EVERYDAY_SHARE, FACT_SHARE, WORD_SHARE, Word, tel
 from ..sanitize import is_narrow, width
 from .bounds import bounds
 
-_PRICE = 0.2
-"""The weight that pays for a column, at first: a lower price rarely leaves a gist that fits."""
-_SHORT = 60
-"""columns of a line on which everything stands as it was said; a longer line has to be worth its room"""
-_FEW = 2
-"""pages that may begin with one label before it counts as a speaker of all of them"""
-_NEGATOR = 4.0
-"""the weight of a negator in a text that is short enough to stand as it was said"""
-_OPENING = 6
-"""columns that a further span costs: without it, a gist is many single words"""
+_PRICE = 0.2  # The weight that pays for a column, at first: a lower price rarely leaves a gist that fits.
+_SHORT = 60  # columns of a line on which everything stands as it was said; a longer line has to be worth its room
+_FEW = 2  # pages that may begin with one label before it counts as a speaker of all of them
+_NEGATOR = 4.0  # the weight of a negator in a text that is short enough to stand as it was said
+_OPENING = 6  # columns that a further span costs: without it, a gist is many single words
 _PRIOR = 100
 """texts that the shares of `language.telling` count as, beside the given ones: a few pages do not outweigh them"""
 _ARTICLES = alternatives("words", "articles")
@@ -46,8 +41,7 @@ _CHATTER = re.compile(
 )
 """small talk at the beginning of a sentence; or blanks before something else, so that each is read once"""
 _BLANKS = re.compile(r"\s\s")
-_ENGLISH = (" the ", " I ", " you ", " is ", " my ", " to ")
-"""words that show that "a" is an article"""
+_ENGLISH = (" the ", " I ", " you ", " is ", " my ", " to ")  # words that show that "a" is an article
 _CAPTION = re.compile(
     r"[\[(](?:(?:shared|shares|sends|sent|attached|attaches|shows|showing)\s{1,4})?(?:an? )?"
     r"(?:image|images|photo|photos|picture|pictures|pic|gif|video|screenshot|图片|照片|画像|写真|사진)\b[^\[\]()\n]{0,300}[\])]",
@@ -64,29 +58,21 @@ _Taken = tuple["_Taken", int, int] | None
 class Gist(NamedTuple):
     """The gist of some texts, and its weight."""
 
-    spans: tuple[str, ...]
-    """one for each text, its parts joined by commas; "" if no part is worth its room"""
-    weight: float
-    """of its words, or of all words if they are worth a gist, and none fits"""
+    spans: tuple[str, ...]  # one for each text, its parts joined by commas; "" if no part is worth its room
+    weight: float  # of its words, or of all words if they are worth a gist, and none fits
 
 
 class Reading(NamedTuple):
     """A text that was read for a gist."""
 
-    text: str
-    """without articles, bullets and small talk"""
+    text: str  # without articles, bullets and small talk
     words: Sequence[Word]
-    even: bool
-    """whether each character takes one column, and no two blanks follow each other"""
-    firsts: Sequence[int] = ()
-    """for each word, where a span begins that has it as its first; -1 where none may"""
-    lasts: Sequence[int] = ()
-    """for each word, where a span ends that has it as its last; -1 where none may"""
-    flat: str = ""
-    """all that was said on one line, if it has few enough columns"""
+    even: bool  # whether each character takes one column, and no two blanks follow each other
+    firsts: Sequence[int] = ()  # for each word, where a span begins that has it as its first; -1 where none may
+    lasts: Sequence[int] = ()  # for each word, where a span ends that has it as its last; -1 where none may
+    flat: str = ""  # all that was said on one line, if it has few enough columns
     negators: int = 0
-    label: str = ""
-    """the key of a label at the beginning: "Mel: …" """
+    label: str = ""  # the key of a label at the beginning: "Mel: …"
 
 
 def read_text(text: str, columns: int = 0, *, printed: bool = False) -> Reading:

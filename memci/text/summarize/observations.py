@@ -17,8 +17,7 @@ from ..sanitize import harmless, one_line, width
 
 _BEGINS = ("observation:", "[observation]", "observation\n", "[tool_result]", "<returncode>", "<output>", "<stdout>")
 _PROMPT = re.compile(r"(?:\(\S{1,20}\) )?(?:\S{0,40}[-@:~/\])]\S{0,40}[$#]|\$|>>>)")
-_LONGEST = 120
-"""characters of a line that may be a prompt; prompts are short"""
+_LONGEST = 120  # characters of a line that may be a prompt; prompts are short
 _LETTER = re.compile(r"[^\W\d_]")
 _COMMAND = re.compile(
     r"```(?:[\w+-]*\n)?(?P<fenced>.*?)(?:```|\Z)"

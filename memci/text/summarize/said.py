@@ -17,18 +17,14 @@ from .gists import Reading, read_text
 from .observations import drop_wordless, observes
 from .parts import split
 
-TAIL = 5_000
-"""characters of the end of a long message that are read"""
+TAIL = 5_000  # characters of the end of a long message that are read
 _SPOKEN = 1_500
 _ANSWERED = 300
 """characters of an answer that a title is made of: the rest has many rare words that say less (benchmarks/LOG.md)"""
-_COMMAND = 2
-"""line ends of a fenced command; a longer block is a program"""
+_COMMAND = 2  # line ends of a fenced command; a longer block is a program
 _SPEAKER_COLUMNS = 24
-_QUOTATION = 4
-"""words of a quotation that says something by itself; shorter ones are names and terms"""
-_MAY_QUOTE = re.compile(r"[:：\"“„«「『]|[?？]\s{0,4}\n|\n\s{0,4}>")
-"""what a text has that quotes in whole sentences"""
+_QUOTATION = 4  # words of a quotation that says something by itself; shorter ones are names and terms
+_MAY_QUOTE = re.compile(r"[:：\"“„«「『]|[?？]\s{0,4}\n|\n\s{0,4}>")  # what a text has that quotes in whole sentences
 _FENCED = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
 _TAG = re.compile(r"<[!?/]?[A-Za-z][^<>]{0,200}>")
 _LINK = re.compile(r"(?:href|src|action)=[\"']([^\"'<>]{1,120})")
@@ -39,8 +35,7 @@ class Part(NamedTuple):
 
     reading: Reading
     speaker: str = ""
-    quoted: bool = False
-    """whether the user quotes it"""
+    quoted: bool = False  # whether the user quotes it
 
     def show(self, said: str) -> str:
         """Return *said*, all of it or a gist, with the speaker and as a quotation."""

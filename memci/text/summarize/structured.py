@@ -134,11 +134,9 @@ class _Column:
     values: dict[str, None] = field(default_factory=dict)
     rows: int | None = None
     rank: int = NAME + 1
-    opened: bool = False
-    """its head is counted"""
+    opened: bool = False  # its head is counted
     shown: int = 0
-    clip: int = _VALUE
-    """columns for each value"""
+    clip: int = _VALUE  # columns for each value
 
     def open(self, key: object) -> "_Column":
         """Return a new column, below this one."""

@@ -29,11 +29,7 @@ class NamedCommand(TyperCommand):
     """A command known by its name and first sentence. Its module is loaded when it is run, or asked for help."""
 
     def make_context(self, *words: Any, **more: Any) -> Any:
-        """Return the context of the command itself for *words*, with the settings of environment and file.
-
-        Raises:
-            typer.BadParameter: If an option makes no sense; one that was not typed is named with its place.
-        """
+        """Return the context of the command itself for *words*, with the settings of environment and file."""
         given: dict[str, Setting] = {}
         try:
             given = self.settings()

@@ -1,8 +1,4 @@
 """The names of the commands, in the order of the help, and the module of each.
-
-    COMMANDS["verify"]      ("health", "Read everything in a store and say what is wrong with it.")
-    load("verify")          memci.cli.health.run_verify
-
 So `--help`, `--version` and shell completion load no module of a command.
 """
 

@@ -1,9 +1,5 @@
 """`memci doctor`: check what memci runs on, and whether a store is safe where it is.
 
-    ✓ SQLite            3.53.4: safe
-    ! write-ahead log   80 MiB are not in the file yet: close what reads it
-    ✗ file system       nfs4: move the store to a local disk
-
 It writes nothing into a store, but for `--accept`. It reads no messages: `memci verify` does.
 """
 

@@ -1,10 +1,5 @@
 """Changes that can't be undone: `memci erase` and `memci rotate`.
 
-    $ memci erase agent.db --context alice --page 12
-    $ memci erase agent.db --owner ada --yes
-    $ MEMCI_KEY="NEW OLD" memci rotate agents.db
-    412 data keys wrapped with the new key
-
 `erase` lists what it would remove, asks, erases, and prints a receipt.
 """
 

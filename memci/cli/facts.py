@@ -1,9 +1,4 @@
-"""`memci facts`: list what a memory knows of an owner, or learn, correct or forget a fact.
-
-$ memci facts agents.db --owner ada
-17  user, alice #12, 2026-03-02: I play the violin.
-$ memci facts agents.db --owner ada --correct 17 --to "I play the viola."
-"""
+"""`memci facts`: list what a memory knows of an owner, or learn, correct or forget a fact."""
 
 from collections.abc import Iterator
 from contextlib import closing, contextmanager

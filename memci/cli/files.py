@@ -1,9 +1,5 @@
 """Files that a command reads or writes: conversations, keys, new files.
 
-    source = Source("alice.jsonl")
-    first = next(source.lines())      every call of `lines` begins at the first line; "-" is standard input
-    chat = read_conversation(source)  an export of memci, or the chat of another program
-
 A file that can't be read or is of another kind raises an error of one sentence that names it.
 """
 

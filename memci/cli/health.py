@@ -1,9 +1,5 @@
 """Damage: `memci verify` finds it, and `memci salvage` saves what can be read into a new store.
 
-    $ memci salvage agent.db saved.db
-    ! alice: 119 of 120 messages
-      message 24 (page #12): its bytes are not those that were written
-
 Both only read the store.
 """
 

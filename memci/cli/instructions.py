@@ -1,9 +1,4 @@
-"""`memci instructions`: list the user's lasting instructions in a context, or drop some.
-
-$ memci instructions agents.db --context alice
-3-9f2c01ab  page #3: Always answer in French.
-$ memci instructions agents.db --context alice --drop 3-9f2c01ab
-"""
+"""`memci instructions`: list the user's lasting instructions in a context, or drop some."""
 
 from typing import Annotated
 

@@ -1,12 +1,4 @@
-"""Looking into a store: `memci inspect`, `memci show` and `memci files`. Looking does not count as use.
-
-$ memci inspect agent.db
-context  owner  messages  pages  turns  window  compacted
-alice    alice       812     96     95  32,000          3
-$ memci show agent.db --context alice --page 12
-alice #12, archived: What does the flight on day 12 cost?
-$ memci files agent.db pages --watch
-"""
+"""Looking into a store: `memci inspect`, `memci show` and `memci files`. Looking does not count as use."""
 
 import time
 from collections.abc import Iterable, Iterator

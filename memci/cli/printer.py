@@ -1,10 +1,6 @@
 r"""What a command returns, and the one printer that shows it: as text and tables, or with --json as JSON.
 
     Result({"store": "agents.db", "well": True}, ["✓ alice: 120 messages"])
-
-    memci verify agents.db             ✓ alice: 120 messages
-    memci verify agents.db --json      {"store": "agents.db", "well": true}
-
 The text of a conversation may hold anything: `visible` keeps it from controlling the terminal.
 """
 

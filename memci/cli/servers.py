@@ -1,11 +1,4 @@
-"""Commands that serve a store until a signal comes: `memci serve`, `memci mcp` and `memci ui`.
-
-$ memci serve agents.db --upstream https://api.anthropic.com
-$ ANTHROPIC_BASE_URL=http://127.0.0.1:8765 claude
-$ memci mcp agent.db --owner ada
-$ memci ui agents.db
-memci: http://127.0.0.1:8766
-"""
+"""Commands that serve a store until a signal comes: `memci serve`, `memci mcp` and `memci ui`."""
 
 import json
 import logging

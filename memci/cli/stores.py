@@ -1,9 +1,5 @@
 """Stores, as the commands open them: a SQLite file, a folder with one and plain copies, or a Postgres database.
 
-    with open_store(path) as storage:               read only; an error if there is no store, instead of a new one
-    with open_store(path, write=True) as storage:   one that exists, to be changed
-    with open_store(path, write=True, make=True)    it is made if there is none; a name that ends in / becomes a folder
-
 If something is missing, or nothing is named and there are several, an `InvalidSetting` says so.
 """
 

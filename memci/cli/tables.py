@@ -2,10 +2,6 @@
 
 ████▒▒▒▒▒▒▒▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓░░░····╱╱╱╱╱
 ██ system & tools  600  ▒▒ contents  900  ▓▓ active 4,000  ░░ open  200  ·· free 1,297  ╱╱ reply 1,000
-
-the request        tokens      pages
-system              1,339      open                 1
-contents              901      active              14
 """
 
 from collections.abc import Collection, Iterable, Iterator, Sequence

@@ -1,11 +1,5 @@
 """Contexts that leave a store or enter it: `memci export`, `memci import` and `memci copy`.
 
-    $ memci export agent.db --context alice -o alice.jsonl
-    $ memci import other.db alice.jsonl --id alice-2
-    $ memci copy agents.db postgresql://ada@db.example/agents
-    412 contexts with 96,210 messages copied, 3 contexts there already
-    $ MEMCI_KEY_FILE=key memci copy agents.db sealed.db       the copy is encrypted; --decrypt goes back
-
 An imported file is read twice: first to check all of it, then to store it.
 """
 

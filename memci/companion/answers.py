@@ -1,9 +1,4 @@
-"""The answer of a companion to one message.
-
-answer.text                "You land at 09:40."
-answer.recollection        the memory's results           answer.analysis     the analysis before the search
-answer.usage.prompt        tokens of all its calls        answer.receipt      the place of the stored turn
-"""
+"""The answer of a companion to one message."""
 
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import suppress

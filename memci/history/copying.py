@@ -1,8 +1,5 @@
 """Copying contexts from store to store: each whole and exact, in one commit; contexts that are there are skipped.
 
-    for context in copy_contexts(SQLiteStorage("agent.db"), PostgresStorage("postgresql://…")):
-        …                                        parents come before their forks; after an interruption, repeat it
-
 A memory is not copied: the target builds a new one from the pages.
 """
 

@@ -1,7 +1,5 @@
 """Events: what happened to a window. Each is passed to `on_event`.
 
-    Event("compaction", "alice", pages=(4, 5, 6), tokens=3_870)
-
 A change is committed before its event is sent.
 """
 

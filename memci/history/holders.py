@@ -1,8 +1,5 @@
 """The holders of text: each field of rows, states, snapshots and the memory that can hold words, and how these go.
 
-    ("EntryRow", "body")              ──▶  Holder("context", "tombstone")
-    ("WindowState", "recollection")   ──▶  Holder("owner", "drop")
-
 A field of text that is not here fails a test (tests/context/test_holders.py): who adds one says whose words it holds,
 and what erases them.
 """

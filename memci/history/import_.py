@@ -52,13 +52,6 @@ def import_lines(
 
     O(lines), all of them in memory. *lines*: the lines of `export_lines`, with or without newlines, of one context. If
     *request* is given, the context is first opened with it, but for its id; errors are raised before it is stored.
-
-    Raises:
-        InvalidSetting: If the lines were changed, or are not signed with *key*; the error names the line. Or if there
-            is such a context already.
-        LimitExceeded: If a message is too large to store.
-        SchemaTooNew: If a later memci wrote them.
-        StorageError: If the store could not write it.
     """
     found = list(read_transitions(lines, request=request, key=key))
     if len(found) != 1:

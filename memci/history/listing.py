@@ -1,9 +1,4 @@
-"""Lists the contexts of a store without opening them.
-
-    list_contexts(store, owner="alice", limit=2)        [ContextInfo(id="a1", …), ContextInfo(id="a2", …)]
-
-The next call continues with `after="a2"`.
-"""
+"""Lists the contexts of a store without opening them."""
 
 from dataclasses import dataclass
 

@@ -1,8 +1,5 @@
 """Opens a context: makes a window of its rows. A new context is stored first.
 
-    nothing stored                           ──▶  an empty Window, and a record in the store
-    record + compaction + active pages       ──▶  the Window as it was
-
 Opening an existing context writes nothing: new settings are stored with its first change, so opening does not block
 another writer. Only pages in the window are read, whatever the size of the archive.
 """

@@ -1,8 +1,5 @@
 """Reads whole pages: as nodes for the window, or as entries for an answer.
 
-    read_back(row)   ──▶  StoredPage: a node per message, with its view and tokens in the window
-    page_text(#42)   ──▶  RecalledPage: entries and messages, and which of them the window clips
-
 An entry has the same number in both: its place in its interaction, from 1.
 """
 

@@ -1,11 +1,4 @@
-"""Checks of the entries that pages hold: each page holds a run of entries, and each entry is on exactly one page.
-
-    page_problem(row, record)        "page #3 does not hold a run of the 12 messages", or None
-    page_problems(record, rows)      also: "entry 7 is on page #3 and on another one"
-    gaps(record, rows)               [(7, 9)]: the entries 7 and 8 are on no page
-
-`PageRow.spans` are the runs of a page.
-"""
+"""Checks of the entries that pages hold: each page holds a run of entries, and each entry is on exactly one page."""
 
 from collections.abc import Iterable, Iterator, Sequence
 

@@ -1,9 +1,5 @@
 """Reads one context from its store: its page rows, and its entries as messages.
 
-    reader.page(42, record)           the row of page #42
-    reader.entries(row, head)         its entries, each with its message, byte for byte
-    reader.made({"c1"})               which of these ids belong to a tool call in some message
-
 What the window holds is known there, and is not read again.
 """
 

@@ -1,8 +1,5 @@
 """Rotating the keys of an encrypted store: the data keys of contexts and of memories are wrapped with a new key.
 
-    store = EncryptedStorage(SQLiteStorage("agent.db"), [new, old])
-    rotate(store)     ──▶  12      the old key is no longer needed
-
 Messages are not encrypted again: data keys stay the same.
 """
 

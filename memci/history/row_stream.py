@@ -2,10 +2,6 @@
 
     record    entry, its view, entry …    page …    compaction … (newest first)    op …    call …
 
-    rows_of(store, record)            raises at the first row that can't be read
-    readable_rows(store, record)      yields an `Unread` in the place of each row that can't be read
-    transition_of(rows)               the transition that stores them as a new context
-
 A stream has the entries from the `base` of its record on, and the views of all entries. So a fork is copied with its
 own entries only. Use `detach(record)` for all entries.
 """

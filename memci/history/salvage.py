@@ -1,8 +1,5 @@
 """Salvaging: copies all readable rows of a damaged store to a new one, and names those that are lost.
 
-    for each in salvage_contexts(damaged, SQLiteStorage("new.db")):
-        each.lost                       "message 23 (page #12): its bytes are not those that were written"
-
 A context without a problem is copied exactly. In a damaged context, each readable message is copied exactly, on the
 same page and with the same number. In the place of a lost message, the copy has "[erased]".
 """

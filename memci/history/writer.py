@@ -1,8 +1,5 @@
 """The writer of one context: it commits each change as one transaction, and only then applies it to the window.
 
-    append    draft       ──▶  entries, pages, record            undo            pages are marked
-    compact   compaction  ──▶  pages, views, Contents Page       count_recall    a page's counter      pin    its mark
-
 A change that can't be committed leaves the window as it was. Writers do not lock: each commit names the revision that
 its handle has read. If another writer was first, the revision in the store is a later one, and the conflict is
 detected: by the store at a commit, and by `Writer.check_revision` before a rendering. Both raise WriteConflict, and

@@ -3,12 +3,6 @@
     chat = Chat("gpt-4.1-mini")                                     # OPENAI_API_KEY; MEMCI_MODEL names a default
     chat = Chat("qwen3:8b", base_url="http://localhost:11434/v1")   # a local server, without a key
 
-    reply = chat([{"role": "user", "content": "Hi"}])
-    stream = chat.stream([{"role": "user", "content": "Hi"}])
-    for piece in stream:
-        print(piece, end="")
-    context.append(stream.reply.message)
-
 `memci.llm.ask` asks for a typed answer.
 """
 

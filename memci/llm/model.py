@@ -1,9 +1,5 @@
 """The protocol of a chat model: a callable from messages to a reply.
 
-    reply = chat([{"role": "user", "content": "Hi"}], step="chat")
-    reply.text                          "Hello!"
-    reply.usage                         Usage(prompt=8, completion=3, cached=0)
-
 `memci.llm.Chat` is one, over any OpenAI-compatible server. A function of your own with this signature is one, too. A
 model that does not answer raises a `memci.errors.ModelError`.
 """

@@ -1,8 +1,5 @@
 """Failures: why a request has no answer, and whether the same request may have one later.
 
-    429                      ──▶  Failure(reason="HTTP 429", passing=True, …)
-    401                      ──▶  Failure(reason="HTTP 401, invalid_api_key", passing=False, …)
-
 A reason has codes and numbers only. The provider's words may quote what was sent: they are in the cause of the error.
 """
 

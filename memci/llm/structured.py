@@ -1,10 +1,5 @@
 """Typed answers: the model is asked for an object, which is read and validated; it is asked up to three times.
 
-    class Title(BaseModel):
-        title: str
-
-    title = ask(chat, [{"role": "user", "content": "Name this: …"}], Title, step="title").title
-
 The answer of a model is untrusted. Code fences and prose around one JSON object are ignored; pydantic and *check*
 validate the object. It works with any `memci.llm.ChatModel`.
 """

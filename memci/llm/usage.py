@@ -1,10 +1,5 @@
 """The costs of models: tokens and calls per step, and a ceiling above which no call is made.
 
-    ledger = Ledger(ceiling=200_000, period_seconds=86_400)
-    chat = Chat("gpt-4.1-mini", ledger=ledger)
-    ledger.steps["page"]                Spent(calls=12, prompt=9_310, completion=804, …)
-    ledger.total.tokens                 10_114
-
 Several chats may share one ledger.
 """
 

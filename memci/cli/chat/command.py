@@ -1,10 +1,5 @@
 """`memci chat`: a conversation with a model, kept in a store.
 
-    $ memci chat agent.db --id alice --model gpt-4.1-mini
-    > Book me a flight to Oslo.
-    When do you want to go?
-    > /pages
-
 On a terminal it streams. From a pipe each line is a message, and its answer goes to standard output, or a line of JSON
 about it.
 """

@@ -1,8 +1,5 @@
 """Slash commands: views and changes of the conversation while it runs.
 
-    > /window          where the tokens are               > /search Oslo     what the memory finds
-    > /page 42         a page, word for word              > /undo            take the last turn back
-
 Looking does not count as use: no page stays listed longer for it.
 """
 

@@ -1,8 +1,4 @@
 """`memci consolidate`: feed waiting pages to the memories, and run the steps that are due.
-
-    every context of the store ──▶ its waiting pages are fed ──▶ queues move into episodes, hot ones are analysed
-                                   with a model                  its jobs are done, until none is due
-
 It changes no context, so no writer of one is disturbed. A context that can't be read is named, and the others go on.
 """
 

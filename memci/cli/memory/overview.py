@@ -1,11 +1,5 @@
 """`memci inspect --memory`: the contents of a memory, tier by tier.
 
-    memory of ada: 96 pages; 8 still in a window or listed, 9 short-term, 79 in 6 episodes
-
-    heat                since   visits   found   pages   episode
-    ███████░░░   12.9     4.0        3       2       9   Flight to Oslo
-                                                         2026-03-01 to 2026-03-02, flight, oslo, seat
-
 Looking does not count as use: no heat rises.
 """
 

@@ -1,9 +1,5 @@
 """`memci search`: pages with the words that were found, facts and concepts.
 
-    1. alice #12 entry 1, user, turn 11, 2026-03-02 · short · 0.93
-       What does the flight on day 12 cost?
-    known of the user …
-
 It does not count as use, unless --count is given. Pages that the memory was not fed yet are found as well: a copy of
 the memory is fed all pages of the owner then, and deleted after the search.
 """

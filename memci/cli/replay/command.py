@@ -1,7 +1,4 @@
-"""`memci replay`: see what a window does with a recorded conversation.
-
-memci replay trip.json --pages        memci replay trip.json --at 40 --json
-"""
+"""`memci replay`: see what a window does with a recorded conversation."""
 
 import time
 from collections.abc import Iterator

@@ -1,9 +1,6 @@
 """`memci demo`: replay a conversation, recall a page with the model's tool, and open the context again.
 
-    200 turns  ──▶  a picture of 8,000 tokens  ──▶  recall_page(7): word for word?  ──▶  reopened: the same bytes?
-
-The conversation is `travel_desk.json`, which `memci replay` reads too. Three colleagues plan their trips in English,
-Chinese and Japanese: flights are searched in pairs, a gateway times out, prices and references matter later.
+200 turns  ──▶  a picture of 8,000 tokens  ──▶  recall_page(7): word for word?  ──▶  reopened: the same bytes?
 """
 
 import json

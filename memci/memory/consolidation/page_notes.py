@@ -1,7 +1,5 @@
 """Page notes: a model describes each page once, and the note is stored with the page as its evidence.
 
-    page #57 ──▶ describe_page ──▶ Note, whose evidence is #57      summaries(…) ──▶ #57
-
 A note is erased with its page.
 """
 

@@ -1,8 +1,5 @@
 """Finds the tables of a memory for a store; all users of the store share them.
 
-    tables_of(SQLiteStorage("agent.db"))                   the tables in agent.db, as long as the store is open
-    tables_of(storage, "memory.db")                        the tables in memory.db, until their last user closes them
-
 The choice depends on the protocol of the store, never on its class: `memci.storage.protocol.DatabaseStorage`, or
 `SidecarStorage`.
 """

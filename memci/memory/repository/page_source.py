@@ -1,8 +1,5 @@
 """Reads the pages of a memory from the store that keeps their messages.
 
-    read_pages(storage, memory, [17, 18])     ──▶   (17, PageRecord("alice", 42, entries=((1, {…}), …), …)), (18, …)
-    read_messages(storage, [("alice", 42, 1)])  ──▶   {("alice", 42, 1): {…}}
-
 All rows of a memory are derived from these messages, and can be derived again.
 """
 

@@ -1,8 +1,5 @@
 """The pages of one owner, as rows: their tiers, episodes, chains, and marks.
 
-    find("alice", 42)  ──▶  KnownPage(id=57, tier=SHORT, …)       queue()  ──▶  [57, 58]
-    into_tier(57, …)   ──▶  #42 in a chain and an episode         unmarked(3, FACTS)  ──▶  [57]
-
 A page is named by its id, which is never used again. Call all methods that write within a change of the owner.
 """
 

@@ -1,7 +1,5 @@
 """The passages of one owner, as rows, with their terms and vectors.
 
-    add(57, …, ["oslo", "fly"])  ──▶  id 301        postings_of("oslo")  ──▶  "301,301,344": 301 has it twice
-
 SQLite's full-text index keeps the terms, and is used only for its postings. Call all methods that write within a change
 of the owner.
 """

@@ -1,7 +1,5 @@
 """The memory tables in a SQLite file: that of the pages, a sidecar, or a file with a given path.
 
-    MemoryStore ── SQLiteMemory(Sidecar("agent.db", shared=True), lasting=True)
-
 A full-text index has the words. Its postings are read into RAM when searches need them.
 """
 

@@ -1,8 +1,5 @@
 """The usage ledger of a memory: calls and tokens of its model, by step and day.
 
-    Meter(chat, …)(messages, step="page")   ──▶   chat(messages, step="page")      page: 1 call, 812 + 96 tokens
-    UsageLedger(owner).add(meter, day)      ──▶   rows of the store, in the transaction that stores the result
-
 If a provider reports no usage, the tokens of the texts are counted.
 """
 

@@ -1,7 +1,5 @@
 """Embedders turn texts into vectors: texts with similar meanings have vectors that are near.
 
-    embed(HashEmbedder(), ["Mel plays the violin", ""])      float32 (2, 1024): a row of length 1, a row of zeros
-
 `HashEmbedder` (`hash_embedder`) compares words and needs no model. `SentenceEmbedder` (`sentence_embedder`) compares
 meanings with a model in a folder. Any other callable of this form is allowed. `embed` checks the results of all
 embedders, so that a broken endpoint cannot spoil the store.

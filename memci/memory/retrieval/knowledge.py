@@ -1,7 +1,5 @@
 """Knowledge lookup: finds facts, concepts and statements for a question.
 
-    "What does Mel play?"    ──▶  "Mel: I play the violin."        mel ──plays── violin
-
 Facts are found by the words of the question, concepts by the names in it.
 """
 

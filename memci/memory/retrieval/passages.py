@@ -1,7 +1,5 @@
 """Cuts pages into passages, the pieces of messages that a search finds.
 
-    entry 7, "First paragraph … Second …"     ──▶  Passage(7, 0, "user", start=0), Passage(7, 1, "user", start=412)
-
 A passage has at most about 120 tokens, and ends at the end of a paragraph, a sentence or a word. The passages of a
 message together are its whole text. A passage is found by the terms of its text, of the name of a tool that returned
 it, and of its date.

@@ -1,7 +1,5 @@
 """The index of words of one owner: which passages have a term, and how often.
 
-    "oslo"   ──▶   positions [3, 17, 18]   times [1, 2, 1]        positions are those of a `Layout`
-
 Postings that were read stay in RAM, and new passages are added to them. After a change by another process, the index is
 read again.
 """

@@ -1,8 +1,5 @@
 """Asks a model to summarize days and conversations in a sentence or two.
 
-    DailySummary("2024-05-04", summary="oslo, flight, refund", …)  ──▶  summary="Mel moved a flight …", felt="positive"
-    the end of a conversation  ──▶  ConversationSummary(date, summary, key topics, sentiment, notable moments)
-
 A model never changes counts, dates and key events.
 """
 

@@ -1,7 +1,5 @@
 """Asks a model how to treat the user, by the last messages.
 
-    20 messages   ──▶   "Answer briefly and in French; explain why, with figures.", ("brief", "curious", "precise")
-
 The model does not see the output of tools: a web page must not influence how the user is treated.
 """
 

@@ -157,8 +157,7 @@ class CachePricing:
         return next((factor for above, factor in reversed(self.steps) if total > above), 1.0)
 
 
-_MOST = 10**9
-"""larger numbers are mistakes"""
+_MOST = 10**9  # larger numbers are mistakes
 _CACHES = (
     (r"claude-(?:opus-4[-.][5-7]|haiku-4[-.][5-9])", CachePricing(minimum=4_096)),
     (r"claude-(?:sonnet-4[-.][6-9]|3[-.]haiku|3[-.]5[-.]haiku|haiku-3)", CachePricing(minimum=2_048)),
@@ -230,19 +229,14 @@ for a model that is not listed. Google names none. For others, the text that Qwe
 class ModelFacts:
     """How the tokens of one model are counted."""
 
-    vocabulary: str
-    """the vocabulary that counts its text"""
-    percent: int
-    """the percentage of that count: 100, or more on the safe side"""
-    exact: bool
-    """whether the model has this vocabulary"""
+    vocabulary: str  # the vocabulary that counts its text
+    percent: int  # the percentage of that count: 100, or more on the safe side
+    exact: bool  # whether the model has this vocabulary
     images: ImageRule
     typed_tools: int | None
     """tokens for each function where functions are written out as types (OpenAI); None: the model reads them as JSON"""
-    tools_prompt: int
-    """tokens that the use of tools adds to the system prompt, whichever tool may be chosen"""
-    sound_tokens: int
-    """tokens for a second of audio"""
+    tools_prompt: int  # tokens that the use of tools adds to the system prompt, whichever tool may be chosen
+    sound_tokens: int  # tokens for a second of audio
 
 
 def plain_name(model: str) -> str:

@@ -19,12 +19,9 @@ class Client:
     """A provider's client: how it is called, and how the events of its stream become text and a whole answer."""
 
     format: str
-    create: Callable[..., Any]
-    """the call that returns a whole answer"""
-    streamed: Callable[..., Any]
-    """the call that returns events"""
-    incoming: Callable[[], Any]
-    """makes an empty answer, to which events are added: see `memci.formats.streams`"""
+    create: Callable[..., Any]  # the call that returns a whole answer
+    streamed: Callable[..., Any]  # the call that returns events
+    incoming: Callable[[], Any]  # makes an empty answer, to which events are added: see `memci.formats.streams`
 
 
 def openai_chat(client: Any, **given: Any) -> Client:

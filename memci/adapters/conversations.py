@@ -36,17 +36,14 @@ T = TypeVar("T")
 
 TOOLS: tuple[Item, ...] = (recall_page.RECALL_PAGE, search_memory.SEARCH_MEMORY)
 """the schemas of the tools that the model may call, in the form of Chat Completions"""
-OPEN = 64
-"""conversations that stay open: as many as are usually active at once, a few megabytes each"""
-_ATTEMPTS = 8
-"""attempts beside other workers on the same conversation; more than a few conflicts were never seen"""
+OPEN = 64  # conversations that stay open: as many as are usually active at once, a few megabytes each
+_ATTEMPTS = 8  # attempts beside other workers on the same conversation; more than a few conflicts were never seen
 
 
 class View(NamedTuple, Generic[M]):
     """The system prompt and the messages for the model."""
 
-    system: str
-    """the framework's system prompt, followed by memci's notice"""
+    system: str  # the framework's system prompt, followed by memci's notice
     messages: list[M]
 
 

@@ -42,8 +42,7 @@ def litellm(router: Any = library, *, asynchronous: bool = False, **given: Any) 
 class StreamedCompletion:
     """An answer that LiteLLM itself adds up from the events of its stream."""
 
-    ended = True
-    """LiteLLM raises an error if the stream is cut"""
+    ended = True  # LiteLLM raises an error if the stream is cut
 
     def __init__(self) -> None:
         self._events: list[Any] = []

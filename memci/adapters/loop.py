@@ -34,8 +34,7 @@ from ..messages import Message, text_of
 from .clients import Client
 from .items import Item, tool_schema
 
-MOST = 50
-"""calls of the model for one message of the user: enough for long work, and an end for a model that has none"""
+MOST = 50  # calls of the model for one message of the user: enough for long work, and an end for a model that has none
 
 
 class Agent:

@@ -15,8 +15,7 @@ from ..messages import parts_of, text_of
 from .items import Item, arguments_as_given, text_within
 
 _CALLS, _RESULTS, _ERROR = "Calling tools:\n", "Observation:\n", "Error:\n"
-Group = tuple[ChatMessage, ...]
-"""one message, or the calls of a step with their results"""
+Group = tuple[ChatMessage, ...]  # one message, or the calls of a step with their results
 
 
 def group_steps(messages: Iterable[ChatMessage]) -> list[Group]:

@@ -29,8 +29,7 @@ SHARE = 0.02
 """of the tokens that are shown, for times: with the allowance, they cost at most 1.5 % of a window on real talk"""
 
 
-TIME_TOKENS = 32
-"""tokens of a message that tells a time, about"""
+TIME_TOKENS = 32  # tokens of a message that tells a time, about
 
 
 class ActiveChapter(Chapter):

@@ -47,12 +47,9 @@ class ListedPage:
     index: int
     line: str
     entries: tuple[Entry, ...]
-    costs: tuple[int, int]
-    """tokens of the text with its entries, and without"""
-    joined: tuple[int, ...] = ()
-    """pages without content of their own, which share the line"""
-    day: date | None = None
-    """the day on which the page began; None: unknown"""
+    costs: tuple[int, int]  # tokens of the text with its entries, and without
+    joined: tuple[int, ...] = ()  # pages without content of their own, which share the line
+    day: date | None = None  # the day on which the page began; None: unknown
 
     @classmethod
     def of(
@@ -111,10 +108,8 @@ class ListedRange:
     """Pages that have folded into one line."""
 
     pages: tuple[int, ...]
-    terms: tuple[tuple[int, str], ...]
-    """(index, most important words of its line) of some pages"""
-    days: tuple[date, date] | None = None
-    """the first and the last day of its pages, as far as that is known"""
+    terms: tuple[tuple[int, str], ...]  # (index, most important words of its line) of some pages
+    days: tuple[date, date] | None = None  # the first and the last day of its pages, as far as that is known
 
     @property
     def text(self) -> str:
@@ -144,11 +139,9 @@ class ListedPart:
     """A stretch of a page that has left the window, while the page is still shown."""
 
     page: int
-    first: int
-    """the ordinal of its first message"""
+    first: int  # the ordinal of its first message
     last: int
-    line: str
-    """what was done: "" if nothing is said of it"""
+    line: str  # what was done: "" if nothing is said of it
 
     @property
     def text(self) -> str:
@@ -165,8 +158,7 @@ class Block:
     tokens: int
     lines: tuple[ListedPage, ...] = ()
     ranges: tuple[ListedRange, ...] = ()
-    instructions: Instructions = ()
-    """the user's instructions, which are a block of their own, behind all lines"""
+    instructions: Instructions = ()  # the user's instructions, which are a block of their own, behind all lines
     parts: tuple[ListedPart, ...] = ()
     """what left pages that are still shown, which is a block of its own, always the last one"""
 

@@ -22,12 +22,9 @@ from ..text.summarize.gists import gists, read_text
 from .chapter import Entry
 from .contents import Block, ContentsPage, ListedPage, ListedRange
 
-RANGE_PAGES = 32
-"""Most pages of one range line: more terms do not fit on it."""
-RANGE_COLUMNS = 120
-"""Most columns of the terms of a range line: a line that is still read at a glance."""
-_TERM_COLUMNS = 28
-"""columns of one term: four of them fit on a line"""
+RANGE_PAGES = 32  # Most pages of one range line: more terms do not fit on it.
+RANGE_COLUMNS = 120  # Most columns of the terms of a range line: a line that is still read at a glance.
+_TERM_COLUMNS = 28  # columns of one term: four of them fit on a line
 
 _ADDED = re.compile(r" \(recalled [^()]{1,60}\)$")
 

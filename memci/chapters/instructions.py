@@ -18,8 +18,7 @@ from zlib import crc32
 from ..text.language.instructions import Clause
 from ..text.language.telling import telling_keys
 
-Instructions = tuple[tuple[int, str], ...]
-"""(page index, sentence) of each, oldest first"""
+Instructions = tuple[tuple[int, str], ...]  # (page index, sentence) of each, oldest first
 
 HEADING = (
     "Standing instructions of the user, in their own words, oldest first. Where two contradict, the later one holds:"
@@ -29,13 +28,10 @@ HEADING = (
 class Instruction(NamedTuple):
     """A lasting instruction of the user, or what takes one back."""
 
-    id: str
-    """by which `Context.drop_instruction` drops it, such as "3-9f2c01ab" """
+    id: str  # by which `Context.drop_instruction` drops it, such as "3-9f2c01ab"
     page: int
-    text: str
-    """in the user's own words, in a group behind the name"""
-    shown: bool
-    """whether it stands in the window; else its page is still there, or it had no room"""
+    text: str  # in the user's own words, in a group behind the name
+    shown: bool  # whether it stands in the window; else its page is still there, or it had no room
 
 
 def mark_of(page: int, text: str) -> tuple[int, int]:

@@ -24,8 +24,7 @@ class Group(Protocol):
     """The tool group of a node (`toolgroups.ToolGroup`), as nodes use it."""
 
     head: MessageNode
-    settled: bool
-    """no more results can come"""
+    settled: bool  # no more results can come
 
     @property
     def missing(self) -> list[str]:

@@ -20,8 +20,7 @@ from ..messages import Message, tool_calls
 from ..text.sanitize import frame, quote
 from .messagelist import MessageNode
 
-INTERRUPTED = "no result: the call was interrupted"
-"""The text of the view for a missing result."""
+INTERRUPTED = "no result: the call was interrupted"  # The text of the view for a missing result.
 
 
 class OpenCalls:

@@ -40,16 +40,13 @@ from ..window.window import Window
 from ..workers import QUIET_SECONDS, worker
 
 _LOG = logging.getLogger(__name__)
-_REMEMBERED = 32
-"""compactions whose marks are kept in memory: an agent rarely needs what left the window earlier"""
+_REMEMBERED = 32  # compactions whose marks are kept in memory: an agent rarely needs what left the window earlier
 _WORTH = 1.1
 """how far the active pages must exceed the cold level: a compaction that removes less saves hardly anything"""
 _NEAR = 0.75
 """share of the trigger from which on the next compaction is prepared: earlier, a later append would discard the work"""
-_OVER = 0.1
-"""share of the trigger by which an append usually exceeds it at most"""
-PREPARED = 8
-"""Contents Pages that are prepared at most: how many pages will leave is not known before the next append"""
+_OVER = 0.1  # share of the trigger by which an append usually exceeds it at most
+PREPARED = 8  # Contents Pages that are prepared at most: how many pages will leave is not known before the next append
 
 
 class Reason(StrEnum):

@@ -75,10 +75,8 @@ if TYPE_CHECKING:
     from ..llm.model import ChatModel
     from ..settings import Policy
 
-Clock = Callable[[], datetime]
-"""returns the time, in UTC"""
-Store = str | os.PathLike[str] | Storage
-"""a path (one SQLite file for many contexts), or a store"""
+Clock = Callable[[], datetime]  # returns the time, in UTC
+Store = str | os.PathLike[str] | Storage  # a path (one SQLite file for many contexts), or a store
 
 
 def system_clock() -> datetime:

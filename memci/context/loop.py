@@ -29,16 +29,14 @@ from .context import Context
 
 LONGEST_RESULT = 1_000_000
 """characters of a tool's result, to keep a runaway tool out of the store; a longer one is cut and says so"""
-LONGEST_ERROR = 2_000
-"""characters of an error that a tool raised: enough for its message, without a page of traceback"""
+LONGEST_ERROR = 2_000  # characters of an error that a tool raised: enough for its message, without a page of traceback
 STOPPED_CALL = "error: the user stopped the answer before this call had a result"
 
 
 class Ask(NamedTuple):
     """The step to ask the model."""
 
-    last: bool
-    """whether no round follows, so that the model should answer without a call"""
+    last: bool  # whether no round follows, so that the model should answer without a call
 
 
 class Run(NamedTuple):

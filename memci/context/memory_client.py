@@ -37,8 +37,7 @@ from ..window.window import Window
 from ..workers import QUIET_SECONDS, model_worker, worker
 from .memory_feed import ALL, MemoryFeed
 
-BATCH = 8
-"""closed pages that wait before the worker is asked to feed them; with a model it is asked at once"""
+BATCH = 8  # closed pages that wait before the worker is asked to feed them; with a model it is asked at once
 ALONE_SECONDS = 0.25
 """how long the context must be idle before less than a batch is fed: usually while it waits for its own model"""
 PATIENCE_SECONDS = 2.0

@@ -27,8 +27,7 @@ from ..window.outbox import indexes, remove_page
 from ..window.window import Window
 
 _LOG = logging.getLogger(__name__)
-ALL = 2**62
-"""as many pages as there are"""
+ALL = 2**62  # as many pages as there are
 
 
 class MemoryFeed:

@@ -19,12 +19,9 @@ from ..window.draft import Draft
 from ..window.state import WindowState
 from ..window.window import Window
 
-SHARE = 0.03
-"""of the window at most, since it is billed again in each turn"""
-LEAST_SCORE = 0.5
-"""of a page that is shown: most turns need none, and a wrong page misleads"""
-PAGES = 4
-"""pages that are shown at most: more than the share has room for in a small window"""
+SHARE = 0.03  # of the window at most, since it is billed again in each turn
+LEAST_SCORE = 0.5  # of a page that is shown: most turns need none, and a wrong page misleads
+PAGES = 4  # pages that are shown at most: more than the share has room for in a small window
 
 
 class MemoryPage:

@@ -36,28 +36,19 @@ class CacheMeter:
     sent: int = 0
     kept: int = 0
     last: float = 0.0
-    spent: float = 0.0
-    """what the renderings cost, in uncached input tokens"""
+    spent: float = 0.0  # what the renderings cost, in uncached input tokens
     cost: CallsCost = field(default_factory=CallsCost)
-    counted: int = 0
-    """the revision of the last call in it"""
-    broken: int = 0
-    """how often the tools, with which a request begins, were others than in the request before"""
-    change: str = ""
-    """how they differed last"""
-    _at: float | None = None
-    """when the last rendering was made, in seconds since 1970"""
-    _tools: str | None = None
-    """the tools that were sent with it, as JSON"""
+    counted: int = 0  # the revision of the last call in it
+    broken: int = 0  # how often the tools, with which a request begins, were others than in the request before
+    change: str = ""  # how they differed last
+    _at: float | None = None  # when the last rendering was made, in seconds since 1970
+    _tools: str | None = None  # the tools that were sent with it, as JSON
     _lists: tuple[list[Message], list[Message]] = ([], [])
     """what the last rendering began with: the front of the window, and its active pages"""
-    _rest: tuple[Message, ...] = ()
-    """the messages behind that: pending ones, or the memory page and what follows it"""
-    _before: int = 0
-    """how many messages were before them"""
+    _rest: tuple[Message, ...] = ()  # the messages behind that: pending ones, or the memory page and what follows it
+    _before: int = 0  # how many messages were before them
     _cost: int = 0
-    _stable: int = 0
-    """where the stable part was marked after the last compaction, in messages"""
+    _stable: int = 0  # where the stable part was marked after the last compaction, in messages
 
     def count_rendering(
         self, window: Window, view: list[Message], rest: int, tokens: int, *, tools: str | None, now: float | None

@@ -29,10 +29,8 @@ _PART: Final = 2
 class _Run(NamedTuple):
     """Messages in a row that are the same in the list and in what is stored."""
 
-    listed: int
-    """the place of the first one in the list"""
-    stored: int
-    """its place in what is stored"""
+    listed: int  # the place of the first one in the list
+    stored: int  # its place in what is stored
     listed_end: int
     stored_end: int
 

@@ -29,8 +29,7 @@ from .openai_responses import made_by as made_by
 from .openai_responses import readable_by as readable_by
 
 _FORMATS: Mapping[str, Any] = {each.NAME: each for each in (openai_chat, openai_responses, anthropic, gemini)}
-FORMATS = tuple(_FORMATS)
-"""the names of the formats"""
+FORMATS = tuple(_FORMATS)  # the names of the formats
 
 
 def read(

@@ -43,8 +43,7 @@ NAME = "anthropic"
 _IDS = {("assistant", "tool_use"): "id", ("user", "tool_result"): "tool_use_id"}
 """the key of the id of a call, by role and type"""
 _SERVER_USE = re.compile(r"(?!tool_use).+_tool_use")
-_SERVER_RESULT = re.compile(r"(?!tool_result).+_tool_result")
-"""blocks of tools that the provider runs"""
+_SERVER_RESULT = re.compile(r"(?!tool_result).+_tool_result")  # blocks of tools that the provider runs
 _IMAGES = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})
 """media types of images that the provider reads"""
 

@@ -12,8 +12,7 @@ from typing import Any, Final, NamedTuple
 
 from ..messages import Item
 
-MOST: Final = 4
-"""marks that a request may have"""
+MOST: Final = 4  # marks that a request may have
 
 
 class Mark(NamedTuple):
@@ -21,12 +20,9 @@ class Mark(NamedTuple):
 
     key: str
     value: dict[str, str]
-    text: str
-    """the type of a text part"""
-    parts: frozenset[str] | None
-    """the types of parts that can be marked; None: all but thoughts"""
-    roles: frozenset[str]
-    """the roles whose messages can be marked"""
+    text: str  # the type of a text part
+    parts: frozenset[str] | None  # the types of parts that can be marked; None: all but thoughts
+    roles: frozenset[str]  # the roles whose messages can be marked
 
     def on(self, item: Item) -> Item:
         """Return *item* with a mark at its last part that can have one, *item* itself if none can."""

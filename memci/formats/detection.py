@@ -30,8 +30,7 @@ _BLOCK = re.compile(
 """types of blocks that only Anthropic has"""
 _PART = re.compile(r"(input_text|output_text|input_image|input_file|summary_text|reasoning_text|computer_screenshot)")
 """types of parts of Responses"""
-_BESIDE = re.compile(r"text|refusal|input_audio")
-"""further types of blocks in Responses and Anthropic's Messages"""
+_BESIDE = re.compile(r"text|refusal|input_audio")  # further types of blocks in Responses and Anthropic's Messages
 _GEMINI = re.compile(
     r"text|thought|(inline|file)data|(function|tool)(call|response)|executablecode|codeexecutionresult"
     r"|thoughtsignature|media(resolution|processing)|audiotranscription"

@@ -29,10 +29,8 @@ from ..messages import (
     text_of,
 )
 
-NO_TEXT = "(no text)"
-"""the text in place of an empty one, for a provider that refuses empty texts"""
-NO_NAME = "unnamed"
-"""the name of a tool that a model left out"""
+NO_TEXT = "(no text)"  # the text in place of an empty one, for a provider that refuses empty texts
+NO_NAME = "unnamed"  # the name of a tool that a model left out
 _SAID = frozenset({"role", "content", "tool_calls", "refusal", "audio", "function_call"})
 """keys of an answer that other providers' formats can hold"""
 _PLAIN = re.compile(r"[a-zA-Z0-9_-]+")
@@ -70,10 +68,8 @@ class Spoken:
     parts: list[Message] = field(default_factory=list)
     calls: list[Message] = field(default_factory=list)
     reasoning: list[str] = field(default_factory=list)
-    opaque: list[Item] = field(default_factory=list)
-    """items that memci does not understand"""
-    hidden: list[object] = field(default_factory=list)
-    """parts of the understood items that only the provider can read"""
+    opaque: list[Item] = field(default_factory=list)  # items that memci does not understand
+    hidden: list[object] = field(default_factory=list)  # parts of the understood items that only the provider can read
 
     def enveloped(self, format: str, items: list[Item]) -> Enveloped:  # noqa: A002
         """Return the message with these contents, made from *items* of *format*."""

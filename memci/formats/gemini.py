@@ -39,10 +39,8 @@ from .envelope import (
 NAME = "gemini"
 UNSIGNED = "skip_thought_signature_validator"
 """the signature of a call that another model made (ai.google.dev/gemini-api/docs/thought-signatures)"""
-_STANDARD = str.maketrans("-_", "+/")
-"""from the base64 of URLs, which the SDK writes, to the standard one"""
-_OWN_ID = re.compile(r"gemini-\d+")
-"""ids that memci gave to calls without one"""
+_STANDARD = str.maketrans("-_", "+/")  # from the base64 of URLs, which the SDK writes, to the standard one
+_OWN_ID = re.compile(r"gemini-\d+")  # ids that memci gave to calls without one
 _NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_.:-]{0,127}")
 """names of functions (ai.google.dev/api/caching, FunctionDeclaration)"""
 _CALLS = ("functionCall", "function_call", "functionResponse", "function_response")

@@ -12,12 +12,9 @@ from hashlib import blake2b
 
 from ..messages import Message, call_body, parts_of, tool_calls
 
-MARKS = frozenset({"cache_control", "prompt_cache_breakpoint"})
-"""keys of the marks of the cache"""
-_BESIDE = MARKS | {"annotations", "detail"}
-"""keys of a part that are no content"""
-_URLS = str.maketrans("-_", "+/", "=")
-"""from the base64 of URLs to the standard one, without the padding"""
+MARKS = frozenset({"cache_control", "prompt_cache_breakpoint"})  # keys of the marks of the cache
+_BESIDE = MARKS | {"annotations", "detail"}  # keys of a part that are no content
+_URLS = str.maketrans("-_", "+/", "=")  # from the base64 of URLs to the standard one, without the padding
 
 
 def identity(message: Message) -> bytes:

@@ -42,10 +42,8 @@ _OTHERWISE: Final = re.compile(r"rate.?limit|per (?:minute|hour|day)|\bTPM\b|quo
 class Overflow(NamedTuple):
     """What a provider said of a request that was too long, in its tokens; None for a number that it did not say."""
 
-    asked: int | None
-    """the tokens of the request"""
-    most: int | None
-    """the most that a request may have, beside the answer that it asked for"""
+    asked: int | None  # the tokens of the request
+    most: int | None  # the most that a request may have, beside the answer that it asked for
 
 
 def overflow(error: object) -> Overflow | None:

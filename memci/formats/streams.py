@@ -17,8 +17,7 @@ from ..messages import Item, plain
 from . import anthropic, gemini, openai_chat, openai_responses
 from .envelope import arguments_as_object
 
-_MOST_CALLS: Final = 1_000
-"""tool calls of one message, at most: no model makes more, so a higher index is an error"""
+_MOST_CALLS: Final = 1_000  # tool calls of one message, at most: no model makes more, so a higher index is an error
 _USAGES: Final = ("usage", "usageMetadata", "usage_metadata")
 
 

@@ -41,10 +41,8 @@ _READ: Final = (
 )
 _WRITTEN: Final = ("cache_write_tokens",)
 _READ_BESIDE: Final = ("cache_read_input_tokens", "cacheReadInputTokens")
-_WRITTEN_BESIDE: Final = ("cache_creation_input_tokens", "cacheWriteInputTokens")
-"""keys of Anthropic and Bedrock"""
-_MOST: Final = 3 * 10**11
-"""tokens under one key, at most: an export can hold the sum of three of them"""
+_WRITTEN_BESIDE: Final = ("cache_creation_input_tokens", "cacheWriteInputTokens")  # keys of Anthropic and Bedrock
+_MOST: Final = 3 * 10**11  # tokens under one key, at most: an export can hold the sum of three of them
 
 
 class CallsCost(NamedTuple):

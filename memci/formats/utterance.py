@@ -24,12 +24,10 @@ class Utterance:
     """What one message says."""
 
     message: Message
-    entry: int = 0
-    """its ordinal in its page"""
+    entry: int = 0  # its ordinal in its page
     speaker: str = ""
     """the `name` of the message, its label in a transcript ("Mel: …"), or the tool that answers; "" if unknown"""
-    at: str | None = None
-    """when it was said, in the zone in which that was given (ISO 8601)"""
+    at: str | None = None  # when it was said, in the zone in which that was given (ISO 8601)
 
     @property
     def role(self) -> str:

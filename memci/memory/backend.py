@@ -29,10 +29,8 @@ is a request; "time": it fills a chronological list"""
 
 StatementKind = Literal["event", "day", "conversation", "profile", "strategy"]
 
-PageKey = tuple[str, int]
-"""context and index"""
-Shown = PageKey | tuple[str, int, int]
-"""a page that is shown whole, or a message: context, index and entry"""
+PageKey = tuple[str, int]  # context and index
+Shown = PageKey | tuple[str, int, int]  # a page that is shown whole, or a message: context, index and entry
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,14 +40,11 @@ class PageRecord:
     context: str
     index: int
     turn: int
-    entries: tuple[tuple[int, Message], ...]
-    """(ordinal, message), in order"""
-    at: float | None = None
-    """when its first message that has a time was said"""
+    entries: tuple[tuple[int, Message], ...]  # (ordinal, message), in order
+    at: float | None = None  # when its first message that has a time was said
     quotes: frozenset[int] = frozenset()
     """ordinals of messages that only quote another page (answers to recalls): they are not searchable"""
-    aside: bool = False
-    """whether it was set aside: it could not be read or stored, and comes without its messages"""
+    aside: bool = False  # whether it was set aside: it could not be read or stored, and comes without its messages
     open: bool = False
     """whether it may still grow: a part of it left the window, or its context was closed, while it was open. The memory
     does not acknowledge it"""
@@ -85,8 +80,7 @@ class Piece:
     role: str
     start: int = 0
     speaker: str = ""
-    whose: str = ""
-    """whose words it is, if not the speaker's own: "quoted by the user", "document", "tool" """
+    whose: str = ""  # whose words it is, if not the speaker's own: "quoted by the user", "document", "tool"
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,29 +89,21 @@ class FoundPage:
 
     context: str
     index: int
-    entry: int
-    """the ordinal of the message in its page"""
-    score: float
-    """probability that the message answers the query, from 0 to 1: of a hundred with 0.8, about eighty do"""
-    text: str
-    """the piece of it that fits best, exact"""
+    entry: int  # the ordinal of the message in its page
+    score: float  # probability that the message answers the query, from 0 to 1: of a hundred with 0.8, about eighty do
+    text: str  # the piece of it that fits best, exact
     role: str
     turn: int
-    at: float | None = None
-    """when the message was said"""
+    at: float | None = None  # when the message was said
     speaker: str = ""
     start: int = 0
     tier: Tier = "observed"
     episode: int | None = None
     source: Source = "words"
-    more: tuple[Piece, ...] = ()
-    """other pieces of the message that fit, best first"""
-    zone: int = 0
-    """the zone of `at`, in minutes east of UTC"""
-    whose: str = ""
-    """whose words it is, if not the speaker's own: "quoted by the user", "document", "tool" """
-    times: int = 1
-    """how often the same speaker said just this; the place and the time are those of the last time"""
+    more: tuple[Piece, ...] = ()  # other pieces of the message that fit, best first
+    zone: int = 0  # the zone of `at`, in minutes east of UTC
+    whose: str = ""  # whose words it is, if not the speaker's own: "quoted by the user", "document", "tool"
+    times: int = 1  # how often the same speaker said just this; the place and the time are those of the last time
     later: "FoundPage | None" = None
     """the latest message that says something else about the same thing, if one was found"""
 
@@ -143,22 +129,17 @@ class Fact:
     index: int
     turn: int
     at: float | None = None
-    before: "tuple[Fact, ...]" = ()
-    """what was said earlier of the same thing, the oldest first"""
+    before: "tuple[Fact, ...]" = ()  # what was said earlier of the same thing, the oldest first
 
 
 class Learned(NamedTuple):
     """A fact that a program had stored, as its context keeps it; or one that it had removed."""
 
-    page: int
-    """the page that says it"""
+    page: int  # the page that says it
     about: Literal["user", "assistant"]
-    text: str
-    """"": it is no fact any more"""
-    at: float | None = None
-    """when it was said, in seconds since 1970 UTC; None: with its page"""
-    instead: str = ""
-    """a digest of the fact that it replaces"""
+    text: str  # "": it is no fact any more
+    at: float | None = None  # when it was said, in seconds since 1970 UTC; None: with its page
+    instead: str = ""  # a digest of the fact that it replaces
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,8 +148,7 @@ class Concept:
 
     name: str
     activation: float
-    relations: tuple[str, ...]
-    """its strongest relations as text: "Mel — plays → violin" """
+    relations: tuple[str, ...]  # its strongest relations as text: "Mel — plays → violin"
     pages: tuple[tuple[str, int], ...]
 
 
@@ -178,10 +158,8 @@ class Statement:
 
     kind: StatementKind
     text: str
-    score: float
-    """share of the words of the query that the text has, from 0 to 1"""
-    date: str = ""
-    """such as 2024-05-04; "" if unknown"""
+    score: float  # share of the words of the query that the text has, from 0 to 1
+    date: str = ""  # such as 2024-05-04; "" if unknown
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,11 +173,9 @@ class Recollection:
     concepts: tuple[Concept, ...] = ()
     profile: str = ""
     retrieved_at: float = 0.0
-    pending: int = 0
-    """number of pages that are not searchable yet"""
+    pending: int = 0  # number of pages that are not searchable yet
     statements: tuple[Statement, ...] = ()
-    strategy: str = ""
-    """how to treat the user, written by a model"""
+    strategy: str = ""  # how to treat the user, written by a model
     certainty: float | None = None
     """probability that one of the first five messages answers the query, from 0 to 1, calibrated: of a hundred searches
     with 0.8, about eighty are answered. It is low if the query names a person and the matches tell of others. None:
@@ -227,8 +203,7 @@ class Forgotten:
     """What an erasure removed from a memory."""
 
     pages: int = 0
-    derived: int = 0
-    """number of episodes, facts, concepts, events and summaries that were removed or rebuilt"""
+    derived: int = 0  # number of episodes, facts, concepts, events and summaries that were removed or rebuilt
     scrubbed: bool = True
     """whether no byte is left in the memory's own files; False while another reader still uses an older state"""
 
@@ -275,8 +250,7 @@ class JobRunner(Protocol):
 class Learns(Protocol):
     """Optional: a memory that stores facts on request, each with the context that says it, while that is open."""
 
-    notebooks: dict[str, Callable[[Learned], None]]
-    """how open contexts store what is learned of them, by their ids"""
+    notebooks: dict[str, Callable[[Learned], None]]  # how open contexts store what is learned of them, by their ids
 
     def keep_learned(self, context: str, learned: Learned) -> None:
         """Take in what *context* stored. The same again changes nothing."""

@@ -26,22 +26,17 @@ from .tiers.facts import Knowledge
 from .tiers.profile import Profile
 
 _T = TypeVar("_T")
-MOST_CONCEPTS = 10
-"""shown in an overview: they fit on a line"""
+MOST_CONCEPTS = 10  # shown in an overview: they fit on a line
 
 
 @dataclass(frozen=True, slots=True)
 class Counts:
     """The numbers of pages and of derived values."""
 
-    observed: int = 0
-    """searchable pages that are in no tier yet"""
-    short: int = 0
-    """pages in the short-term queue"""
-    mid: int = 0
-    """pages in episodes"""
-    evicted: int = 0
-    """pages whose episode was evicted; searches find them by their words"""
+    observed: int = 0  # searchable pages that are in no tier yet
+    short: int = 0  # pages in the short-term queue
+    mid: int = 0  # pages in episodes
+    evicted: int = 0  # pages whose episode was evicted; searches find them by their words
     episodes: int = 0
     chains: int = 0
     user_facts: int = 0
@@ -49,8 +44,7 @@ class Counts:
     events: int = 0
     days: int = 0
     concepts: int = 0
-    statements: int = 0
-    """relations between concepts, counted for each page"""
+    statements: int = 0  # relations between concepts, counted for each page
 
     @property
     def pages(self) -> int:
@@ -76,8 +70,7 @@ class WarmEpisode:
     id: int
     summary: str
     keywords: tuple[str, ...]
-    heat: float
-    """over its whole life; it decides about eviction"""
+    heat: float  # over its whole life; it decides about eviction
     heat_since_analysis: float
     visits: int
     length: int
@@ -131,10 +124,8 @@ class Overview:
     profile: Profile
     events: tuple[LifeEvent, ...]
     days: tuple[DailySummary, ...]
-    concepts: tuple[tuple[str, int], ...]
-    """the most frequent concepts, with their numbers"""
-    work: Work
-    """the costs of a model, and the jobs that wait for it"""
+    concepts: tuple[tuple[str, int], ...]  # the most frequent concepts, with their numbers
+    work: Work  # the costs of a model, and the jobs that wait for it
 
     def __bool__(self) -> bool:
         return self.counts.pages > 0

@@ -41,14 +41,12 @@ from .tiers.profile import Profile
 from .tiers.rules import Rules
 from .tiers.topics import ChainSummary
 
-Fresh = tuple[list[int], list[Row], list[Counter[str]]]
-"""passages that a change stored: ids, rows, terms"""
+Fresh = tuple[list[int], list[Row], list[Counter[str]]]  # passages that a change stored: ids, rows, terms
 
 PORTRAIT = 10
 """facts that are shown as the profile if no model has written one: about as many lines as a written profile has"""
 
-VISITS = 64
-"""searches whose visits may wait in RAM: so a search writes nothing, and a crash loses few counts"""
+VISITS = 64  # searches whose visits may wait in RAM: so a search writes nothing, and a crash loses few counts
 
 Change = Callable[[], AbstractContextManager[None]]
 """opens the transaction in which a step writes: `Owner.change`, or one that also finishes a job"""
@@ -63,13 +61,11 @@ class Tiers:
     """All that was derived from an owner's pages. Keys are ids of items."""
 
     episodes: dict[int, Episode] = field(default_factory=dict)
-    vectors: VectorIndex | None = None
-    """of the episodes"""
+    vectors: VectorIndex | None = None  # of the episodes
     chains: dict[int, ChainSummary] = field(default_factory=dict)
     user: Knowledge = field(default_factory=Knowledge)
     assistant: Knowledge = field(default_factory=Knowledge)
-    savings: dict[int, Saving] = field(default_factory=dict)
-    """facts that wait for their pages"""
+    savings: dict[int, Saving] = field(default_factory=dict)  # facts that wait for their pages
     profile: Profile = field(default_factory=Profile)
     profile_id: int | None = None
     graph: Graph = field(default_factory=Graph)
@@ -365,22 +361,15 @@ class Owner(OwnerKey):
 class Session:
     """The stores and settings of one owner's memory."""
 
-    storage: Storage
-    """where the pages are"""
-    store: MemoryStore
-    """where the memory's rows are"""
-    name: str
-    """of the owner"""
+    storage: Storage  # where the pages are
+    store: MemoryStore  # where the memory's rows are
+    name: str  # of the owner
     embedder: Embedder
     rules: Rules
-    clock: Callable[[], float]
-    """seconds since 1970 UTC"""
-    count: Callable[[str], int]
-    """tokens of a text"""
-    has_model: bool = False
-    """whether a model improves the results, so that jobs are queued for it"""
-    weights: Weights = field(default_factory=Weights)
-    """of a search; benchmarks replace them"""
+    clock: Callable[[], float]  # seconds since 1970 UTC
+    count: Callable[[str], int]  # tokens of a text
+    has_model: bool = False  # whether a model improves the results, so that jobs are queued for it
+    weights: Weights = field(default_factory=Weights)  # of a search; benchmarks replace them
 
     @property
     def owner(self) -> Owner:

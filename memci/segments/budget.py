@@ -24,26 +24,20 @@ from dataclasses import dataclass
 from ..errors import BudgetExceeded
 from .clipping import SMALLEST
 
-CONTENTS_FLOOR = 64
-"""tokens that the Contents Page may always have: one folded line, with its frame"""
+CONTENTS_FLOOR = 64  # tokens that the Contents Page may always have: one folded line, with its frame
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
     """The limits of a window, in tokens, and of a compaction."""
 
-    budget: int
-    """the window without the reply"""
-    contents: int
-    """the ceiling of the Contents Page"""
+    budget: int  # the window without the reply
+    contents: int  # the ceiling of the Contents Page
     keep: float = 0.5
     """the share of the active part that a compaction leaves in the window, unless a size is given: 1 - κ"""
-    active_pages: int | None = None
-    """how many closed pages may stay at most; None: the budget decides"""
-    fewest: int = 1
-    """pages that stay, even above the watermark"""
-    least: int = 0
-    """tokens of pages that stay, even above the watermark: a provider does not cache a shorter beginning"""
+    active_pages: int | None = None  # how many closed pages may stay at most; None: the budget decides
+    fewest: int = 1  # pages that stay, even above the watermark
+    least: int = 0  # tokens of pages that stay, even above the watermark: a provider does not cache a shorter beginning
     words: int = 0
     """tokens of the user's words that condensed pages may keep, besides the watermark: above it, the oldest leave"""
     words_left: int = 0
@@ -57,12 +51,9 @@ class ClosedPage:
     index: int
     tokens: int
     pinned: bool = False
-    task: bool = False
-    """the context's first page: archived last"""
-    words: int = 0
-    """tokens of the user's words on it, which a condensed page keeps; 0: it can't be condensed"""
-    condensed: bool = False
-    """whether it shows only these"""
+    task: bool = False  # the context's first page: archived last
+    words: int = 0  # tokens of the user's words on it, which a condensed page keeps; 0: it can't be condensed
+    condensed: bool = False  # whether it shows only these
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,10 +61,8 @@ class Unit:
     """A part of a page that is never separated: a message, or a tool group."""
 
     tokens: int
-    results: tuple[tuple[int, int], ...] = ()
-    """(seq, tokens) of the results that could be clipped"""
-    others: tuple[tuple[int, int], ...] = ()
-    """the same of the other messages"""
+    results: tuple[tuple[int, int], ...] = ()  # (seq, tokens) of the results that could be clipped
+    others: tuple[tuple[int, int], ...] = ()  # the same of the other messages
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,16 +73,11 @@ class Occupancy:
     tools: int
     contents: int
     closed: tuple[ClosedPage, ...] = ()
-    units: tuple[Unit, ...] = ()
-    """the open page, oldest first"""
-    task: bool = False
-    """whether the first unit is the user's message, which stays"""
-    movable: int = 0
-    """how many of the units behind it may leave: the model has seen them"""
-    pinned: bool = False
-    """whether the open page is pinned: its units leave only if the request does not fit"""
-    pending: tuple[Unit, ...] = ()
-    """messages that are rendered but not appended yet"""
+    units: tuple[Unit, ...] = ()  # the open page, oldest first
+    task: bool = False  # whether the first unit is the user's message, which stays
+    movable: int = 0  # how many of the units behind it may leave: the model has seen them
+    pinned: bool = False  # whether the open page is pinned: its units leave only if the request does not fit
+    pending: tuple[Unit, ...] = ()  # messages that are rendered but not appended yet
     framing: int = 3
 
     @property
@@ -112,16 +96,11 @@ class Occupancy:
 class Plan:
     """The steps of a compaction."""
 
-    archive: tuple[int, ...] = ()
-    """indexes of closed pages, oldest first"""
-    condense: tuple[int, ...] = ()
-    """indexes of closed pages that keep the user's words only, oldest first"""
-    leave: int = 0
-    """how many units leave the open page, the oldest behind its user's message"""
-    contents: int = 0
-    """the ceiling of the Contents Page in this compaction"""
-    clips: tuple[tuple[int, int], ...] = ()
-    """(seq, tokens) of messages to clip"""
+    archive: tuple[int, ...] = ()  # indexes of closed pages, oldest first
+    condense: tuple[int, ...] = ()  # indexes of closed pages that keep the user's words only, oldest first
+    leave: int = 0  # how many units leave the open page, the oldest behind its user's message
+    contents: int = 0  # the ceiling of the Contents Page in this compaction
+    clips: tuple[tuple[int, int], ...] = ()  # (seq, tokens) of messages to clip
 
 
 def fit(occupancy: Occupancy, limits: Limits, *, low: int | None = None) -> Plan:

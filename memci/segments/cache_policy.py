@@ -14,23 +14,17 @@ from typing import NamedTuple
 from ..model_catalog import CachePricing
 
 # `benchmarks/cache` measures these constants: the cost of calls, and how much of what they need is shown.
-EVERY, SOON = 64, 16
-"""messages after which the uses of a context are counted again, and as long as too few are known"""
-KNOWN = 20
-"""uses from which on the needs of an agent count as known; a chat without tools has none"""
+EVERY, SOON = 64, 16  # messages after which the uses of a context are counted again, and as long as too few are known
+KNOWN = 20  # uses from which on the needs of an agent count as known; a chat without tools has none
 PAUSE_SECONDS = 300.0
 """seconds of silence after which another task may begin; a cache that expires sooner ends the task sooner"""
-GAPS = 3
-"""gaps from which on it is known whether an agent needs what was said before a gap"""
+GAPS = 3  # gaps from which on it is known whether an agent needs what was said before a gap
 FAR = 0.07
 """share of uses from before a gap up to which the policy forgets what was before it: dates and sums recur by chance,
 4 % where gaps end tasks; where people pause in the middle of tasks it is 13 %"""
-_SLACK = 1.1
-"""factor by which a level stays above a bound, so that the next message does not cross it"""
-_FEW = 4_500
-"""tokens of the recent past that are enough for an agent whose needs are known"""
-_MANY = 6_000
-"""the same for the balanced preset, which trades less of what is needed for cost"""
+_SLACK = 1.1  # factor by which a level stays above a bound, so that the next message does not cross it
+_FEW = 4_500  # tokens of the recent past that are enough for an agent whose needs are known
+_MANY = 6_000  # the same for the balanced preset, which trades less of what is needed for cost
 _LONG, _TASK = 4_800, 0.85
 """the same where gaps separate tasks, and at most this share of the room: a long task needs its own past, also in a
 small room"""
@@ -40,21 +34,18 @@ each request, and written again at each compaction"""
 _LINES, _TENTH = 2_700, 0.1
 """tokens of lines while the needs are unknown, and their largest share of the budget: read from the cache, a
 line costs little, and a folded page has none"""
-_FOLDED = 0.8
-"""share of its ceiling that a folded Contents Page has at least, about"""
+_FOLDED = 0.8  # share of its ceiling that a folded Contents Page has at least, about
 _PROSE, _BRIEF = 300, 0.5
 """tokens that a call adds from which on an unknown need is one of a chat with long answers: the user's words stay, and
 few of the answers; and the share of the ceiling that the lines of the others need then"""
-_NEWEST = 0.05
-"""share of the room that such a chat keeps whole"""
+_NEWEST = 0.05  # share of the room that such a chat keeps whole
 _WORDS, _KNOWN_WORDS = 0.45, 0.03
 """share of the budget that the user's words may take on condensed pages: most of what a chat needs later was said by
 the user; an agent needs results of tools, and of the words those of its task"""
 _AGAIN = 0.5
 """share of the floor of an agent whose needs are known that stays after a gap in which they do not end: such gaps come
 often, and each request after one is billed whole"""
-_AFTER = 0.15
-"""share of the room that active pages have at most after a gap, if little from before a gap was needed"""
+_AFTER = 0.15  # share of the room that active pages have at most after a gap, if little from before a gap was needed
 
 
 class CacheUse(NamedTuple):
@@ -76,8 +67,7 @@ class CacheUse(NamedTuple):
     """whether the last append was dated by the context's own clock"""
 
 
-UNSEEN = CacheUse()
-"""of a new context"""
+UNSEEN = CacheUse()  # of a new context
 
 
 class Levels(NamedTuple):

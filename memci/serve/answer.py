@@ -35,8 +35,7 @@ HOP: Final = frozenset(
 )
 """headers that concern one connection only: they are not forwarded"""
 _SIZED: Final = frozenset({b"content-length", b"content-encoding"})
-_TOO_LONG: Final = frozenset({400, 413, 422})
-"""status codes with which providers refuse a request that is too long"""
+_TOO_LONG: Final = frozenset({400, 413, 422})  # status codes with which providers refuse a request that is too long
 _LOG = logging.getLogger(__name__)
 
 

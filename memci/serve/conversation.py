@@ -32,8 +32,7 @@ from .hidden import insert_hidden
 from .streams import ReplyStream
 from .wire import ClientRequest
 
-_ATTEMPTS = 256
-"""contexts that are tried for one list: far more forks than a client makes, and still a bound"""
+_ATTEMPTS = 256  # contexts that are tried for one list: far more forks than a client makes, and still a bound
 _COST_ATTEMPTS = 8
 """attempts to store a cost while the same client sends its next requests; more than a few conflicts were never seen"""
 
@@ -42,22 +41,18 @@ _COST_ATTEMPTS = 8
 class Caller:
     """The client of a request, and whose memory it may search."""
 
-    key: str
-    """the beginning of all names of its conversations: a digest of its identity"""
+    key: str  # the beginning of all names of its conversations: a digest of its identity
     owner: str | None
     """the owner of all its conversations, which share a memory; None: each conversation has an owner of its own"""
-    name: str | None = None
-    """the client's name for the conversation; None: the first message identifies it"""
+    name: str | None = None  # the client's name for the conversation; None: the first message identifies it
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
     """Settings of all conversations."""
 
-    window: int | None = None
-    """the window in tokens; None: that of the model, if it is known"""
-    model: str | None = None
-    """the model whose rules count tokens; None: the first model that a conversation is sent to"""
+    window: int | None = None  # the window in tokens; None: that of the model, if it is known
+    model: str | None = None  # the model whose rules count tokens; None: the first model that a conversation is sent to
     policy: Policy | None = None
 
 

@@ -48,14 +48,10 @@ _OURS: Final = frozenset({TOKEN, "idempotency-key"})
 class Door:
     """Admits or refuses requests."""
 
-    key: bytes
-    """the secret key of the digests of credentials, the same for all workers"""
-    token: str | None
-    """the value that clients must send as `x-memci-token`; None: none"""
-    hosts: Collection[str]
-    """names by which the gateway may be called, besides those of this machine"""
-    identity: Identity | None = None
-    """whose conversations share a memory; None: each conversation has its own"""
+    key: bytes  # the secret key of the digests of credentials, the same for all workers
+    token: str | None  # the value that clients must send as `x-memci-token`; None: none
+    hosts: Collection[str]  # names by which the gateway may be called, besides those of this machine
+    identity: Identity | None = None  # whose conversations share a memory; None: each conversation has its own
     credentials: Collection[str] = ()
     """headers and query fields that are credentials, besides those that their names show"""
 

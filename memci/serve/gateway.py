@@ -43,8 +43,7 @@ from .wire import PATHS, ClientRequest, error_body
 
 ENVIRONMENT: Final = "MEMCI_GATEWAY"
 """the environment variable with the arguments of `app` as JSON, for workers that are started by name"""
-MAX_BODY: Final = 64 * 2**20
-"""bytes of a request that memci reads, at most: twice what providers take"""
+MAX_BODY: Final = 64 * 2**20  # bytes of a request that memci reads, at most: twice what providers take
 _SILENCE_SECONDS: Final = 600.0
 """seconds of silence of the provider before its answer counts as lost, as in the clients of OpenAI and Anthropic"""
 _LOG = logging.getLogger(__name__)
@@ -140,8 +139,7 @@ class Gateway:
     upstream: httpx2.URL
     door: Door
     metrics: Metrics
-    paths: Mapping[str, str]
-    """the formats that are read, by the ends of their paths"""
+    paths: Mapping[str, str]  # the formats that are read, by the ends of their paths
     options: Options
     max_body: int
 

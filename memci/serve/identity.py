@@ -22,10 +22,8 @@ _FORM = re.compile(r"(header):([!#$%&'*+.^`|~\w-]+)|(field):([^.]+(?:\.[^.]+)*)|
 class Identity:
     """Where a request says who its user is."""
 
-    kind: str
-    """header, field or credential"""
-    name: str
-    """the header, in small letters; or the field, with dots; "" for the credential"""
+    kind: str  # header, field or credential
+    name: str  # the header, in small letters; or the field, with dots; "" for the credential
 
     @classmethod
     def parse(cls, text: str) -> Self:

@@ -27,31 +27,24 @@ from ..text.sanitize import one_line
 from .stored_context import StoredContext
 
 CONTENTS = "contents.md"
-ATTEMPTS = 5
-"""tries to read a context that changes meanwhile: five changes in a row are unlikely"""
-_OURS = b"memci"
-"""first bytes of the contents file: a folder with another one is not touched"""
+ATTEMPTS = 5  # tries to read a context that changes meanwhile: five changes in a row are unlikely
+_OURS = b"memci"  # first bytes of the contents file: a folder with another one is not touched
 _PAGE = re.compile(r"page-\d{5,}\.md")
 _PLAIN = re.compile(r"[a-z0-9](?:[a-z0-9._-]{0,78}[a-z0-9])?")
 _STAMP = re.compile(rb"page #\d+ \xc2\xb7 ([0-9a-f]{24})\n")
-_STAMPED = 64
-"""bytes at the start of a file that hold its stamp"""
-_NAME = 100
-"""characters of a name in a line, at most: the figures behind it stay visible"""
-_WAIT_SECONDS = 5.0
-"""wait for another process that writes the folder: most updates take less"""
+_STAMPED = 64  # bytes at the start of a file that hold its stamp
+_NAME = 100  # characters of a name in a line, at most: the figures behind it stay visible
+_WAIT_SECONDS = 5.0  # wait for another process that writes the folder: most updates take less
 
 
 class Written(NamedTuple):
     """The result of an update."""
 
     contexts: int
-    pages: int
-    """how many there are now"""
+    pages: int  # how many there are now
     written: int
     removed: int
-    problems: tuple[str, ...]
-    """contexts that could not be updated, each with the reason; their files are unchanged"""
+    problems: tuple[str, ...]  # contexts that could not be updated, each with the reason; their files are unchanged
 
 
 class PageFiles:
@@ -189,8 +182,7 @@ class _File(NamedTuple):
     """The file of a page."""
 
     stamp: str
-    line: str
-    """of the page in the contents"""
+    line: str  # of the page in the contents
 
 
 def folder_name(context: str) -> str:

@@ -22,12 +22,9 @@ _CALLS = frozenset(
 class Calls(NamedTuple):
     """How many calls of whose tools a reply has."""
 
-    own: int
-    """calls of memci's tools"""
-    clients: int
-    """calls of the client's tools"""
-    cut: bool
-    """whether the reply ended before its end: its calls may not be whole"""
+    own: int  # calls of memci's tools
+    clients: int  # calls of the client's tools
+    cut: bool  # whether the reply ended before its end: its calls may not be whole
 
     @property
     def goes_on(self) -> bool:

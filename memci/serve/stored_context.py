@@ -26,32 +26,25 @@ from ..text.sanitize import one_line
 from ..tools.recall_page import without_media
 from ..window.state import WindowState
 
-_FORMAT = 1
-"""version of `StoredContext.text`: a change gives all pages new stamps"""
-_TITLE = 100
-"""characters of a title, at most: a line of a terminal or a table"""
+_FORMAT = 1  # version of `StoredContext.text`: a change gives all pages new stamps
+_TITLE = 100  # characters of a title, at most: a line of a terminal or a table
 _SHOWN = frozenset({"role", "content", "tool_calls", "tool_call_id", "name"})
 
 
 class PageEntry(NamedTuple):
     """One message of a page."""
 
-    ordinal: int
-    """its number in the page, from 1"""
+    ordinal: int  # its number in the page, from 1
     message: Message
-    at: str | None
-    """when it happened (ISO 8601), if that is known"""
-    erased: bool
-    """whether it was erased, and only a mark is left"""
+    at: str | None  # when it happened (ISO 8601), if that is known
+    erased: bool  # whether it was erased, and only a mark is left
 
 
 class Stamp(NamedTuple):
     """A digest of the content of a page, and its date."""
 
-    word: str
-    """24 hex digits that change with the text of the page"""
-    at: str | None
-    """when its first message happened that has a time (ISO 8601)"""
+    word: str  # 24 hex digits that change with the text of the page
+    at: str | None  # when its first message happened that has a time (ISO 8601)
 
 
 class StoredContext:

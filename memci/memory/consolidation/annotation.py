@@ -13,8 +13,7 @@ from ...formats.utterance import entry_text
 from ...text.language.terms import terms
 from ..backend import PageRecord
 
-MOST = 64
-"""terms of one kind that a page gets at most: more than the longest answer of a step has"""
+MOST = 64  # terms of one kind that a page gets at most: more than the longest answer of a step has
 
 
 def annotate(texts: Iterable[str], pages: Mapping[int, PageRecord]) -> dict[int, list[str]]:

@@ -27,22 +27,18 @@ from .annotation import annotate
 from .fact_extraction import keep_profile
 from .step import Step, StepRun
 
-MOST = 50
-"""pages of one run, and of the summary of a conversation: more would not fit into a prompt"""
+MOST = 50  # pages of one run, and of the summary of a conversation: more would not fit into a prompt
 _RECENT = 2 * STRATEGY_MESSAGES
 """pages in which the last messages are looked for: more than enough, since most pages have two messages"""
 
-Pages = Sequence[tuple[int, PageRecord]]
-"""pages with their ids"""
+Pages = Sequence[tuple[int, PageRecord]]  # pages with their ids
 
 
 class Ended(NamedTuple):
     """A conversation that is over."""
 
-    context: int
-    """the number of its context"""
-    first: int
-    """ids of its pages"""
+    context: int  # the number of its context
+    first: int  # ids of its pages
     last: int
 
 

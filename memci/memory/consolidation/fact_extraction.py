@@ -28,10 +28,8 @@ from ..tiers.topics import page_text
 from .annotation import annotate
 from .step import Step, StepRun, run_by_rule
 
-SENT = 50
-"""pages of one episode in one analysis: more than fit into a prompt, so that one call is enough for most"""
-POISONED = 5
-"""failures after which an episode is no longer analysed by this process: as many as a job may have"""
+SENT = 50  # pages of one episode in one analysis: more than fit into a prompt, so that one call is enough for most
+POISONED = 5  # failures after which an episode is no longer analysed by this process: as many as a job may have
 _LOG = logging.getLogger(__name__)
 
 
@@ -174,8 +172,7 @@ class _Read(NamedTuple):
     """The pages that an analysis has read."""
 
     ids: list[int]
-    numbers: dict[tuple[str, int], int]
-    """their ids by context and index"""
+    numbers: dict[tuple[str, int], int]  # their ids by context and index
     words: dict[int, frozenset[str]] | None
     """their vocabularies, if a model read them: it may take something from another page than the one it names"""
     shown: Mapping[int, frozenset[str]] = MappingProxyType({})

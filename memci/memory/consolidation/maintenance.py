@@ -32,8 +32,7 @@ from .step import Step, run_by_rule
 
 MOST_WAITING = 8
 """pages beyond those that start a step, after which the step is overdue: as many as a context sends at once"""
-BATCH = 32
-"""passages that are embedded at once: a usual batch of embedding servers, and about 4,000 tokens"""
+BATCH = 32  # passages that are embedded at once: a usual batch of embedding servers, and about 4,000 tokens
 _FAILING = 3
 """consecutive failures after which the embedder counts as unavailable: single passages may fail for their content"""
 STEPS: Final[Mapping[str, Step]] = {

@@ -22,18 +22,12 @@ class StepRun:
     """One run of a step."""
 
     session: Session
-    now: float
-    """seconds since 1970 UTC"""
-    change: Change
-    """opens the transaction in which the step writes, at most once"""
-    subject: int = 0
-    """id of the row that the step is about, if its jobs have one"""
-    body: str = ""
-    """further arguments, as JSON"""
-    chat: Meter | None = None
-    """the model; None: do the step by rule"""
-    revision: int = field(init=False)
-    """revision of the owner when the step began"""
+    now: float  # seconds since 1970 UTC
+    change: Change  # opens the transaction in which the step writes, at most once
+    subject: int = 0  # id of the row that the step is about, if its jobs have one
+    body: str = ""  # further arguments, as JSON
+    chat: Meter | None = None  # the model; None: do the step by rule
+    revision: int = field(init=False)  # revision of the owner when the step began
 
     def __post_init__(self) -> None:
         self.revision = self.owner.revision

@@ -114,8 +114,7 @@ class PackedIndex(WordIndex):
             self.layout.load(block, columns)
 
 
-_FEW = 2_048
-"""passages that a search reads at most (32 · 64)"""
+_FEW = 2_048  # passages that a search reads at most (32 · 64)
 _NONE: Posting = (np.zeros(0, np.int64), np.zeros(0, np.int64))
 
 

@@ -18,12 +18,9 @@ from ..repository.store import OwnerKey
 from ..retrieval.layout import ROLES, STANDING, Row
 from .sheet import AROUND, BLOCK_BITS, NUMBERS, PASSAGE, POSTING, pack_passages
 
-_LONGEST = 500
-"""characters of a term that are stored unchanged: longer ones do not fit into an index of Postgres"""
-_NAME = 200
-"""characters of the name of a speaker that are indexed"""
-_MESSAGE = 256
-"""passages of one message at most"""
+_LONGEST = 500  # characters of a term that are stored unchanged: longer ones do not fit into an index of Postgres
+_NAME = 200  # characters of the name of a speaker that are indexed
+_MESSAGE = 256  # passages of one message at most
 
 
 class PackedPassages(PassageTable):

@@ -28,10 +28,8 @@ from ..retrieval.layout import (
 )
 
 BLOCK_BITS: Final = 11
-BLOCK: Final = 2**BLOCK_BITS
-"""numbers of a block: some 500 KB, a good size for one read"""
-NUMBERS: Final = 2**32
-"""an id is the owner's number times this, plus the number of the passage"""
+BLOCK: Final = 2**BLOCK_BITS  # numbers of a block: some 500 KB, a good size for one read
+NUMBERS: Final = 2**32  # an id is the owner's number times this, plus the number of the passage
 AROUND: Final = 2 * REACH
 """neighbours on each side of a change that determine the shares of those next to it that borrow across it"""
 
@@ -51,12 +49,9 @@ class BlockState(NamedTuple):
     """The summary of a block, which is known without reading the block."""
 
     alive: int
-    others: int
-    """number of passages that are not the user's"""
-    lecture: float
-    """sum of their column with this name"""
-    standing: int
-    """number of passages with lasting instructions"""
+    others: int  # number of passages that are not the user's
+    lecture: float  # sum of their column with this name
+    standing: int  # number of passages with lasting instructions
 
 
 class Sheet(Layout):

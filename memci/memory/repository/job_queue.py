@@ -14,16 +14,12 @@ from typing import Final, NamedTuple
 from ..backend import Work
 from .store import OwnerTable
 
-MOST: Final = 1_000
-"""jobs of an owner that may wait: a bound for a store whose model is never available"""
-TRIES: Final = 5
-"""failures after which a job is set aside: with the pauses, some eight minutes of trying"""
+MOST: Final = 1_000  # jobs of an owner that may wait: a bound for a store whose model is never available
+TRIES: Final = 5  # failures after which a job is set aside: with the pauses, some eight minutes of trying
 VISIBLE_SECONDS: Final = 600.0
 """after which a claimed job is due again: longer than a slow local model needs for a step"""
-FIRST_SECONDS: Final = 30.0
-"""pause after the first failure; each further one doubles it"""
-LONGEST_SECONDS: Final = 3_600.0
-"""longest pause: a model that returns is used within an hour"""
+FIRST_SECONDS: Final = 30.0  # pause after the first failure; each further one doubles it
+LONGEST_SECONDS: Final = 3_600.0  # longest pause: a model that returns is used within an hour
 
 
 class Job(NamedTuple):
@@ -31,14 +27,10 @@ class Job(NamedTuple):
 
     id: int
     kind: str
-    subject: int
-    """id of the row that it is about"""
-    version: int
-    """number of changes of its body"""
-    tries: int
-    """number of tries, including this one"""
-    away: int
-    """number of tries for which the model was unavailable"""
+    subject: int  # id of the row that it is about
+    version: int  # number of changes of its body
+    tries: int  # number of tries, including this one
+    away: int  # number of tries for which the model was unavailable
     body: str
 
 

@@ -17,11 +17,9 @@ from ...workers import yield_to_calls
 from ..backend import PageKey, PageRecord
 from .store import MemoryStore
 
-Place = tuple[str, int, int]
-"""context, page and ordinal of a message"""
+Place = tuple[str, int, int]  # context, page and ordinal of a message
 _LOG = logging.getLogger(__name__)
-SEARCH = "search_memory"
-"""the tool whose answers only quote the memory"""
+SEARCH = "search_memory"  # the tool whose answers only quote the memory
 
 
 def read_messages(storage: Storage, wanted: Iterable[Place]) -> dict[Place, Message]:
@@ -98,8 +96,7 @@ def read_pages(storage: Storage, store: MemoryStore, ids: Sequence[int]) -> Iter
                 yield id_, found.get((places[id_].context, places[id_].index), places[id_])
 
 
-_BATCH = 8
-"""pages that are read at once: few enough that a call of the context waits for some milliseconds only"""
+_BATCH = 8  # pages that are read at once: few enough that a call of the context waits for some milliseconds only
 _WHERE = """
 SELECT g.id, c.name, g.page, g.turn FROM memory_page AS g JOIN memory_context AS c ON c.nr = g.context
 WHERE g.id IN (SELECT value FROM json_each(?))"""

@@ -28,15 +28,12 @@ class KnownPage(NamedTuple):
     index: int  # type: ignore[assignment]  # hides tuple.index, which no one asks of a row
     turn: int
     at: float | None
-    digest: bytes
-    """of the content of the page when it was observed"""
+    digest: bytes  # of the content of the page when it was observed
     tier: int
-    marks: int
-    """`FACTS`, `GRAPH`, `QUARANTINED`, `ASIDE`"""
+    marks: int  # `FACTS`, `GRAPH`, `QUARANTINED`, `ASIDE`
     episode: int | None
     chain: int | None
-    title: str
-    """"" before the page is in an episode"""
+    title: str  # "" before the page is in an episode
 
 
 class Extract(NamedTuple):
@@ -51,11 +48,9 @@ class ConversationState(NamedTuple):
     """The state of the context of a page: its current conversation, and the page before."""
 
     context: int
-    first: int | None
-    """the first page of the conversation; negative: it was summarized after a silence"""
+    first: int | None  # the first page of the conversation; negative: it was summarized after a silence
     before: int | None
-    at: float | None
-    """the time of the page before"""
+    at: float | None  # the time of the page before
 
 
 class PageTable(OwnerTable):

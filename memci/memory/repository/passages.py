@@ -26,16 +26,14 @@ class FoundPassage(NamedTuple):
 
     id: int
     context: str
-    page: int
-    """the page's index in its context"""
+    page: int  # the page's index in its context
     turn: int
     at: float | None
     zone: int
     tier: int
     episode: int | None
     start: int
-    size: int
-    """in characters"""
+    size: int  # in characters
     entry: int
     role: str
     speaker: str
@@ -50,8 +48,7 @@ class UnembeddedPassage(NamedTuple):
     """A passage that has no vector of the current model."""
 
     id: int
-    page: int
-    """the page's id"""
+    page: int  # the page's id
     entry: int
     start: int
     size: int

@@ -19,8 +19,7 @@ from ..retrieval.postings import WordIndex
 from .passages import PassageTable
 from .store import FIND_VERSION, SCHEMA, MemoryStore, OwnerKey
 
-_BUSY_MILLISECONDS = 5_000
-"""how long a statement waits for another writer, whose transactions take milliseconds"""
+_BUSY_MILLISECONDS = 5_000  # how long a statement waits for another writer, whose transactions take milliseconds
 
 _WORDS: Final = sql_file(__file__, "words.sql")
 _THERE = "SELECT 1 FROM sqlite_schema WHERE name = 'memory_schema'"

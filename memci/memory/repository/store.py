@@ -47,8 +47,7 @@ class MemoryStore(ABC):
         cache_bytes: Bytes of owners that stay in RAM.
     """
 
-    keys: KeyRing | None = None
-    """wraps the data keys of owners; None: no encryption"""
+    keys: KeyRing | None = None  # wraps the data keys of owners; None: no encryption
 
     def __init__(self, place: str, *, read_only: bool, lasting: bool, cache_bytes: int) -> None:
         self.lock = guard_lock(RLock(), "memory")

@@ -19,17 +19,13 @@ from ..tiers.facts import terms_of, versions
 from ..tiers.graph import activate, seeds
 from .ranking import Query
 
-FACTS = 3
-"""facts that are returned at most, so that messages have the room (the code of the paper: 20 of each kind)"""
+FACTS = 3  # facts that are returned at most, so that messages have the room (the code of the paper: 20 of each kind)
 LEAST = 0.5
 """score from which a fact is returned: half of these are relevant; of those between 0.01 (the paper) and 0.25, 3 %"""
 CONCEPTS = 5
-STATEMENTS = 3
-"""returned at most, so that they take little room beside the messages"""
-HALF = 0.5
-"""share of the words of a question that a statement must have"""
-RELATIONS = 5
-"""relations that are returned with a concept at most"""
+STATEMENTS = 3  # returned at most, so that they take little room beside the messages
+HALF = 0.5  # share of the words of a question that a statement must have
+RELATIONS = 5  # relations that are returned with a concept at most
 
 
 def find_facts(owner: Owner, asked: Iterable[str], limit: int = FACTS) -> list[tuple[int, Fact]]:

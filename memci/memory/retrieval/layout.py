@@ -25,26 +25,18 @@ from .passages import Passage
 Integers = NDArray[np.int64]
 Floats = NDArray[np.float32]
 
-QUESTION: Final = 1
-"""flag: the passage ends with a question"""
-TIMED: Final = 2
-"""flag: the passage contains a time"""
-STANDING: Final = 4
-"""flag: the passage has a lasting instruction or preference of the user"""
+QUESTION: Final = 1  # flag: the passage ends with a question
+TIMED: Final = 2  # flag: the passage contains a time
+STANDING: Final = 4  # flag: the passage has a lasting instruction or preference of the user
 ROLES: Final = {"user": 0, "assistant": 1, "tool": 2}
 
-SPEAKER_FROM: Final = 5
-"""passages that a name needs to count as a speaker: "Monday: call Jacob" is no transcript"""
-OTHERS: Final = 64
-"""speakers of whom a message may tell that are looked at, at most: more than a group has that talks"""
+SPEAKER_FROM: Final = 5  # passages that a name needs to count as a speaker: "Monday: call Jacob" is no transcript
+OTHERS: Final = 64  # speakers of whom a message may tell that are looked at, at most: more than a group has that talks
 SHORT, LONG = 24, 48
 """terms up to which a message is a turn of talk, and from which it is a long text: see benchmarks/recall"""
-REACH: Final = 12
-"""neighbours on each side from which a passage borrows: see benchmarks/recall"""
-_GAP_SECONDS: Final = 6 * 3600.0
-"""silence after which a new run begins"""
-ENOUGH: Final = 30
-"""terms of the longest message whose length costs nothing: see benchmarks/recall"""
+REACH: Final = 12  # neighbours on each side from which a passage borrows: see benchmarks/recall
+_GAP_SECONDS: Final = 6 * 3600.0  # silence after which a new run begins
+ENOUGH: Final = 30  # terms of the longest message whose length costs nothing: see benchmarks/recall
 
 
 class Row(NamedTuple):
@@ -56,13 +48,10 @@ class Row(NamedTuple):
     part: int
     role: str
     speaker: str
-    length: int
-    """number of significant words: `memci.text.language.terms.extent` of its terms"""
-    at: float | None
-    """when its message was said, in seconds since 1970 UTC"""
+    length: int  # number of significant words: `memci.text.language.terms.extent` of its terms
+    at: float | None  # when its message was said, in seconds since 1970 UTC
     flags: int = 0
-    zone: int = 0
-    """the zone in which that was, in minutes east of UTC"""
+    zone: int = 0  # the zone in which that was, in minutes east of UTC
 
 
 def flags_of(passage: Passage) -> int:
@@ -82,34 +71,27 @@ class Borrowing(NamedTuple):
     """by distance, from the message beside it on; `REACH` values at most"""
     group: tuple[float, ...] = (0.8, 0.7, 0.6, 0.6, 0.6, 0.5, 0.5, 0.4, 0.4, 0.3, 0.3, 0.2)
     """the same where three people or more speak: an answer is a stretch of their talk, however long its messages are"""
-    people: float = 0.5
-    """least part of `near` between two people whose messages are long"""
+    people: float = 0.5  # least part of `near` between two people whose messages are long
     asked: float = 0.55
     """in addition from the passage before, if it is a question: an answer leaves out the words of the question"""
-    whole: tuple[float, ...] = (0.25, 0.175)
-    """between pieces of one long message, by distance"""
-    prompt: float = 0.15
-    """for an answer of any length from the message that it answers; nothing in the other direction"""
+    whole: tuple[float, ...] = (0.25, 0.175)  # between pieces of one long message, by distance
+    prompt: float = 0.15  # for an answer of any length from the message that it answers; nothing in the other direction
 
 
 class PassageColumns(NamedTuple):
     """The columns of passages, position by position."""
 
-    nth: Integers
-    """number of passages of the owner before it"""
+    nth: Integers  # number of passages of the owner before it
     context: Integers
     page: Integers
     entry: Integers
     part: Integers
     role: Integers
     speaker: Integers
-    at: NDArray[np.float64]
-    """seconds since 1970 UTC; nan: unknown"""
-    zone: Integers
-    """minutes east of UTC: the clock on the wall showed `at` + 60 · `zone`"""
+    at: NDArray[np.float64]  # seconds since 1970 UTC; nan: unknown
+    zone: Integers  # minutes east of UTC: the clock on the wall showed `at` + 60 · `zone`
     length: Floats
-    whole: Floats
-    """terms of the whole message"""
+    whole: Floats  # terms of the whole message
     question: Floats
     timed: Floats
     standing: Floats
@@ -118,8 +100,7 @@ class PassageColumns(NamedTuple):
     links: Integers
     """Positions of its neighbours in its run, two rows for each distance: one before, one after, two before, two after,
     …; -1: none"""
-    lent: Floats
-    """the shares of the words that it borrows from these neighbours"""
+    lent: Floats  # the shares of the words that it borrows from these neighbours
 
     def cut(self, rows: slice) -> "PassageColumns":
         """Return views of some *rows*."""

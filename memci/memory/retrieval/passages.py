@@ -16,10 +16,8 @@ from ...text.language.change import SIGNS, Sign, signs
 from ...text.language.dates import date_terms
 from ...text.language.terms import terms
 
-LONGEST = 600
-"""width of a passage, about 120 tokens, a few sentences: 1 for a character, 3 in scripts without spaces"""
-MOST = 256
-"""passages of one message at most; those of longer messages are larger"""
+LONGEST = 600  # width of a passage, about 120 tokens, a few sentences: 1 for a character, 3 in scripts without spaces
+MOST = 256  # passages of one message at most; those of longer messages are larger
 
 _BORDERS = (
     re.compile(r"\n\s*\n\s*"),
@@ -38,13 +36,10 @@ class Passage(NamedTuple):
     entry: int
     part: int
     role: str
-    speaker: str
-    """the `name` of the message, or of the tool that answers; "" if unknown"""
+    speaker: str  # the `name` of the message, or of the tool that answers; "" if unknown
     text: str
-    start: int = 0
-    """position in the text of the message, in characters"""
-    own: str = ""
-    """the text with what is not the user's own masked, if its message has an instruction"""
+    start: int = 0  # position in the text of the message, in characters
+    own: str = ""  # the text with what is not the user's own masked, if its message has an instruction
 
 
 def passages(entries: Sequence[tuple[int, Message]]) -> list[Passage]:
@@ -122,5 +117,4 @@ def _end(text: str, start: int, width: int) -> int:
     return reach
 
 
-SIGN_TERMS: Final = tuple(map(sign_term, SIGNS))
-"""terms that texts do not have"""
+SIGN_TERMS: Final = tuple(map(sign_term, SIGNS))  # terms that texts do not have

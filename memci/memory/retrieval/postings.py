@@ -19,21 +19,14 @@ from .layout import Integers, Layout, Row, flags_of
 from .passages import Passage
 from .vectors import Positions
 
-MOST_POSTINGS = 4_000_000
-"""postings of one owner in RAM at most: some 64 MB"""
+MOST_POSTINGS = 4_000_000  # postings of one owner in RAM at most: some 64 MB
 
-_BEGINNING = 7
-"""characters of an identifier that are enough to find it: as many as a short Git hash has"""
-_SPELLED = 5
-"""letters of a word that may be misspelled, at least: shorter words have too many neighbours"""
-_SIMILAR = 20
-"""identifiers with the same beginning at most: more than that means that it identifies nothing"""
-_RARE = 5
-"""passages that have a rare word at most, or a hundredth of all"""
-_AT_ONCE = 4_096
-"""passages of an owner whose postings may be read all at once, at most: more would delay a search"""
-_A_READ = 8
-"""passages whose postings can be read in the time of a query for one term"""
+_BEGINNING = 7  # characters of an identifier that are enough to find it: as many as a short Git hash has
+_SPELLED = 5  # letters of a word that may be misspelled, at least: shorter words have too many neighbours
+_SIMILAR = 20  # identifiers with the same beginning at most: more than that means that it identifies nothing
+_RARE = 5  # passages that have a rare word at most, or a hundredth of all
+_AT_ONCE = 4_096  # passages of an owner whose postings may be read all at once, at most: more would delay a search
+_A_READ = 8  # passages whose postings can be read in the time of a query for one term
 _NONE: Integers = np.zeros(0, np.int64)
 
 Posting = tuple[Integers, Integers]

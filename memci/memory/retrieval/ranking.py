@@ -29,20 +29,14 @@ from .bm25 import Postings, bm25
 from .layout import ROLES, Floats, Integers, Layout, talk_like
 from .passages import sign_term
 
-_SCALE = 1.2
-"""makes the score of a passage with every word of a question 0.7"""
-_FAINT = 0.05
-"""minimum of the deviation of the scores of words, so that vectors count if words find nothing"""
-_LATELY = 200
-"""number of passages after which the answer of a tool is a third as fresh"""
-_WHOLE = 8
-"""terms from which a passage is complete by itself"""
-_SUBSTANCE: Floats = np.log1p(np.arange(_WHOLE + 1, dtype=np.float32))
-"""substance by the number of terms"""
+_SCALE = 1.2  # makes the score of a passage with every word of a question 0.7
+_FAINT = 0.05  # minimum of the deviation of the scores of words, so that vectors count if words find nothing
+_LATELY = 200  # number of passages after which the answer of a tool is a third as fresh
+_WHOLE = 8  # terms from which a passage is complete by itself
+_SUBSTANCE: Floats = np.log1p(np.arange(_WHOLE + 1, dtype=np.float32))  # substance by the number of terms
 _NEAR = (1, 1, 0.5, 0.5)
 """weights of the cosines of the neighbours one and two away, for a passage without words of its own"""
-_LECTURED = 0.5
-"""value of `Layout.lecturing` above which lists are made of the user's messages only"""
+_LECTURED = 0.5  # value of `Layout.lecturing` above which lists are made of the user's messages only
 
 
 _SURE_OF_MESSAGE = (-1.5, 0.35, 0.7, 3.2, 10.0, 1.1)
@@ -58,42 +52,28 @@ of Han on statements in Chinese; each half confirmed those of the other. What as
 class Weights:
     """The weights of a search, chosen on some conversations and confirmed on others: see benchmarks/recall."""
 
-    saturation: float = 1.0
-    """BM25's k1: the frequency that counts half of what a word can"""
-    spread: float = 1.0
-    """BM25's b: how much length lowers the score of a long answer of the assistant"""
-    name: float = 0.0
-    """weight of a speaker's name as a word: mostly other people say it"""
-    topic: float = 0.6
-    """weight of the topic of a passage, if the question asks for it"""
-    date: float = 1.2
-    """weight of the date of a passage, if the question names a date"""
+    saturation: float = 1.0  # BM25's k1: the frequency that counts half of what a word can
+    spread: float = 1.0  # BM25's b: how much length lowers the score of a long answer of the assistant
+    name: float = 0.0  # weight of a speaker's name as a word: mostly other people say it
+    topic: float = 0.6  # weight of the topic of a passage, if the question asks for it
+    date: float = 1.2  # weight of the date of a passage, if the question names a date
     substance: float = 0.06
     """bonus for length: grows with its logarithm up to 8 terms; longer passages take the room of others"""
-    question: float = 0.15
-    """penalty for a question: the one who asks does not know"""
-    speaker: float = 0.9
-    """bonus for a passage by a person whom the question names"""
-    presence: float = 0.01
-    """score of a passage by a person whom the question names, if no other word matches"""
-    when: float = 0.5
-    """bonus for a passage with a time, if the question asks for one"""
+    question: float = 0.15  # penalty for a question: the one who asks does not know
+    speaker: float = 0.9  # bonus for a passage by a person whom the question names
+    presence: float = 0.01  # score of a passage by a person whom the question names, if no other word matches
+    when: float = 0.5  # bonus for a passage with a time, if the question asks for one
     lecture: float = 0.6
     """penalty for a long answer of the assistant, which has words of many questions; not if the question is about it"""
     user: float = 2.0
     """bonus for the user's messages, if the assistant answers in long texts; not if the question is about those"""
-    fresh: float = 2.0
-    """bonus for late answers of a tool, since earlier ones may be outdated"""
-    framing: float = 0.0
-    """weight of words that only ask for an order or a summary"""
+    fresh: float = 2.0  # bonus for late answers of a tool, since earlier ones may be outdated
+    framing: float = 0.0  # weight of words that only ask for an order or a summary
     listing: bool = True
     """whether a chronological list of the user's messages has only those, and is filled up evenly over time"""
-    clauses: int = 8
-    """lasting instructions that a request gets at most, in addition to the results"""
-    packed: int = 4_096
-    """tokens of a budget for each piece of a message, after the first one"""
-    follows: bool = True
-    """whether a result has what was said later about the same thing"""
+    clauses: int = 8  # lasting instructions that a request gets at most, in addition to the results
+    packed: int = 4_096  # tokens of a budget for each piece of a message, after the first one
+    follows: bool = True  # whether a result has what was said later about the same thing
     vectors: float = 1.0
     """weight of one standard deviation of the cosine, in standard deviations of the scores of words"""
 
@@ -104,13 +84,10 @@ class Query(NamedTuple):
     terms: tuple[str, ...]
     dates: tuple[str, ...] = ()
     asks_time: bool = False
-    asks_assistant: bool = False
-    """whether it asks about a text of the assistant"""
+    asks_assistant: bool = False  # whether it asks about a text of the assistant
     form: Form = ""
-    asks_own: bool = False
-    """whether it asks about the person who asks"""
-    topics: tuple[str, ...] = ()
-    """the terms of the topics for which it asks"""
+    asks_own: bool = False  # whether it asks about the person who asks
+    topics: tuple[str, ...] = ()  # the terms of the topics for which it asks
 
     @classmethod
     def of(cls, text: str, now: date | None = None) -> "Query":
@@ -133,15 +110,12 @@ class Query(NamedTuple):
 class Ranking(NamedTuple):
     """The scores of all passages."""
 
-    scores: Floats
-    """from 0 to 1; 0: nothing in common"""
+    scores: Floats  # from 0 to 1; 0: nothing in common
     fit: float = 0.0
     """negative if the matches come mostly from speakers other than the one named in the question, positive if from that
     one; 0: the question names nobody"""
-    words: Floats | None = None
-    """the scores of words and vectors alone, if the question names one of several speakers"""
-    people: frozenset[int] = frozenset()
-    """the numbers of the speakers whom it names"""
+    words: Floats | None = None  # the scores of words and vectors alone, if the question names one of several speakers
+    people: frozenset[int] = frozenset()  # the numbers of the speakers whom it names
 
     def refit(self, told: Mapping[int, bool], layout: Layout) -> float:
         """Return `fit` by of whom passages tell, where that is known by position, and by who says the others."""

@@ -39,24 +39,15 @@ from .vectors import VectorIndex
 
 _DEPTH = 32
 """passages that a search reads at most for each requested message: most do not fit the budget or repeat a message"""
-_AT_ONCE = (8, 32)
-"""passages that the first query reads at least, and any query at most"""
-_WIDEST = 16
-"""characters that a token has at most, nearly always: longer passages cannot fit, and are not read"""
-_CRUMB = 4
-"""tokens that are too few for any passage"""
-_MISSES = 32
-"""consecutive passages that do not fit, after which the search stops"""
-_REPEATS = 24
-"""messages with equal words that are counted: more would only be read to be counted"""
-_ECHO = 0.5
-"""share of the best score of a message that another piece of it needs to be shown, too"""
-_STANDING = 0.25
-"""share of a budget that lasting instructions take at most, so that messages fit beside them"""
-_RIVALS = 10
-"""messages with which each is compared for its certainty; `certainty` was chosen with so many"""
-_MOST = 64
-"""pieces of a message that are shown at most, without a budget"""
+_AT_ONCE = (8, 32)  # passages that the first query reads at least, and any query at most
+_WIDEST = 16  # characters that a token has at most, nearly always: longer passages cannot fit, and are not read
+_CRUMB = 4  # tokens that are too few for any passage
+_MISSES = 32  # consecutive passages that do not fit, after which the search stops
+_REPEATS = 24  # messages with equal words that are counted: more would only be read to be counted
+_ECHO = 0.5  # share of the best score of a message that another piece of it needs to be shown, too
+_STANDING = 0.25  # share of a budget that lasting instructions take at most, so that messages fit beside them
+_RIVALS = 10  # messages with which each is compared for its certainty; `certainty` was chosen with so many
+_MOST = 64  # pieces of a message that are shown at most, without a budget
 
 Allowed = NDArray[np.bool_]
 

@@ -21,10 +21,8 @@ from numpy.typing import NDArray
 from ...errors import EmbeddingFailed, InvalidSetting
 from ...workers import guard_lock
 
-_BATCH = 16
-"""texts per batch: with 512 tokens each, they need about 200 MB"""
-_LONGEST = 20_000
-"""characters of a text that are passed to the model: more than it reads"""
+_BATCH = 16  # texts per batch: with 512 tokens each, they need about 200 MB
+_LONGEST = 20_000  # characters of a text that are passed to the model: more than it reads
 _WEIGHTS = ("onnx/model.onnx", "model.onnx")
 _SETTINGS = ("config.json", "tokenizer.json", "tokenizer_config.json")
 _POOLING = {"mean": "MEAN", "cls": "CLS", "lasttoken": "LAST_TOKEN"}

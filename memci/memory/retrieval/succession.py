@@ -25,18 +25,12 @@ from .layout import ROLES, Integers, Layout
 from .passages import SIGN_TERMS, sign_term
 from .postings import Posting
 
-_FOLLOWED = 10
-"""results whose successors are looked for at most: the first ones, which a model reads"""
-_TERMS = 8
-"""of the rarest terms of a result: enough to find what repeats half of them"""
-_COMMON = 24
-"""passages that a term has at most, or a twentieth of all: what is more common tells no thing apart"""
-_CANDIDATES = 6
-"""of each result by its words, at most"""
-_TOPICAL = 3
-"""the latest of its topic"""
-_LEAST = 0.15
-"""share of the rarity of the terms of a result that a candidate has"""
+_FOLLOWED = 10  # results whose successors are looked for at most: the first ones, which a model reads
+_TERMS = 8  # of the rarest terms of a result: enough to find what repeats half of them
+_COMMON = 24  # passages that a term has at most, or a twentieth of all: what is more common tells no thing apart
+_CANDIDATES = 6  # of each result by its words, at most
+_TOPICAL = 3  # the latest of its topic
+_LEAST = 0.15  # share of the rarity of the terms of a result that a candidate has
 
 
 class Said(NamedTuple):

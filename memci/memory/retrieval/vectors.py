@@ -14,8 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ...errors import InvalidSetting
 
-_SMALLEST = 16
-"""rows for which there is room at least"""
+_SMALLEST = 16  # rows for which there is room at least
 
 Ids = NDArray[np.int64]
 Cosines = NDArray[np.float32]

@@ -20,12 +20,10 @@ from .heat import Warmth
 from .topics import PageFeatures, Topic, Vector, cosine, joint_keywords, mean
 
 THRESHOLD = 0.6
-KEYWORD_WEIGHT = 1.0
-"""of the paper"""
+KEYWORD_WEIGHT = 1.0  # of the paper
 MOST_KEYWORDS = 20
 MOST_LINES = 8
-LINE_COLUMNS = 100
-"""bounds that keep an episode small: about 1 KB"""
+LINE_COLUMNS = 100  # bounds that keep an episode small: about 1 KB
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -34,14 +32,11 @@ class Episode:
 
     __pydantic_config__: ClassVar = {"arbitrary_types_allowed": True}  # for the vector
 
-    summary: str
-    """titles of its pages, a line each: the first, the last, and those with most keywords"""
+    summary: str  # titles of its pages, a line each: the first, the last, and those with most keywords
     keywords: tuple[str, ...] = ()
-    embedding: Vector | None = None
-    """the mean of its pages' vectors, of unit length"""
+    embedding: Vector | None = None  # the mean of its pages' vectors, of unit length
     warmth: Warmth = field(default_factory=Warmth)
-    first: float | None = None
-    """time of its first page, in seconds since 1970 UTC; None: unknown"""
+    first: float | None = None  # time of its first page, in seconds since 1970 UTC; None: unknown
     last: float | None = None
     version: int = 1
 

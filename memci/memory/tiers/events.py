@@ -17,14 +17,11 @@ from ...text.language.terms import terms
 from ...text.summarize import titled
 from ..backend import PageRecord
 
-INTERVAL = 5
-"""pages after which days are updated and events collected (the three-layer design: 5)"""
-LEAST = 0.5
-"""importance up to which events are dropped (the three-layer design)"""
+INTERVAL = 5  # pages after which days are updated and events collected (the three-layer design: 5)
+LEAST = 0.5  # importance up to which events are dropped (the three-layer design)
 KEY_EVENTS = 8
 MOST_USERS = 100
-WHAT_COLUMNS = 240
-"""bounds that keep a day small: a few KB"""
+WHAT_COLUMNS = 240  # bounds that keep a day small: a few KB
 SHOWN, TELLING = 4, 2
 """titles in the summary of a conversation at most, and different terms that such a title must have"""
 
@@ -36,8 +33,7 @@ class LifeEvent:
     """An event in the words of a model; *importance* is from 0 to 1, *when* in seconds since 1970 UTC."""
 
     what: str
-    who: str
-    """a name, or "user" """
+    who: str  # a name, or "user"
     importance: float
     context: str
     index: int
@@ -51,15 +47,11 @@ class DailySummary:
     date: str
     agent: str = ""
     summary: str = ""
-    key_events: tuple[LifeEvent, ...] = ()
-    """the most important events, in the order of their pages"""
-    conversations: int = 0
-    """number of pages: a question and its answer"""
+    key_events: tuple[LifeEvent, ...] = ()  # the most important events, in the order of their pages
+    conversations: int = 0  # number of pages: a question and its answer
     messages: int = 0
-    users: tuple[str, ...] = ()
-    """names of speakers, at most `MOST_USERS`"""
-    felt: Mood | None = None
-    """the mood of the pages so far, by a model; None: unknown"""
+    users: tuple[str, ...] = ()  # names of speakers, at most `MOST_USERS`
+    felt: Mood | None = None  # the mood of the pages so far, by a model; None: unknown
 
     def updated(self, pages: Sequence[PageRecord], found: Sequence[LifeEvent]) -> "DailySummary":
         """Return the day with more *pages* and the events *found* in them. O(characters of pages)."""
@@ -79,15 +71,12 @@ class DailySummary:
 class ConversationSummary:
     """A conversation that is over."""
 
-    date: str
-    """its last day, such as 2024-05-04; "" if unknown"""
+    date: str  # its last day, such as 2024-05-04; "" if unknown
     summary: str = ""
     key_topics: tuple[str, ...] = ()
-    sentiment: Mood | None = None
-    """by a model; None: unknown"""
+    sentiment: Mood | None = None  # by a model; None: unknown
     notable_moments: tuple[str, ...] = ()
-    talk: int = 0
-    """id of its first page"""
+    talk: int = 0  # id of its first page
 
 
 def conversation(pages: Sequence[PageRecord], zone: tzinfo = UTC) -> ConversationSummary:

@@ -29,21 +29,14 @@ from ...text.language.terms import is_single, terms
 from ...text.summarize import extract, one_line, reads
 from ..backend import PageRecord
 
-PER_PAGE = 12
-"""facts about one person that a page gives at most: a bound for pages that are lists"""
-LONGEST = 240
-"""characters of a sentence that states a fact"""
+PER_PAGE = 12  # facts about one person that a page gives at most: a bound for pages that are lists
+LONGEST = 240  # characters of a sentence that states a fact
 _SHORTEST = 4
-_SCANNED = 20_000
-"""characters of a shortest fact, and of a message that are read: longer ones are pasted texts"""
-LIMIT = 100
-"""facts of each list (the paper)"""
-_ALIKE = 0.8
-"""share of common stems from which two facts say the same"""
-COMMON = 3
-"""pages that may have a word for which it still shows where a text comes from"""
-_SHORTEST_WORD = 3
-"""letters of a word that shows where a text comes from: shorter ones are in many pages"""
+_SCANNED = 20_000  # characters of a shortest fact, and of a message that are read: longer ones are pasted texts
+LIMIT = 100  # facts of each list (the paper)
+_ALIKE = 0.8  # share of common stems from which two facts say the same
+COMMON = 3  # pages that may have a word for which it still shows where a text comes from
+_SHORTEST_WORD = 3  # letters of a word that shows where a text comes from: shorter ones are in many pages
 
 About = Literal["user", "assistant"]
 
@@ -52,24 +45,17 @@ About = Literal["user", "assistant"]
 class Known:
     """A fact and its sources."""
 
-    text: str
-    """the original words, in one line"""
+    text: str  # the original words, in one line
     about: About
     context: str
-    index: int
-    """the latest page that says it"""
+    index: int  # the latest page that says it
     turn: int
     at: float | None = None
-    pages: tuple[tuple[str, int], ...] = ()
-    """(context, index) of all pages that say it"""
-    retrieved: float = 0.0
-    """when it was last learned, or found by a search"""
-    authored: bool = False
-    """whether a program had it stored: then it is not dropped for others"""
-    instead: str = ""
-    """a digest of the fact that it replaces, which is not derived again"""
-    after: tuple[int, ...] = ()
-    """ids of the facts about the same thing that a model saw it come after"""
+    pages: tuple[tuple[str, int], ...] = ()  # (context, index) of all pages that say it
+    retrieved: float = 0.0  # when it was last learned, or found by a search
+    authored: bool = False  # whether a program had it stored: then it is not dropped for others
+    instead: str = ""  # a digest of the fact that it replaces, which is not derived again
+    after: tuple[int, ...] = ()  # ids of the facts about the same thing that a model saw it come after
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,8 +67,7 @@ class Saving:
     context: str
     index: int
     at: float | None = None
-    instead: str = ""
-    """a digest of the fact that it replaces; without a text, that fact is only removed"""
+    instead: str = ""  # a digest of the fact that it replaces; without a text, that fact is only removed
 
 
 def digest_of(fact: str) -> str:

@@ -18,16 +18,11 @@ from heapq import nsmallest
 
 from ..backend import PageKey
 
-FAN = 24
-"""relations along which a concept passes activation at most, so that a hop is bounded"""
-FRONT = 48
-"""concepts from which a hop starts at most, so that a query is bounded"""
-PER_PAGE = 40
-"""relations that a page gives at most: a bound for the answer of a model"""
-_WORDS, _WIDE = 4, 8
-"""words of a name in a query at most, and characters in scripts without spaces"""
-_QUERY = 2_000
-"""characters of a query in which names are looked up, so that the work is bounded"""
+FAN = 24  # relations along which a concept passes activation at most, so that a hop is bounded
+FRONT = 48  # concepts from which a hop starts at most, so that a query is bounded
+PER_PAGE = 40  # relations that a page gives at most: a bound for the answer of a model
+_WORDS, _WIDE = 4, 8  # words of a name in a query at most, and characters in scripts without spaces
+_QUERY = 2_000  # characters of a query in which names are looked up, so that the work is bounded
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +30,7 @@ class Relation:
     """A statement of a page: *source* *kind* *target*."""
 
     source: str
-    kind: str
-    """a verb or a role"""
+    kind: str  # a verb or a role
     target: str
     page: PageKey
     at: float | None = None
@@ -46,14 +40,11 @@ class Relation:
 class Edge:
     """All equal statements about two concepts."""
 
-    source: str
-    """key of a name"""
+    source: str  # key of a name
     kind: str
     target: str
-    pages: dict[PageKey, int] = field(default_factory=dict)
-    """number of statements by page"""
-    weight: int = 0
-    """number of statements"""
+    pages: dict[PageKey, int] = field(default_factory=dict)  # number of statements by page
+    weight: int = 0  # number of statements
     last: float | None = None
 
 
@@ -61,8 +52,7 @@ class Edge:
 class _Node:
     names: dict[str, int] = field(default_factory=dict)
     edges: list[Edge] = field(default_factory=list)
-    strongest: list[Edge] | None = None
-    """its strongest edges, at most `FAN`; None after a change"""
+    strongest: list[Edge] | None = None  # its strongest edges, at most `FAN`; None after a change
     weight: int = 0
 
 

@@ -17,12 +17,10 @@ from collections.abc import Mapping, Set
 from dataclasses import dataclass, replace
 from typing import Literal
 
-PROMOTED = 5.0
-"""heat since the last analysis from which an episode is analysed (the threshold of the paper)"""
+PROMOTED = 5.0  # heat since the last analysis from which an episode is analysed (the threshold of the paper)
 
 
-TAU_SECONDS = 1e7
-"""time in which recency falls to 37 %: 116 days (the paper)"""
+TAU_SECONDS = 1e7  # time in which recency falls to 37 %: 116 days (the paper)
 
 
 def heat(visits: float, length: float, last_visit: float, now: float) -> float:
@@ -41,8 +39,7 @@ class Warmth:
     length: int = 0
     last_visit: float = 0.0
     access_count: int = 0
-    analysed_visits: int = 0
-    """visits up to the last analysis"""
+    analysed_visits: int = 0  # visits up to the last analysis
     analysed_length: int = 0
 
     def lifetime(self, now: float) -> float:

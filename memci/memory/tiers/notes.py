@@ -16,8 +16,7 @@ class Note:
     """A model's description of a page."""
 
     title: str
-    lines: tuple[str, ...]
-    """a line for each message"""
+    lines: tuple[str, ...]  # a line for each message
     keywords: tuple[str, ...] = ()
     events: tuple[LifeEvent, ...] = ()
 

@@ -20,15 +20,11 @@ from ...text.language.patterns import alternatives, pattern
 from .events import ConversationSummary
 from .facts import Known
 
-STRATEGY_INTERVAL = 10
-"""turns after which a new strategy is due"""
-STRATEGY_MESSAGES = 20
-"""messages from which a strategy is derived"""
+STRATEGY_INTERVAL = 10  # turns after which a new strategy is due
+STRATEGY_MESSAGES = 20  # messages from which a strategy is derived
 KEPT_VERSIONS = 10
-KEPT_CONVERSATIONS = 5
-"""kept in the profile, so that its row stays small"""
-LONGEST = 8_000
-"""characters of the text of a profile; a longer one loses its oldest lines"""
+KEPT_CONVERSATIONS = 5  # kept in the profile, so that its row stays small
+LONGEST = 8_000  # characters of the text of a profile; a longer one loses its oldest lines
 
 Level = Literal["high", "medium", "low"]
 
@@ -68,18 +64,14 @@ class Profile:
     text: str = ""
     traits: tuple[Trait, ...] = ()
     version: int = 0
-    at: float = 0.0
-    """time of this version, in seconds since 1970 UTC"""
-    previous: tuple[Version, ...] = ()
-    """earlier versions, the latest first"""
+    at: float = 0.0  # time of this version, in seconds since 1970 UTC
+    previous: tuple[Version, ...] = ()  # earlier versions, the latest first
     turns: int = 0
     last_turn: float = 0.0
     strategy: str = ""
     tags: tuple[str, ...] = ()
-    strategy_turns: int = 0
-    """number of turns up to the last strategy"""
-    conversations: tuple[ConversationSummary, ...] = ()
-    """the last conversations, the oldest first"""
+    strategy_turns: int = 0  # number of turns up to the last strategy
+    conversations: tuple[ConversationSummary, ...] = ()  # the last conversations, the oldest first
 
     def counted(self, now: float) -> "Profile":
         """Return the profile after one more turn."""
@@ -119,13 +111,11 @@ class Profile:
 class Findings(NamedTuple):
     """The traits and facts that an analysis of pages found."""
 
-    traits: tuple[Trait, ...]
-    """all traits, including earlier ones"""
+    traits: tuple[Trait, ...]  # all traits, including earlier ones
     facts: tuple[Known, ...]
     sent: tuple[tuple[str, int], ...] | None = None
     """(context, index) of the pages that a model has read; None: all pages"""
-    shown: Mapping[int, Known] = MappingProxyType({})
-    """known facts that the model has seen beside the pages, by id"""
+    shown: Mapping[int, Known] = MappingProxyType({})  # known facts that the model has seen beside the pages, by id
 
 
 def is_usable(text: str) -> bool:
@@ -148,6 +138,5 @@ def unite_traits(old: Sequence[Trait], new: Sequence[Trait]) -> tuple[Trait, ...
 
 
 _NOTHING = re.compile(f"(?:{alternatives('answers', 'nothing')})$")
-_CORE = re.compile(r"[^\W_](?:.*[^\W_])?", re.DOTALL)
-"""a text without the marks around it"""
+_CORE = re.compile(r"[^\W_](?:.*[^\W_])?", re.DOTALL)  # a text without the marks around it
 _FAILED = pattern("answers", "failed")

@@ -26,24 +26,18 @@ Vector: TypeAlias = npt.NDArray[np.float32]
 
 THEME_COLUMNS = 72
 CONTENT_LINES = 8
-MOST_KEYWORDS = 10
-"""bounds that keep a topic small: a title of a page has 72 columns, too"""
-_NEXT = 0.1
-"""likeness of a page and the next one, in addition"""
+MOST_KEYWORDS = 10  # bounds that keep a topic small: a title of a page has 72 columns, too
+_NEXT = 0.1  # likeness of a page and the next one, in addition
 _LIKE, _LIKE_BY_WORDS = 0.45, 0.04
 """average likeness from which two groups are one topic, with vectors and without: pages of a topic share few of their
 ten keywords"""
 
 POINT_COLUMNS = 72
-MOST_POINTS = 6
-"""titles in the summary of a chain at most: it fits on a few lines"""
-GAP_SECONDS = 6 * 3600.0
-"""gap after which a page begins a new chain; pages without times have no gap"""
+MOST_POINTS = 6  # titles in the summary of a chain at most: it fits on a few lines
+GAP_SECONDS = 6 * 3600.0  # gap after which a page begins a new chain; pages without times have no gap
 _LEAST_COSINE = 0.5
-_LEAST_OVERLAP = 0.2
-"""cosine, or Jaccard index of the keywords, from which a page continues the one before"""
-_SHARED = 2
-"""number of common keywords that is also enough"""
+_LEAST_OVERLAP = 0.2  # cosine, or Jaccard index of the keywords, from which a page continues the one before
+_SHARED = 2  # number of common keywords that is also enough
 _JOINT = " · "
 
 
@@ -55,8 +49,7 @@ class PageFeatures:
     title: str = ""
     keywords: tuple[str, ...] = ()
     vector: Vector | None = None
-    at: float | None = None
-    """in seconds since 1970 UTC; None: unknown"""
+    at: float | None = None  # in seconds since 1970 UTC; None: unknown
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -65,12 +58,9 @@ class Topic:
 
     theme: str
     keywords: tuple[str, ...] = ()
-    content: str = ""
-    """titles of its pages, a line each, or the text of a model"""
-    pages: tuple[int, ...] = ()
-    """positions in the batch, ascending; empty until the pages are known"""
-    vector: Vector | None = None
-    """the mean of its pages' vectors, of unit length"""
+    content: str = ""  # titles of its pages, a line each, or the text of a model
+    pages: tuple[int, ...] = ()  # positions in the batch, ascending; empty until the pages are known
+    vector: Vector | None = None  # the mean of its pages' vectors, of unit length
 
 
 def topics(batch: Sequence[PageFeatures]) -> list[Topic]:
@@ -210,10 +200,8 @@ class ChainSummary:
     """The summary of a chain: its beginning and its latest pages."""
 
     pages: int = 0
-    points: tuple[str, ...] = ()
-    """titles of the first and the latest pages"""
-    skipped: int = 0
-    """number of titles between these that are not kept"""
+    points: tuple[str, ...] = ()  # titles of the first and the latest pages
+    skipped: int = 0  # number of titles between these that are not kept
 
     def __str__(self) -> str:
         gap = [f"… ({self.skipped} more)"] if self.skipped else []

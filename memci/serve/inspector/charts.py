@@ -9,10 +9,8 @@ from math import cos, pi, sin, sqrt
 from typing import Final, NamedTuple
 
 WIDTH: Final = 1000.0
-HEIGHT: Final = 220.0
-"""units of the picture; the browser scales them"""
-_GOLDEN: Final = pi * (3 - sqrt(5))
-"""the golden angle: points that follow one another at this angle spread evenly"""
+HEIGHT: Final = 220.0  # units of the picture; the browser scales them
+_GOLDEN: Final = pi * (3 - sqrt(5))  # the golden angle: points that follow one another at this angle spread evenly
 
 
 class ColumnBlock(NamedTuple):

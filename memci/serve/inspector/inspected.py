@@ -16,8 +16,7 @@ from ...window import snapshot
 from ...window.snapshot import Snapshot
 from ..stored_context import StoredContext
 
-_NEAR: Final = 64
-"""pages before the expected one that are searched first: a part that was split off has a later number"""
+_NEAR: Final = 64  # pages before the expected one that are searched first: a part that was split off has a later number
 
 
 class InspectedContext(StoredContext):

@@ -19,10 +19,8 @@ from markupsafe import Markup, escape
 from ..query_words import find_words
 
 FOLDER: Final = Path(__file__).parent
-SHOWN: Final = 20_000
-"""characters of a message on a page, at most: browsers stay quick; `raw` has all"""
-_PLAIN: Final = 120
-"""characters: browsers cut titles earlier"""
+SHOWN: Final = 20_000  # characters of a message on a page, at most: browsers stay quick; `raw` has all
+_PLAIN: Final = 120  # characters: browsers cut titles earlier
 _HIDDEN: Final = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ud800-\udfff]"
 )

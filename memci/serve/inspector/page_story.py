@@ -16,18 +16,15 @@ from ...rows import CompactionRow, PageRow, PageState
 from .inspected import InspectedContext
 
 Standing = Literal["whole", "line", "folded", "unlisted"]
-SAMPLES: Final = 64
-"""points in the past that are compared first; a change between two of them is located by bisection"""
+SAMPLES: Final = 64  # points in the past that are compared first; a change between two of them is located by bisection
 
 
 class PageStanding(NamedTuple):
     """Where a page was at some time, and the line that replaced it."""
 
     place: Standing
-    line: str = ""
-    """the line that the model read instead; "" if the page is whole or not listed"""
-    tokens: int = 0
-    """cost of that line; for a range, the page's share"""
+    line: str = ""  # the line that the model read instead; "" if the page is whole or not listed
+    tokens: int = 0  # cost of that line; for a range, the page's share
 
 
 class PageEvent(NamedTuple):
@@ -37,8 +34,7 @@ class PageEvent(NamedTuple):
     what: str
     why: str = ""
     standing: PageStanding = PageStanding("whole")
-    compaction: int | None = None
-    """the revision of the compaction that did it"""
+    compaction: int | None = None  # the revision of the compaction that did it
 
 
 class PageStory:

@@ -29,11 +29,9 @@ _FRONT: Final = ("tools", "config", "system", "instructions")
 class RequestPart(NamedTuple):
     """One part of a request: a message, an item, or a part before them."""
 
-    name: str
-    """its role or type; or "tools", "system" …"""
+    name: str  # its role or type; or "tools", "system" …
     value: Any
-    text: str
-    """the value as JSON, without marks for the cache"""
+    text: str  # the value as JSON, without marks for the cache
     kind: Literal["same", "new", "moved"] = "new"
 
     @property
@@ -58,14 +56,10 @@ class PastRequest(NamedTuple):
     turn: int
     format: str
     parts: tuple[RequestPart, ...]
-    kept: int
-    """number of leading parts that equal those of the request before"""
-    broke: bool
-    """whether the prompt cache misses: the request before is not a prefix of this one"""
-    gone: tuple[RequestPart, ...]
-    """parts of the request before that are not in this one"""
-    tokens: tuple[int, int]
-    """of the parts that were kept, and of the others"""
+    kept: int  # number of leading parts that equal those of the request before
+    broke: bool  # whether the prompt cache misses: the request before is not a prefix of this one
+    gone: tuple[RequestPart, ...]  # parts of the request before that are not in this one
+    tokens: tuple[int, int]  # of the parts that were kept, and of the others
 
     @property
     def share(self) -> float:

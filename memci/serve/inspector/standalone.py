@@ -21,27 +21,20 @@ from . import markup
 from .inspected import InspectedContext
 from .views import View, Views
 
-PAGES: Final = 500
-"""pages in a file, at most: browsers still open it at once"""
+PAGES: Final = 500  # pages in a file, at most: browsers still open it at once
 ROOM: Final = 4_000_000
 """stored bytes of the messages in a file, at most, so that it can be mailed; the newest page is always included"""
-LETTERS: Final = 200_000
-"""characters of one text in a file; the file says how many more there are"""
-TURNS: Final = 480
-"""turns in the picture of the window: columns of two pixels on a wide screen"""
-_NOWHERE: Final = "left-out:"
-"""the address of what is not in the file: such links become plain text"""
+LETTERS: Final = 200_000  # characters of one text in a file; the file says how many more there are
+TURNS: Final = 480  # turns in the picture of the window: columns of two pixels on a wide screen
+_NOWHERE: Final = "left-out:"  # the address of what is not in the file: such links become plain text
 
 
 class Standalone(NamedTuple):
     """A conversation as a file."""
 
-    html: bytes
-    """the file, UTF-8"""
-    pages: int
-    """number of pages in it, the newest ones"""
-    left_out: int
-    """number of older pages that are left out"""
+    html: bytes  # the file, UTF-8
+    pages: int  # number of pages in it, the newest ones
+    left_out: int  # number of older pages that are left out
 
 
 def standalone(

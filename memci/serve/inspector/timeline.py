@@ -16,8 +16,7 @@ from ...rows import CompactionRow, PageRow
 from ...tokens import REQUEST_TOKENS
 from .inspected import InspectedContext
 
-TURNS: Final = 160
-"""turns in one picture: columns stay wide enough to click"""
+TURNS: Final = 160  # turns in one picture: columns stay wide enough to click
 
 
 class WindowSize(NamedTuple):
@@ -25,15 +24,11 @@ class WindowSize(NamedTuple):
 
     turn: int
     head: int
-    system: int
-    """with the tools and the framing"""
+    system: int  # with the tools and the framing
     contents: int
-    active: int
-    """of the closed pages that stand in full"""
-    open: int
-    """of the turn's own page"""
-    compactions: int
-    """how many there were in the turn"""
+    active: int  # of the closed pages that stand in full
+    open: int  # of the turn's own page
+    compactions: int  # how many there were in the turn
 
     @property
     def total(self) -> int:

@@ -35,12 +35,9 @@ from .visibility import fact_places
 
 Query = Mapping[str, str]
 
-LISTED: Final = 50
-"""conversations or pages on one page: a table that still scrolls quickly"""
-FOUND: Final = 10
-"""messages that a search shows: about one screen"""
-CONCEPTS: Final = 24
-"""in the picture of the graph: labels of more overlap"""
+LISTED: Final = 50  # conversations or pages on one page: a table that still scrolls quickly
+FOUND: Final = 10  # messages that a search shows: about one screen
+CONCEPTS: Final = 24  # in the picture of the graph: labels of more overlap
 
 
 class View(NamedTuple):

@@ -18,10 +18,8 @@ from ..stored_context import readable
 from .inspected import InspectedContext
 from .page_story import PageEvent, PageStanding, PageStory
 
-MOST: Final = 8
-"""places that are shown, at most: a screen or two"""
-_AROUND: Final = 90
-"""characters shown on both sides of a match: about two lines"""
+MOST: Final = 8  # places that are shown, at most: a screen or two
+_AROUND: Final = 90  # characters shown on both sides of a match: about two lines
 
 Verdict = Literal["visible", "clipped", "digest", "line says it", "line", "folded", "unlisted", "later", "gone"]
 
@@ -39,8 +37,7 @@ class FactPlace(NamedTuple):
     sentence: str
     standing: PageStanding
     events: tuple[PageEvent, ...]
-    missing: tuple[str, ...]
-    """words of the fact that its line does not have"""
+    missing: tuple[str, ...]  # words of the fact that its line does not have
 
 
 def fact_places(context: InspectedContext, fact: str, turn: int) -> list[FactPlace]:

@@ -26,23 +26,16 @@ TOPICS: Final[tuple[Topic, ...]] = get_args(Topic)
 Sign = Literal[Topic, "changed", "loose"]
 """what a text shows of itself: its topics, a sign of change, and whether it corrects what it does not name"""
 SIGNS: Final[tuple[Sign, ...]] = (*TOPICS, "changed", "loose")
-LONGEST: Final = 400
-"""characters of a statement that are read: what is longer is a text about more than one thing"""
-_ALIKE: Final = 4
-"""letters at the beginning that two forms of a word share, at least"""
-_MOST: Final = 0.5
-"""share of the words of the earlier statement that a later one about the same thing has"""
+LONGEST: Final = 400  # characters of a statement that are read: what is longer is a text about more than one thing
+_ALIKE: Final = 4  # letters at the beginning that two forms of a word share, at least
+_MOST: Final = 0.5  # share of the words of the earlier statement that a later one about the same thing has
 
-_NAMED: Final = 0.3
-"""the same, if it says that something with a name is over"""
-_BESIDE: Final = 24
-"""characters around that name in which it says so"""
-_SENTENCES: Final = 8
-"""of a text at most"""
+_NAMED: Final = 0.3  # the same, if it says that something with a name is over
+_BESIDE: Final = 24  # characters around that name in which it says so
+_SENTENCES: Final = 8  # of a text at most
 
 _LANGUAGES: Final[tuple[Writing, ...]] = get_args(Writing)
-_SLACK: Final = 2
-"""common words by which the language of a short text may be taken for another"""
+_SLACK: Final = 2  # common words by which the language of a short text may be taken for another
 _SPACED: Final = tuple(each for each in _LANGUAGES if each not in ("han", "kana", "hangul"))
 """languages of which a text without any common word may be"""
 _NOT = pattern("facts", "negation")
@@ -54,8 +47,7 @@ _NUMBER = re.compile(r"\d+(?:[.,:/-]\d+)*")
 _ID = re.compile(r"\b(?=[\w-]*\d)(?=[\w-]*[^\W\d_])[\w-]{4,}\b")
 _NAME = re.compile(r"(?<![.!?。:]\s)(?<!^)(?<![\"“«\[(])\b[A-ZÀ-ÖØ-Þ][\w'-]+")
 _START = re.compile(r"^\W*([A-ZÀ-ÖØ-Þ][\w-]+?)(?:['’]s)? ")
-_LOOSEST: Final = 90
-"""characters of a loose correction at most"""
+_LOOSEST: Final = 90  # characters of a loose correction at most
 
 
 def signs(text: str) -> list[Sign]:

@@ -14,10 +14,10 @@ from ...tiers.events import WHAT_COLUMNS, ConversationSummary, DailySummary, Moo
 from .page_text import RULES, Framed, frame_pages
 from .validation import AnswerSchema, Lowered, ask_checked, clean_keywords, clean_statement
 
+# limits of a summary, as the prompts ask for: two sentences, five topics, three moments
 SUMMARY_COLUMNS = 320
 MOST_TOPICS = 5
 MOST_MOMENTS = 3
-"""limits of a summary, as the prompts ask for: two sentences, five topics, three moments"""
 
 
 class DayAnswer(AnswerSchema):

@@ -13,12 +13,11 @@ from ...tiers.topics import CONTENT_LINES, MOST_KEYWORDS, THEME_COLUMNS, PageFea
 from .page_text import MOST, RULES, frame_values, shorten
 from .validation import AnswerSchema, ask_checked, clean_keywords, clean_line, clean_statement
 
+# limits of an answer, as the prompt asks for: two themes, lines as long as titles of pages
 MOST_THEMES = 2
 CONTENT_COLUMNS = 100
-"""limits of an answer, as the prompt asks for: two themes, lines as long as titles of pages"""
 _PAGE = 300
-_LEAST = 30
-"""tokens of the text of a page at most, and at least, if there are many pages"""
+_LEAST = 30  # tokens of the text of a page at most, and at least, if there are many pages
 
 
 class ThemeAnswer(AnswerSchema):

@@ -24,12 +24,11 @@ from .page_text import MANY, RULES, WHOLE, Framed, frame_pages
 from .validation import AnswerSchema, Lowered, ask_checked, clean_line, clean_statement, has_invented_id, parse_day
 
 _T = TypeVar("_T")
+# limits of texts in an answer: about twice what the prompts ask for
 NAME_COLUMNS = 60
 KIND_COLUMNS = 40
 REASON_COLUMNS = 120
-"""limits of texts in an answer: about twice what the prompts ask for"""
-SHOWN = 30
-"""known facts that a model sees at most: some 600 tokens"""
+SHOWN = 30  # known facts that a model sees at most: some 600 tokens
 
 
 class TraitAnswer(AnswerSchema):

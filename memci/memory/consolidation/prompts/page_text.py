@@ -31,14 +31,11 @@ RULES = (
     "Write in the language of the conversation. Answer with one JSON object only:"
 )
 """part of every prompt"""
-MOST, MANY = 4_000, 6_000
-"""tokens of all texts, about; the second for facts and relations, which need whole pages"""
-MESSAGE, TOOL = 500, 120
-"""tokens of a message, and of a tool's answer, about: eight long messages fit"""
+MOST, MANY = 4_000, 6_000  # tokens of all texts, about; the second for facts and relations, which need whole pages
+MESSAGE, TOOL = 500, 120  # tokens of a message, and of a tool's answer, about: eight long messages fit
 LEAST, WHOLE = 40, 250
 """tokens that a message keeps at least; the second for facts and relations, where further pages rather wait"""
-_SCANNED = 25_000
-"""characters of a message that are read: many more than are shown"""
+_SCANNED = 25_000  # characters of a message that are read: many more than are shown
 _ROLES = frozenset(("system", "developer", "user", "assistant", "tool", "function"))
 _WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 
@@ -47,12 +44,9 @@ class Framed(NamedTuple):
     """A text for a model."""
 
     text: str
-    pages: tuple[PageRecord, ...]
-    """those that are shown, whole or shortened; the model calls them 1, 2, 3, …"""
-    said: str
-    """the whole text, case-folded"""
-    entries: frozenset[int] = frozenset()
-    """ordinals of messages that are shown with a number, if there is one page"""
+    pages: tuple[PageRecord, ...]  # those that are shown, whole or shortened; the model calls them 1, 2, 3, …
+    said: str  # the whole text, case-folded
+    entries: frozenset[int] = frozenset()  # ordinals of messages that are shown with a number, if there is one page
 
     @property
     def sent(self) -> tuple[PageKey, ...]:

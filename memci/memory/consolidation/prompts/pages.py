@@ -32,9 +32,9 @@ from .validation import (
     parse_day,
 )
 
+# limits of an answer: the prompt asks for at most eight keywords and three events
 MOST_KEYWORDS = 10
 MOST_EVENTS = 3
-"""limits of an answer: the prompt asks for at most eight keywords and three events"""
 
 
 class LineAnswer(AnswerSchema):

@@ -11,13 +11,12 @@ from ...tiers.profile import STRATEGY_MESSAGES
 from .page_text import RULES, frame_values, message_text, shorten
 from .validation import AnswerSchema, ask_checked, clean_line, clean_statement, has_invented_id
 
+# limits of an answer: the prompt asks for at most three sentences and six single words
 STRATEGY_COLUMNS = 400
 TAG_COLUMNS = 24
 MOST_TAGS = 8
-"""limits of an answer: the prompt asks for at most three sentences and six single words"""
 _USER = 200
-_ASSISTANT = 60
-"""tokens of a message: the manner shows in what the user writes"""
+_ASSISTANT = 60  # tokens of a message: the manner shows in what the user writes
 
 
 class StrategyAnswer(AnswerSchema):

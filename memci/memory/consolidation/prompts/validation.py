@@ -29,8 +29,7 @@ from ....text.summarize import one_line
 from ...tiers.profile import is_usable
 
 WORD_COLUMNS = 40
-_SCANNED = 4_000
-"""columns of a keyword, and characters of a text that are read: answers are much shorter"""
+_SCANNED = 4_000  # columns of a keyword, and characters of a text that are read: answers are much shorter
 _JOINT = " · "
 _YEARS = range(1900, 2101)
 _DAY_SECONDS = 86_400
@@ -79,8 +78,7 @@ def _lowered(value: object) -> object:
     return value.strip().lower() if isinstance(value, str) else value
 
 
-Lowered = BeforeValidator(_lowered)
-"""for closed sets: reads "High " as "high" """
+Lowered = BeforeValidator(_lowered)  # for closed sets: reads "High " as "high"
 
 
 def clean_line(text: str | None, columns: int) -> str:

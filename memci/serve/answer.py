@@ -105,9 +105,6 @@ class ClientAnswer:
         """Send the provider's answer to *conversation*; calls of memci's tools are answered inside.
 
         *made* returns the request with a body.
-
-        Raises:
-            MemciError: If a call can't be answered or stored.
         """
         stream = stream_of(conversation.client.format, conversation.own, conversation.client.echo)
         steps = rounds(conversation, MOST_ROUNDS)

@@ -172,11 +172,7 @@ class Gateway:
                         await answer.refuse(503 if isinstance(error, StorageError) else 400, str(error))
 
     async def _manage(self, form: str, asked: Request, raw: bytes, answer: ClientAnswer) -> None:
-        """Answer a request whose list of messages memci reads.
-
-        Raises:
-            MemciError: If its window can't be managed.
-        """
+        """Answer a request whose list of messages memci reads."""
         storage, client = asked.scope["state"]["storage"], asked.scope["state"]["client"]
         began = perf_counter()
         try:

@@ -3,9 +3,6 @@
     recall_page · search_memory · contents · list_contexts · append_turn
     memci://alice/pages/42 · memci://alice/contents
 
-    page_server(tools, version="0.1.0").run("stdio")
-    http_app(page_server(tools, version="0.1.0"), token="…")      for any server of ASGI applications
-
 A failure is an answer, with the name of the error, what to do, and whether to try again. It needs the extra
 `memci[mcp]`.
 """

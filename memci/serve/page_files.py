@@ -4,8 +4,6 @@
     FOLDER/alice/contents.md                 its pages, a line each
     FOLDER/alice/page-00042.md               one page: dates, turn, place, and each message with its exact text
 
-    PageFiles(storage, "pages").update()     only what has changed is written; what was erased is removed
-
 Each file is replaced as a whole and is readable only by its owner. No link is followed below the folder. The first line
 of a page ends with a stamp, a digest of its content, so that no other state has to be kept.
 """

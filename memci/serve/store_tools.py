@@ -1,10 +1,5 @@
 """Calls on a store for a model outside of its program: read pages, search them, append.
 
-    tools = StoreTools(lambda: SQLiteStorage("agent.db"), owner="ada")
-    tools.search_memory("flight to Oslo")         what was found, each with its page
-    tools.recall_page(42, context="alice")        the messages of the page, exact
-    tools.append_turn([…], op_id="task-7")        stored once, however often it is repeated
-
 Reading changes no context and does not count as use, so a program that has it open is not disturbed. Texts are bounded,
 and `next` names the call that reads on. The parameters carry what a protocol says of them to a model.
 """

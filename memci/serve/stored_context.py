@@ -1,10 +1,5 @@
 """The one reader of a stored context outside of its program: for files, servers, commands and the inspector.
 
-    context = StoredContext(storage, "alice")
-    context.readable_pages()      where each page is, and what it is about
-    context.entries(42)           its messages, each with its number in the page and its time
-    context.text(page)            the page as a text, to be read and searched
-
 Reading changes nothing and counts no use, so that it never disturbs the program that has the context open.
 """
 

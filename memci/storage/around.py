@@ -1,7 +1,5 @@
 """Base class for wrappers of stores: calls that are not overridden go to the inner store.
 
-    EncryptedStorage(QuotaStorage(SQLiteStorage("agent.db"), Quota(messages=10_000)), key)
-
 A wrapper has an optional protocol (`memci.storage.protocol`) if the inner store has it.
 """
 

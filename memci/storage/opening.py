@@ -91,11 +91,7 @@ def name_of(place: str) -> str:
 
 
 def _keys() -> Sequence[bytes] | None:
-    """Return the keys of the environment, or None.
-
-    Raises:
-        InvalidSetting: If both variables are set, or the keys can't be read or are not valid.
-    """
+    """Return the keys of the environment, or None."""
     value, path = os.environ.get(_VALUE), os.environ.get(_FILE)
     if not value and not path:
         return None

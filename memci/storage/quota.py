@@ -1,7 +1,5 @@
 """Quotas: how much the contexts of one owner may hold, in a store around any other one.
 
-    QuotaStorage(SQLiteStorage("agent.db"), Quota(messages=10_000, bytes=50 * 2**20))
-
     append ──▶ stored + new ≤ quota?  ──▶ commit       else QuotaExceeded, and nothing has changed
 
 The usage of an owner is counted once from the records of its contexts, and from their messages if bytes are limited.

@@ -1,7 +1,5 @@
 """Checks that every store makes before it writes a transition, and helpers that list the rows to write.
 
-    check(t)    entries are numbered from `t.head` without gaps, the record ends with them, each text is valid UTF-8
-
 Texts are stored as UTF-8, which can't encode half of a surrogate pair. Every store refuses such a text, the one in RAM
 too, so that a context that works in a test works in production. Bodies are bytes and have no such limit.
 """

@@ -1,7 +1,5 @@
 """The size of an image, as the first bytes of its data say it.
 
-    size_of("data:image/png;base64,iVBORw0KGgo…")        (1024, 768)
-
 PNG, GIF and WebP have it in the first 30 bytes. JPEG has it behind its metadata, which may hold a thumbnail of 64 KB or
 more, so up to 512 KB of a JPEG are decoded.
 """

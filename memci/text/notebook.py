@@ -1,7 +1,5 @@
 """Values as a notebook shows them: a small HTML table.
 
-    table("Context alice", {"messages": 812, "turn": 95})      <table>…<tr><th>messages</th><td>812</td></tr>…
-
 Every text in it is escaped.
 """
 

@@ -1,7 +1,5 @@
 """The small facts of one context that are neither messages nor pages; they are stored with its record.
 
-    WindowState(nonce="5f0c21aa", pins=(3,), ratios=(1.02, 1.03))  ──▶  JSON, a row's column  ──▶  the same
-
 They are bounded by the window, whatever the size of the archive.
 """
 

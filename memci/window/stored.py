@@ -1,8 +1,5 @@
 """Checks of the stored texts of a window: its settings, its state, and the snapshots of compactions.
 
-    checked_state(record)                 the state; a ValueError names the first field that is wrong
-    checked_snapshot(row, record)         the snapshot of a compaction, in the same way
-
 An export may be edited or made up, and a store may be damaged. Texts that pass these checks crash no later call.
 """
 

@@ -1,7 +1,5 @@
 """The inspector as an application: its addresses, and who may open them.
 
-    application = app("agents.db", token="…")        GET only; the store is only read
-
 Every answer forbids the browser to run or load anything that is not the inspector's own.
 """
 

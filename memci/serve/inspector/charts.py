@@ -1,8 +1,4 @@
-"""Pictures as numbers: stacked columns over time, and a graph of concepts, for templates to draw as SVG.
-
-stack_columns([{"contents": 611, "active": 4310}, …], top=7_000)      the blocks of each column, from the bottom up
-place_nodes({"Oslo": 4, "Mia": 2})                                   positions, the largest in the middle
-"""
+"""Pictures as numbers: stacked columns over time, and a graph of concepts, for templates to draw as SVG."""
 
 from collections.abc import Mapping, Sequence
 from math import cos, pi, sin, sqrt

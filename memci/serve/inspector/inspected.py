@@ -1,9 +1,4 @@
-"""One context as the inspector reads it: its pages, its window now, and its past.
-
-context = InspectedContext(storage, "alice")
-context.head_at(38)                         how many messages there were at the close of turn 38
-context.page_of(812)                        the page that holds message 812
-"""
+"""One context as the inspector reads it: its pages, its window now, and its past."""
 
 from bisect import bisect_right
 from functools import cached_property

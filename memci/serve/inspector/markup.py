@@ -1,8 +1,5 @@
 """HTML: templates that escape every text, and exact texts with hidden characters made visible.
 
-    template("page.html", page=…)      a whole page
-    exact("<script> ")                 &lt;script&gt;, and a character without a picture as U+202E
-
 Text from a store is untrusted.
 """
 

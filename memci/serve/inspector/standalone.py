@@ -1,9 +1,5 @@
 """One conversation as one HTML file, to send or keep: it opens without a server or a network.
 
-    made = standalone(storage, "alice")
-    made.html        what `memci ui` shows of it, one below the other: window, request, cost, pages
-    made.pages       how many pages are in it; made.left_out, how many older ones are not
-
 The views and their templates are those of the server. A link leads to a place in the file; what is not in it is plain
 text, and a list at the end says what that is. A script of its own finds words in the pages; nothing else needs one.
 """

@@ -1,8 +1,5 @@
 """The pages of the inspector as templates with values, for the server and for the static file.
 
-    views = Views(storage)
-    views.request({"id": "alice", "turn": "38", "format": "anthropic"})      View("request.html", {…})
-
 Each page reads a bounded amount: lists are shown in parts, and a picture has a fixed number of columns.
 """
 

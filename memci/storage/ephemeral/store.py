@@ -1,7 +1,4 @@
-"""Contexts in RAM: the tables of a SQLite store without a file, gone with the process.
-
-EphemeralStorage().commit(transition)      as exact as a file, and one transaction
-"""
+"""Contexts in RAM: the tables of a SQLite store without a file, gone with the process."""
 
 from collections.abc import Callable
 

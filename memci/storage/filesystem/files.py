@@ -4,8 +4,6 @@
 
 Each path is opened from the folder down, by descriptors. Links are not followed: a link, a pipe or another user's file
 in place of one of ours is refused.
-
-    ENOSPC   StorageFull        EACCES, EROFS   StorageReadOnly        ELOOP (a link)   StorageUnavailable
 """
 
 import errno

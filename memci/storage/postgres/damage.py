@@ -1,9 +1,7 @@
 """Finds damaged contexts in Postgres, by statements over whole tables.
 
-    contexts that miss entries or have too many · forks whose parent is gone · rows that belong to no context
-    pages of the database whose checksum was wrong when the server read them
-
-Each read checks its own rows (`rows`).
+contexts that miss entries or have too many · forks whose parent is gone · rows that belong to no context
+pages of the database whose checksum was wrong when the server read them
 """
 
 from .database import Database

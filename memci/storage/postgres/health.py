@@ -1,8 +1,4 @@
-"""Checks the settings of a Postgres server that matter to contexts, for `memci doctor`.
-
-✓ server        Postgres 18.4
-✗ fsync         off: a power cut damages the database: set fsync = on
-"""
+"""Checks the settings of a Postgres server that matter to contexts, for `memci doctor`."""
 
 from collections.abc import Iterator
 from typing import Literal

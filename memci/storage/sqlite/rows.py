@@ -1,7 +1,5 @@
 """Statements that read a SQLite store, and functions that make rows of their results.
 
-SELECT key, …, sum FROM page      ──▶  read_pages  ──▶  (4294967297, 0, None, 1, …)  ──▶  read_page  ──▶  PageRow
-
 compaction 96      compressed alone; 97 with the text of 96 as the dictionary, 98 with that of 97, …
 """
 

@@ -1,12 +1,4 @@
-"""Changes a SQLite store, within a transaction of the caller.
-
-begin     BEGIN IMMEDIATE, after a sync of the empty journal of the transaction before
-apply     op stored?      ──▶  its row is returned, and nothing is changed
-another head?   ──▶  WriteConflict, if another writer was here
-context, entry …, page …, view …, compaction, op, call
-erase     contexts are deleted, entries become tombstones, earlier compactions are deleted, with zeros in their place
-scrub     the file is written again without free space, which may have copies; the write-ahead log is emptied
-"""
+"""Changes a SQLite store, within a transaction of the caller."""
 
 import os
 import zlib
@@ -135,9 +127,6 @@ def sync_journal(connection: apsw.Connection) -> None:
 
     The process of the last transaction may have been killed before it synced the empty journal. After a power cut, the
     old journal could then reappear with parts of the next one, and SQLite would roll back to wrong pages.
-
-    Raises:
-        apsw.Error: If that fails.
     """
     if not connection.filename_journal:  # in RAM
         return

@@ -1,12 +1,4 @@
 """A model with scripted answers, without a server: for fast tests.
-
-    chat = ScriptedChat(["Hello!", {"title": "Violins"}, ModelUnavailable("title", "no answer in time")])
-    chat(messages).text                 "Hello!"
-    ask(chat, messages, Title, step="title")        Title(title="Violins")
-    chat.calls[1].step                  "title"
-
-    chat = ScriptedChat(lambda call: {"title": call.messages[-1]["content"][:20]})
-
 `memci.testing.llm.ModelServer` answers over a real socket.
 """
 

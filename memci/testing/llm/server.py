@@ -70,14 +70,7 @@ class Raw:
 
 
 class Hang:
-    """A wait until it is released; then the server gives the next answer of the script.
-
-    hang = Hang()
-    server.fails(hang)
-    …                   # the client waits, or gives up
-    hang.reached.wait()
-    hang.release()
-    """
+    """A wait until it is released; then the server gives the next answer of the script."""
 
     def __init__(self, *, blanks: bool = False) -> None:
         """Create one; with *blanks* it sends a blank every 20 ms, like servers that keep a connection alive."""

@@ -1,8 +1,5 @@
 """OpenAI's API as JSON: completions, streams of them, embeddings.
 
-    completion(reply, "m")      {"object": "chat.completion", "choices": [{"message": …}], "usage": …}
-    stream(reply, "m")          b'data: {"object": "chat.completion.chunk", …}', …, b"data: [DONE]"
-
 `ModelServer` sends them.
 """
 

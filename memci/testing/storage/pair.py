@@ -1,10 +1,4 @@
-"""Compares a store with a correct one, after the same changes to both.
-
-pair = PairedStore(store)
-pair.append("a", b"0", b"1")                 committed to both, with equal answers
-pair.fork("a", "b", 1, b"own")
-pair.check()                                 all reads of a and b are equal
-"""
+"""Compares a store with a correct one, after the same changes to both."""
 
 from ...rows import ContextRecord, OpRow, PageState
 from ...storage import EphemeralStorage

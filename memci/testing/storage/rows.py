@@ -1,9 +1,4 @@
-"""Rows to fill a store with, in tests.
-
-append(storage, "alice", b'"Hi"', b'"Hello"')    two entries on a page of their own, committed
-forked("alice", "alice-2", 1, b'"Hey"')          the transition that makes a fork with the first of them
-everything(storage, "alice")                     all rows of it, to compare with later reads
-"""
+"""Rows to fill a store with, in tests."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar

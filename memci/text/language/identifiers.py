@@ -1,8 +1,5 @@
 """Identifiers: the words of a text by which something is named again later, such as paths, ids and symbols.
 
-    sed -n 1,40p src/app.py | grep TypeError     ──▶  src/app.py, TypeError
-    {"reservation": "HAT136", "bags": 2}         ──▶  HAT136
-
 What a tool call needs of the past is named by them, in whatever argument they stand: a value, a command, code.
 """
 

@@ -8,7 +8,8 @@ Presets are settings that belong together, by name:
     balanced    a compaction keeps half of the room verbatim, after a gap as much as is still needed: the default
     economy     a compaction keeps as little as the prompt cache's price suggests: cheapest, less of it verbatim
     verbatim    a compaction archives a quarter of the active pages: more of it verbatim, at a higher cost
-    original    a page leaves each turn, and the unload rules run each turn: the design from which this library grew
+    original    a page leaves each turn, each of its entries gets a line, and the unload rules run each turn: the design
+                from which this library grew
 
 A caller's settings are stored. All others follow from the model, the window and the preset.
 """
@@ -40,6 +41,7 @@ PRESETS: dict[str, dict[str, Any]] = {
         "stale": 20,
         "contents_tokens": 2_000,
         "every_turn": True,
+        "every_entry": True,
     },
 }
 
@@ -144,6 +146,8 @@ class Settings(BaseModel):
     stale: int | None = Field(default=None, ge=1)
     every_turn: bool = False
     """whether the rules run every turn, which breaks the prompt cache, and not only at compactions"""
+    every_entry: bool = False
+    """whether each entry of an archived page has a line, and pages leave by last use, instead of folding"""
     remember: bool = False
     notice: bool = True
     pricing: CachePricing = CachePricing()  # the prices of the prompt cache: given, or those of the model

@@ -6,14 +6,16 @@ Lines become shorter, oldest first, until the page is at its target:
     the newest         "#57 …"                 "#12–#43: …"       least recently recalled first
 
 Entries take the room that is left, until the next compaction. Range lines may take a small share of the ceiling. Pages
-that do not fit there are unloaded, the least recently used first (the third rule of the original paper).
+that do not fit there are unloaded, the least recently used first (the third rule of the original paper). The preset
+"original" folds nothing: there the third rule makes the room.
 """
 
 import re
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
+from itertools import accumulate
 
 from ..messages import Message
 from ..rows import PageRow
@@ -26,7 +28,7 @@ RANGE_PAGES = 32  # Most pages of one range line: more terms do not fit on it.
 RANGE_COLUMNS = 120  # Most columns of the terms of a range line: a line that is still read at a glance.
 _TERM_COLUMNS = 28  # columns of one term: four of them fit on a line
 
-_ADDED = re.compile(r" \(recalled [^()]{1,60}\)$")
+_ADDED = re.compile(r" \((?:never )?recalled[^()]{0,60}\)$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +51,9 @@ class OverCeiling:
     def range_tokens(self) -> int:
         """Tokens that range lines may take."""
         return int(self.tokens * self.ranges)
+
+    def __str__(self) -> str:
+        return f"OverCeiling({self.tokens}): no room on the Contents Page; the page used longest ago leaves first"
 
     def order(self, pages: Iterable[PageRow]) -> list[int]:
         """Return the indexes of *pages*, least recently used first: the order in which they are unloaded."""
@@ -130,6 +135,40 @@ def revise(
             return detailed(page), tuple(unloaded)
         # The counter is not additive: aim lower, at last at nothing.
         target -= page.tokens - ceiling.tokens
+
+
+def keep_entries(
+    contents: ContentsPage,
+    new: Sequence[ListedPage],
+    ceiling: OverCeiling,
+    *,
+    entries: Callable[[int, int], Sequence[Entry]],
+    order: Callable[[Sequence[int]], Sequence[int]],
+    nonce: str,
+    count: Callable[[str], int],
+    weigh: Callable[[Message], int],
+) -> tuple[ContentsPage, tuple[int, ...]]:
+    """Return the next Contents Page as the original design has it: lines keep their entries, and none folds.
+
+    The first pages of *order* are unloaded until the others fit: as few as possible. Of a page that is too large by
+    itself, the first entries are listed. The arguments are those of `revise`. O(lines · log lines).
+    """
+    room = ceiling.tokens - Block.of((), (), nonce, weigh).tokens
+    lines = []
+    for line in new:
+        found = list(entries(line.index, room))
+        costs = accumulate(line.showing([entry], count).tokens - line.tokens for entry in found)
+        lines.append(line.showing(found[: bisect_right(list(costs), room - line.tokens)], count))
+    victims = order([*contents.listed, *(line.index for line in lines)])
+
+    def left(unloaded: int) -> ContentsPage:
+        gone = frozenset(victims[:unloaded])
+        kept = [line for line in lines if line.index not in gone]
+        blocks = contents.without(gone, nonce, weigh).blocks
+        return ContentsPage((*blocks, Block.of(kept, (), nonce, weigh)) if kept else blocks)
+
+    fewest = bisect_left(range(len(victims)), x=True, key=lambda unloaded: left(unloaded).tokens <= ceiling.tokens)
+    return left(fewest), tuple(victims[:fewest])
 
 
 def _split_lines(lines: Sequence[ListedPage], room: int) -> tuple[list[ListedPage], list[ListedPage]]:

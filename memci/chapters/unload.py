@@ -15,9 +15,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ..rows import PageRow
+from ..text.sanitize import one_line
 
 if TYPE_CHECKING:
     from ..settings import Settings
+
+_REASON_COLUMNS = 120
+"""of the reason of a rule: a line in the inspector"""
 
 UnloadRule = Callable[[Iterable[PageRow], int], Collection[int]]
 """(rows of the listed pages, turn) -> indexes of those that leave the Contents Page"""
@@ -28,6 +32,9 @@ class NeverRecalled:
     """Unload pages that were not recalled within *turns* turns after they were archived."""
 
     turns: int
+
+    def __str__(self) -> str:
+        return f"NeverRecalled({self.turns}): no recall within {self.turns} turns after it left the window"
 
     def __call__(self, pages: Iterable[PageRow], turn: int) -> list[int]:
         """Return the indexes to unload in *turn*."""
@@ -41,10 +48,18 @@ class Stale:
 
     turns: int
 
+    def __str__(self) -> str:
+        return f"Stale({self.turns}): not recalled within the last {self.turns} turns"
+
     def __call__(self, pages: Iterable[PageRow], turn: int) -> list[int]:
         """Return the indexes to unload in *turn*."""
         recalled = {page.index: page.last_recalled_turn for page in pages if page.recall_count > 0}
         return [index for index, last in recalled.items() if last is not None and turn - last >= self.turns]
+
+
+def told(rule: UnloadRule) -> str:
+    """Return the reason that *rule* gives: the name of a function, else its text."""
+    return one_line(str(getattr(rule, "__name__", rule)), _REASON_COLUMNS)
 
 
 def rules_of(settings: Settings) -> tuple[UnloadRule, ...]:

@@ -281,7 +281,7 @@ class Compactor:
         if window.levels.cold is not None:
             window.note(cache=self._use())
         pinned = [self._stored(index) for index in window.state.pins if index not in window.rows]
-        own = window.contents.lines if window.state.relist else {}
+        own = window.contents.lines if window.state.relist and not window.settings.every_entry else {}
         recalled = [
             self._stored(index)
             for index in window.state.relist
@@ -302,8 +302,8 @@ class Compactor:
                 self._marks.append(unpack_marks(made.marks))
             left = tuple(row.index for row in made.changed if row.state is PageState.ARCHIVED)
             self._notify(Event("compaction", window.record.id, left, window.tokens, why))
-            if made.unloaded:
-                self._notify(Event("unload", window.record.id, made.unloaded, window.tokens))
+            for rule, pages in made.unloaded.items():
+                self._notify(Event("unload", window.record.id, pages, window.tokens, rule))
             _LOG.debug("compacted: %s", reason)
         self._failed = False
         return plan

@@ -419,5 +419,5 @@ def _line_again(window: Window, old: ListedPage, page: StoredPage) -> ListedPage
     """Return a new line for *page*, with the entries that *old* shows."""
     (new,) = list_pages(window, [page], {}, window.settings.contents_tokens)
     shown = {entry.ordinal for entry in old.entries}
-    entries = [each for each in entries_of(page, None, new.line, window.limits.budget) if each.ordinal in shown]
+    entries = [each for each in entries_of(window, page, None, new.line, window.limits.budget) if each.ordinal in shown]
     return ListedPage.of(old.index, new.line, entries, window.count, old.joined, new.day)

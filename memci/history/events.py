@@ -16,4 +16,4 @@ class Event(NamedTuple):
     tokens: int
     """of the window afterwards; for a clip and a gate: what the whole message costs"""
     reason: str = ""
-    """of a compaction: why it came, and how far it went"""
+    """of a compaction: why it came, and how far it went; of an unload: the rule that named the pages"""

@@ -109,7 +109,7 @@ class Writer:
         views += [(node.seq, node.tokens, node.clip) for page in made.restored for node in page.text.nodes]
         if not self.read_only:
             transition = Transition(record.head, record, pages=made.changed, views=tuple(views))
-            self._commit(transition, made.contents, made.marks)
+            self._commit(transition, made.contents, made)
         window.turn_over(made, record, state)
 
     def count_recall(self, index: int) -> None:
@@ -123,7 +123,8 @@ class Writer:
             return
         row = row._replace(recall_count=row.recall_count + 1, last_recalled_turn=turn)
         state = window.state
-        if index not in window.contents.lines and index not in state.relist:
+        shows = window.settings.every_entry or index not in window.contents.lines
+        if shows and index not in state.relist:
             state = replace(state, relist=(*state.relist, index))
         try:
             self.store_state(state, row)
@@ -220,9 +221,9 @@ class Writer:
             raise StorageReadOnly(f"context {self._window.record.id!r:.60} was opened for reading only")
 
     def _commit(
-        self, transition: Transition, contents: ContentsPage | None = None, marks: str | None = None
+        self, transition: Transition, contents: ContentsPage | None = None, made: Compaction | None = None
     ) -> OpRow | None:
-        """Store *transition*, and with it what opening changed; with *contents*, it is a compaction."""
+        """Store *transition*, and with it what opening changed; with *contents*, it is a compaction, perhaps *made*."""
         self.check_writable()
         window, unwritten = self._window, self._unwritten
         if unwritten is not None and contents is None:
@@ -232,7 +233,8 @@ class Writer:
             rows.update((row.index, row) for row in transition.pages)
             active = [row for row in rows.values() if row.state is PageState.ACTIVE]
             was = unwritten and unwritten.was
-            text = snapshots.dumps(contents, transition.record, active, was=was, marks=marks)
+            marks, unloaded = (made.marks, made.unloaded) if made is not None else (None, {})
+            text = snapshots.dumps(contents, transition.record, active, was=was, marks=marks, unloaded=unloaded)
             transition = transition._replace(compaction=text)
         if unwritten is not None:
             transition = transition._replace(views=unwritten.views + transition.views)

@@ -12,15 +12,16 @@ from itertools import islice
 
 from ..chapters.chapter import Entry, Page
 from ..chapters.contents import Block, ContentsPage, ListedPage, ListedPart
-from ..chapters.folding import OverCeiling, last_used, revise
+from ..chapters.folding import OverCeiling, keep_entries, last_used, revise
 from ..chapters.instructions import Instruction, Instructions, choose_newest, id_of, mark_of, standing_with
 from ..chapters.messagelist import MessageNode
 from ..chapters.toolgroups import late_result
-from ..chapters.unload import UnloadRule
+from ..chapters.unload import UnloadRule, told
 from ..messages import Message
 from ..rows import PageRow, PageState
 from ..segments.budget import Plan
 from ..text.language.telling import telling_keys
+from ..text.moments import dated
 from ..text.summarize import SAID_COLUMNS, Summary, titles
 from .cache_use import pack_marks
 from .draft import Basis, Compaction, LeavingPart, Prepared, StoredPage
@@ -64,14 +65,18 @@ def make_compaction(
     rows = dict(window.listed)
     changed: dict[int, PageRow] = {}
     gone: set[int] = set()
-    for rule in rules:
-        gone.update(rule([row for index, row in rows.items() if index not in gone], turn))
     again = {page.row.index for page in recalled}
     back = {page.row.index for page in pinned}
-    gone = (gone & rows.keys()) - again - back
+    unloaded: dict[str, tuple[int, ...]] = {}
+    for rule in rules:
+        named = set(rule([row for index, row in rows.items() if index not in gone], turn))
+        if leaves := tuple(sorted(index for index in rows.keys() - again - back - gone if index in named)):
+            unloaded[told(rule)] = leaves
+            gone.update(leaves)
     before = window.contents
     pages_only = before.pages_only
-    better = [] if not plan.archive else _improve_lines(window, pages_only, rows, summaries, gone | again | back)
+    improves = plan.archive and not window.settings.every_entry
+    better = _improve_lines(window, pages_only, rows, summaries, gone | again | back) if improves else []
     worse = {index for line in better for index in line.pages}
     contents = pages_only.without(frozenset(gone | again | back | worse), nonce, window.weigh)
     pairs = enumerate(zip(pages_only.blocks, contents.blocks, strict=False))
@@ -114,6 +119,8 @@ def make_compaction(
     made = _next(window, basis, rows, deque() if prepared is None else prepared)
     for index in made.unloaded:
         changed[index] = rows.pop(index)._replace(state=PageState.UNLOADED)
+    if made.unloaded:
+        unloaded[str(OverCeiling(plan.contents))] = made.unloaded
     gave = [*(page.text for page in leaving), *(part.text for part in parts)]
     keeps = gave and window.levels.cold is not None and window.state.cache.uses
     until = max((text.nodes[-1].seq + 1 for text in gave), default=0)
@@ -126,7 +133,7 @@ def make_compaction(
         restored=tuple(page._replace(row=changed[page.row.index]) for page in pinned),
         views=clip_views(window, plan),
         lead=_lead(window, plan, made.contents, parts),
-        unloaded=(*sorted(gone), *made.unloaded),
+        unloaded=unloaded,
         marks=pack_marks([text.marks for text in gave], until) if keeps else None,
     )
 
@@ -175,12 +182,12 @@ def _next(window: Window, basis: Basis, rows: Mapping[int, PageRow], prepared: d
         key=lambda line: line.index,
     )
     texts = {line.index: line.line for line in lines}
-    contents, unloaded = revise(
+    contents, unloaded = (keep_entries if window.settings.every_entry else revise)(
         basis.contents,
         lines,
         ceiling,
         entries=lambda index, room: (
-            entries_of(stored[index], fitting.get(index), texts[index], room) if index in stored else []
+            entries_of(window, stored[index], fitting.get(index), texts[index], room) if index in stored else []
         ),
         order=lambda indexes: ceiling.order([rows[index] for index in indexes]),
         nonce=nonce,
@@ -271,8 +278,9 @@ def list_pages(
 ) -> list[ListedPage]:
     """Return the lines of *pages*, by index and without entries, as long as the *ceiling* of the Contents Page allows.
 
-    A page that only acknowledges joins the line of the page before it. O(characters).
+    A page that only acknowledges joins the line of the page before it, unless each entry is listed. O(characters).
     """
+    every = window.settings.every_entry
     columns = min(SAID_COLUMNS, LEAST_COLUMNS + ceiling // CEILING_PER_COLUMN)
     pages = sorted(pages, key=lambda page: page.row.index)
     plain = [page for page in pages if page.row.index not in summaries]
@@ -282,38 +290,42 @@ def list_pages(
     for page in pages:
         index = page.row.index
         title = extracted.get(index)
-        joins = title is not None and not title.tells and not page.row.recall_count
+        joins = title is not None and not (title.tells or page.row.recall_count or every)
         if joins and lines and index == max(lines[-1][0], *lines[-1][2], 0) + 1:
             lines[-1][2].append(index)
         else:
             text = title.text if title is not None else summaries[index].title
-            lines.append((index, _line(page.row, text), []))
+            lines.append((index, _line(page.row, text, every=every), []))
     days = {page.row.index: page.text.day for page in pages}
+    if every:  # with a day of its own, a line does not depend on the one before
+        lines = [(at, f"({dated(day, day, None)}) {text}" if (day := days[at]) else text, []) for at, text, _ in lines]
+        days = dict.fromkeys(days)
     return [ListedPage.of(index, text, (), window.count, joined, days[index]) for index, text, joined in lines]
 
 
-def entries_of(page: StoredPage, summary: Summary | None, line: str, room: int) -> list[Entry]:
-    """Return those entries of *page* that say more than its *line*, in about *room* tokens. O(characters).
+def entries_of(window: Window, page: StoredPage, summary: Summary | None, line: str, room: int) -> list[Entry]:
+    """Return those entries of *page* that say more than its *line*, in about *room* tokens; in a *window* that lists
+    each entry, all. O(characters).
 
     If there is no room for every message, only the user's and the last one of the assistant get an entry, or none does.
     """
-    nodes = list(page.text.nodes)
-    if LEAST_LINE * len(nodes) > room // 4:
+    nodes, every = list(page.text.nodes), window.settings.every_entry
+    if LEAST_LINE * len(nodes) > (room if every else room // 4):
         last = [node for node in nodes if node.message["role"] == "assistant"][-1:]
         nodes = [node for node in nodes if node.message["role"] == "user" or node in last]
     if LEAST_LINE * len(nodes) > room:
         return []
     if summary is not None:
-        told: Mapping[MessageNode, Line] = {
+        said_of: Mapping[MessageNode, Line] = {
             node: (line, telling_keys(line)) for node, line in zip(page.text.nodes, summary.lines, strict=True)
         }
     else:
-        told = page.text.lines if len(nodes) == len(page.text.nodes) else extract_lines(nodes)
+        said_of = page.text.lines if len(nodes) == len(page.text.nodes) else extract_lines(nodes)
     known = telling_keys(line)
     return [
-        Entry(page.row.index, node.seq - page.base + 1, node.message["role"], told[node][0])
+        Entry(page.row.index, node.seq - page.base + 1, node.message["role"], said_of[node][0])
         for node in nodes
-        if not known.issuperset(told[node][1])
+        if every or not known.issuperset(said_of[node][1])
     ]
 
 
@@ -338,15 +350,17 @@ def _improve_lines(
     for old in contents.blocks[-1].lines if contents.blocks else ():
         if old.index not in summaries or old.index in gone:
             continue
-        text = _line(rows[old.index], summaries[old.index].title)
+        text = _line(rows[old.index], summaries[old.index].title, every=False)
         if text != old.line:
             found.append(ListedPage.of(old.index, text, (), window.count, old.without(frozenset(gone)).joined, old.day))
     return found
 
 
-def _line(row: PageRow, title: str) -> str:
-    """Return *title* with the mark of a page that was recalled."""
-    if row.recall_count:
+def _line(row: PageRow, title: str, *, every: bool) -> str:
+    """Return *title* with how often its page was recalled, and when last; of *every* page, or of those that were."""
+    if every and not row.recall_count:
+        title += " (never recalled)"
+    elif row.recall_count:
         times = "once" if row.recall_count == 1 else f"{row.recall_count} times"
         title += f" (recalled {times}, last in turn {row.last_recalled_turn})"
     return title

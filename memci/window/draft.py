@@ -85,6 +85,6 @@ class Compaction(NamedTuple):
     leaving: Mapping[int, tuple[MessageNode, MessageNode]] = {}  # by page, the run that leaves it, while the page stays
     restored: tuple[StoredPage, ...] = ()  # pinned pages that come back
     views: tuple[tuple[int, Message, int, int], ...] = ()  # (seq, view, tokens, clip) of messages that are clipped
-    unloaded: tuple[int, ...] = ()
+    unloaded: Mapping[str, tuple[int, ...]] = {}  # pages that it no longer lists, by the rule
     lead: int = 0  # the seq before which messages stand in front of the contents (`WindowState.lead`)
     marks: str | None = None  # the words of the pages that leave, as `memci.window.cache_use.pack_marks` writes them

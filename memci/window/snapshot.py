@@ -2,6 +2,7 @@
 
     {"contents": […],                           the Contents Page (`ContentsPage.to_json`)
      "settings": …, "state": …, "next_page": …, "open_page": …        the context's record, after it
+     "unloaded": {rule: [index]},                pages that left the Contents Page with it
      "marks": …,                                 words of the pages that left with it, if the cache policy needs them
      "was": …,                                   the settings before, if it changed them
      "active": [[index, first, end, turn, cut, away], …]}        the pages that were in it
@@ -11,8 +12,9 @@ it, and the pages that were opened since.
 """
 
 import json
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
 
 import orjson
 
@@ -30,6 +32,9 @@ class Snapshot:
     record: ContextRecord
     active: tuple[PageRow, ...] = ()
     was: str | None = None  # the settings before the compaction, if it changed them
+    unloaded: Mapping[str, Sequence[int]] = field(
+        default_factory=dict
+    )  # pages that left the Contents Page, by the rule
 
 
 def dumps(
@@ -39,14 +44,15 @@ def dumps(
     *,
     was: str | None = None,
     marks: str | None = None,
+    unloaded: Mapping[str, Sequence[int]] = MappingProxyType({}),
 ) -> str:
     """Return the snapshot of a window that shows *contents* and the pages *active*. O(lines + pages).
 
     *record*: the context's record after the compaction. *was*: the settings before it, if it changed them. *marks*: of
-    the pages that left with it.
+    the pages that left with it. *unloaded*: the pages that left the Contents Page, by the rule.
     Words of other contexts stay in the record alone.
     """
-    fields = {
+    fields: dict[str, object] = {
         "contents": contents.to_json(),
         "was": was,
         "settings": record.settings,
@@ -55,8 +61,8 @@ def dumps(
         "open_page": record.open_page,
         "active": [[row.index, row.first, row.end, row.turn, row.cut, row.away] for row in active],
     }
-    if marks is not None:
-        fields["marks"] = marks
+    fields |= {"marks": marks} if marks is not None else {}
+    fields |= {"unloaded": unloaded} if unloaded else {}
     return orjson.dumps(fields).decode()
 
 
@@ -73,7 +79,7 @@ def loads(row: CompactionRow, record: ContextRecord) -> Snapshot:
         PageRow(index, first, end, opened, PageState.ACTIVE, cut and tuple(cut), away=away and tuple(away))
         for index, first, end, opened, cut, away in fields["active"]
     )
-    return Snapshot(shown, then, active, fields["was"])
+    return Snapshot(shown, then, active, fields["was"], fields.get("unloaded", {}))
 
 
 def marks(text: str) -> str | None:

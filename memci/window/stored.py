@@ -63,6 +63,7 @@ class SnapshotJson(StrictJson):
     open_page: Index | None
     active: list[tuple[Index, Count, Count | None, Small, Runs | None, Runs | None]]
     marks: str | None = Field(default=None, max_length=4_096)
+    unloaded: dict[PlainLine, list[Index]] = {}
 
 
 _STATE: Final = TypeAdapter(WindowState)

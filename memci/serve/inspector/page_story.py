@@ -118,18 +118,9 @@ class PageStory:
             listed = before.place != "line"
             what = "got a line of its own again" if listed else "its line changed"
             return PageEvent(turn, what, "it was recalled" if listed else "it says more, or shares it", after, revision)
-        return PageEvent(turn, "left the Contents Page", self._rule(turn), after, revision)
-
-    def _rule(self, turn: int) -> str:
-        """Return the rule that unloaded the page in *turn*, derived from its use."""
-        row, settings = self._row, self._context.window.settings
-        never, stale = settings.never_recalled, settings.stale
-        archived, used = row.archived_turn, row.last_recalled_turn
-        if never is not None and archived is not None and turn - archived >= never and (used is None or used > turn):
-            return f"rule NeverRecalled({never}): no recall within {never} turns after it left the window"
-        if stale is not None and used is not None and turn - used >= stale:
-            return f"rule Stale({stale}): not recalled within the last {stale} turns"
-        return "rule OverCeiling: no room on the Contents Page; the page used longest ago leaves first"
+        unloaded = self._context.snapshot(compaction).unloaded
+        rule = next((f"rule {rule}" for rule, pages in unloaded.items() if self._row.index in pages), "")
+        return PageEvent(turn, "left the Contents Page", rule, after, revision)
 
 
 def standing_on(contents: ContentsPage, index: int) -> PageStanding:

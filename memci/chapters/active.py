@@ -118,8 +118,20 @@ class ActiveChapter(Chapter):
 
     def start(self, index: int, base: int) -> None:
         """Close the open page, if there is one, and open the page *index*."""
+        self.open_page(index, base)
+
+    def open_page(self, index: int, base: int) -> Page:
+        """Close the open page, if there is one, and return the new one; see `Chapter.open_page`."""
+        page = super().open_page(index, base)
         self.close()
-        self.open = self.open_page(index, base)
+        self.open = page
+        return page
+
+    def extend(self, page: Page, node: MessageNode) -> None:
+        """Put *node* at the end of *page*; ValueError unless that is the open one. O(1)."""
+        if page is not self.open:
+            raise ValueError(f"{page!r} is not the open page")
+        self.append(node)
 
     def own_tokens(self, node: MessageNode) -> int:
         """Return the tokens of *node* without those of results that replace missing ones, and of the told time."""
@@ -154,14 +166,19 @@ class ActiveChapter(Chapter):
         self.open = None
 
     def append(self, node: MessageNode) -> None:
-        """Put *node* at the end of the open page. A result without an open call is shown as data. O(1)."""
-        assert self.open is not None, "a message belongs to a page"
+        """Put *node* at the end of the open page. A result without an open call is shown as data. O(1).
+
+        Raises:
+            ValueError: If no page is open, or as `Chapter.extend`.
+        """
+        if self.open is None or node.owner is not None:
+            raise ValueError(f"no page is open for {node!r}, or it is in a list")
         if node.message["role"] != "tool":
             self._settle()
         if node.at is not None:
             node.tokens += self._tell(node)
         self._shown += node.tokens - node.dated
-        self.extend(self.open, node)
+        super().extend(self.open, node)
         self.rewritten = self.rewritten or not is_sent_as_it_is(node.message)
         if node.message["role"] == "tool":
             self._append_result(node)
@@ -179,7 +196,7 @@ class ActiveChapter(Chapter):
 
     def remove(self, indexes: Iterable[int]) -> list[Page]:
         """Take closed pages out of the window. O(messages in the window)."""
-        pages = [self.detach(index) for index in indexes]
+        pages = [super(ActiveChapter, self).detach(index) for index in indexes]
         self._redraw()
         return pages
 
@@ -191,23 +208,31 @@ class ActiveChapter(Chapter):
             aside.append(node)
         aside.close()
         self.rewritten = self.rewritten or aside.rewritten
-        page = aside.detach(index)
-        assert page.head is not None, "a page that comes back holds messages"
-        later = [each for each in self if each.head is not None and each.head.seq > page.head.seq]
-        anchor = next((each.head for each in later if each.head is not None), None)
-        for node in list(page):
-            if anchor is None:
-                self.messages.append(node)
-            else:
-                self.messages.insert(node, before=anchor)
-        order = [*(each for each in self if each not in later), page, *later]
-        self._pages = {each.index: each for each in order}
+        self.add(aside.detach(index))
+
+    def add(self, page: Page) -> None:
+        """Put *page*, which is closed, where its messages belong; see `Chapter.add`. O(messages in the window)."""
+        super().add(page)
+        if self.open is not None and next(reversed(self._pages.values())) is page:
+            super().detach(page.index)
+            raise ValueError(f"{page!r} comes behind the open page")
         self._redraw()
+
+    def detach(self, index: int) -> Page:
+        """Remove the page with *index*, and return it; an open one is closed first. O(messages in the window)."""
+        if self.open is not None and self.open.index == index:
+            self.close()
+        return self.remove([index])[0]
 
     def leave(self, runs: Mapping[int, tuple[MessageNode, MessageNode]]) -> None:
         """Take runs of whole units, by page, out of pages that stay. O(messages in the window)."""
         for index, (head, tail) in runs.items():
-            self.cut(self._pages[index], head, tail)
+            super().cut(self._pages[index], head, tail)
+        self._redraw()
+
+    def cut(self, page: Page, head: MessageNode, tail: MessageNode) -> None:
+        """Take a run of whole units out of *page*; see `Chapter.cut`. O(messages in the window)."""
+        super().cut(page, head, tail)
         self._redraw()
 
     def show(self, views: Mapping[int, tuple[Message, int]]) -> None:

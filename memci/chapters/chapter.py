@@ -4,7 +4,8 @@
     pages            [  #1   ]     [         #2         ]                no gap, no overlap
 
 A page stores no messages, only the first and the last node of its run. When it leaves the chapter, its run leaves the
-list.
+list and stays linked: `add` puts the page back, into this chapter or another one, where its messages belong by `seq`.
+What would mix two pages is refused with a ValueError, and nothing has changed then.
 
 An entry is the permanent name of one message: page and ordinal. The ordinal counts the messages of the interaction from
 1. When a part of a page leaves the window, all messages keep their ordinals.
@@ -12,6 +13,7 @@ An entry is the permanent name of one message: page and ordinal. The ordinal cou
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import takewhile
 
 from .messagelist import MessageList, MessageNode
 
@@ -51,12 +53,14 @@ class Page:
     (<Page #1 of 1>, 5, [1])
     """
 
-    __slots__ = ("base", "head", "index", "tail")
+    __slots__ = ("base", "chapter", "head", "index", "tail")
 
     def __init__(self, index: int, base: int) -> None:
         self.index = index
         self.base = base
         """`seq` of the first message of the interaction, whose ordinal is 1"""
+        self.chapter: Chapter | None = None
+        """the chapter that it is in; None if it is in none"""
         self.head: MessageNode | None = None
         self.tail: MessageNode | None = None
 
@@ -88,6 +92,10 @@ class Page:
         """The tokens of the page in the window. O(messages of the page)."""
         return sum(node.tokens for node in self)
 
+    def detach(self) -> bool:
+        """Leave the chapter with all messages; return whether it was in one. O(messages of the page)."""
+        return self.chapter is not None and self.chapter.detach(self.index) is self
+
     def ordinal(self, node: MessageNode) -> int:
         """Return the number of *node* within the interaction, from 1."""
         return node.seq - self.base + 1
@@ -114,10 +122,12 @@ class Chapter:
     >>> for index, text in enumerate(["Hello", "How are you?"], start=1):
     ...     page = chapter.open_page(index, base=index)
     ...     chapter.extend(page, MessageNode({"role": "user", "content": text}, tokens=5, seq=index))
-    >>> chapter.detach(1)
-    <Page #1 of 1>
+    >>> first = chapter.detach(1)
     >>> list(chapter), chapter.tokens
     ([<Page #2 of 1>], 5)
+    >>> chapter.add(first)
+    >>> [node.message["content"] for node in chapter.messages]
+    ['Hello', 'How are you?']
     """
 
     def __init__(self) -> None:
@@ -143,27 +153,86 @@ class Chapter:
         return self._pages.get(index)
 
     def open_page(self, index: int, base: int) -> Page:
-        """Add an empty page at the end; *base* is the `seq` of its interaction's first message."""
-        assert index not in self._pages, "an index is given out once"
+        """Add an empty page at the end; *base* is the `seq` of its interaction's first message.
+
+        Raises:
+            ValueError: If the chapter has a page with *index*.
+        """
+        if index in self._pages:
+            raise ValueError(f"page #{index} is in this chapter already")
         page = self._pages[index] = Page(index, base)
+        page.chapter = self
         return page
 
     def extend(self, page: Page, node: MessageNode) -> None:
-        """Put *node* at the end of *page*, which must be the last page."""
-        self.messages.append(node)
+        """Put *node* at the end of *page*. O(1), but for an empty page that is not the last: O(pages).
+
+        Raises:
+            ValueError: If *page* is in another chapter or in none, if *node* is in a list, or if its `seq` does not lie
+                between those of its neighbours.
+        """
+        if page.chapter is not self:
+            raise ValueError(f"{page!r} is not in this chapter")
+        after = None if page.tail is None else page.tail.next
+        if after is None:
+            behind = takewhile(lambda each: each is not page, reversed(self._pages.values()))
+            after = next((each.head for each in reversed([*behind]) if each.head is not None), self.messages.end)
+        before = after.prev
+        fits = before is self.messages.end or before.seq < node.seq
+        if not fits or node.seq < page.base or (after is not self.messages.end and after.seq <= node.seq):
+            raise ValueError(f"{node!r} does not belong at the end of {page!r}, which has messages from {page.base} on")
+        self.messages.insert(node, before=after)
         page.tail = node
         if page.head is None:
             page.head = node
 
+    def add(self, page: Page) -> None:
+        """Put *page*, which was detached, where its messages belong by `seq`. O(pages + its messages).
+
+        Raises:
+            ValueError: If it is in a chapter, if this one has a page with its index, or if its messages lie among those
+                of another page.
+        """
+        if page.chapter is not None or page.index in self._pages:
+            raise ValueError(f"page #{page.index} is in a chapter already")
+        nodes = list(page)
+        first = nodes[0].seq if nodes else page.base
+        for each in self if nodes else ():
+            if (
+                each.head is not None
+                and each.tail is not None
+                and each.head.seq <= nodes[-1].seq
+                and first <= each.tail.seq
+            ):
+                raise ValueError(f"{page!r} and {each!r} overlap: messages {first} to {nodes[-1].seq}")
+        later = [each for each in self if (each.base if each.head is None else each.head.seq) > first]
+        after = next((each.head for each in later if each.head is not None), self.messages.end)
+        for node in nodes:
+            self.messages.insert(node, before=after)
+        kept = [each for each in self if each not in later]
+        self._pages = {each.index: each for each in (*kept, page, *later)}
+        page.chapter = self
+
     def detach(self, index: int) -> Page:
-        """Remove the page with *index* and its nodes, and return it. O(messages of the page)."""
+        """Remove the page with *index* and its nodes, and return it. O(messages of the page).
+
+        Raises:
+            KeyError: If there is no such page.
+        """
         page = self._pages.pop(index)
         if page.head is not None and page.tail is not None:
             self.messages.detach(page.head, page.tail)
+        page.chapter = None
         return page
 
     def cut(self, page: Page, head: MessageNode, tail: MessageNode) -> None:
-        """Remove the nodes from *head* to *tail* from *page*, and link their neighbours. O(nodes)."""
+        """Remove the nodes from *head* to *tail* from *page*, and link their neighbours. O(nodes of the page).
+
+        Raises:
+            ValueError: If they are no run of *page*.
+        """
+        if page.chapter is not self or not {head, tail}.issubset(page):
+            raise ValueError(f"{head!r} to {tail!r} is not a run of {page!r}")
         before, after = head.prev, tail.next
         starts, ends = head is page.head, tail is page.tail
         self.messages.detach(head, tail)

@@ -125,14 +125,23 @@ class MessageList:
         self.tokens = 0
         """the tokens of all views"""
 
+    @property
+    def end(self) -> MessageNode:
+        """The sentinel, which is in front of the first node and behind the last one."""
+        return self._root
+
     def append(self, node: MessageNode) -> None:
         """Put *node* at the end. O(1)."""
         self.insert(node, before=self._root)
 
     def insert(self, node: MessageNode, *, before: MessageNode) -> None:
-        """Put *node* in front of the node *before*. O(1)."""
-        assert node.owner is None, "a node is in one list at most"
-        assert before is self._root or before.owner is self, "the neighbour is in this list"
+        """Put *node* in front of the node *before*. O(1).
+
+        Raises:
+            ValueError: If *node* is in a list, or *before* is not in this one.
+        """
+        if node.owner is not None or not (before is self._root or before.owner is self):
+            raise ValueError(f"{node!r} is in a list already, or {before!r} is not in this one")
         last = before.prev
         node.prev, node.next = last, before
         last.next = before.prev = node
@@ -157,8 +166,9 @@ class MessageList:
         self._length -= len(run)
 
     def reweigh(self, node: MessageNode, tokens: int) -> None:
-        """Set the tokens of the view of *node*. O(1)."""
-        assert node.owner is self, "the node is in this list"
+        """Set the tokens of the view of *node*; ValueError if it is not in this list. O(1)."""
+        if node.owner is not self:
+            raise ValueError(f"{node!r} is not in this list")
         self.tokens += tokens - node.tokens
         node.tokens = tokens
 

@@ -1,5 +1,6 @@
 """The Active chapter: its rendering is kept up to date, whatever comes and goes."""
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
@@ -206,4 +207,48 @@ def test_show_lets_a_message_show_something_else():
     assert shown(active)[-1] == "clipped"
     assert active.messages.tokens == 5 + 5 + 2
     assert list(active.open)[-1].message["content"] == "result 2"
+    active._check()
+
+
+def test_pages_that_are_put_back_are_drawn_in_their_place():
+    """Also through the calls of any chapter: detach, add, cut, open_page, extend."""
+    active = filled([text("user", 0), text("assistant", 1)], [text("user", 2)], [text("user", 3)])
+    first, second = active.page(1), active.page(2)
+    for page in (second, first):
+        assert page.detach()
+        active._check()
+    assert shown(active) == ["user 3"]
+
+    for page in (second, first):
+        active.add(page)
+        active._check()
+    active.cut(first, first.tail, first.tail)
+    active.extend(active.open_page(4, 4), text("user", 4))
+
+    assert shown(active) == ["user 0", "user 2", "user 3", "user 4"]
+    active._check()
+
+
+def test_what_can_not_stand_before_the_open_page_is_refused():
+    active, later = filled([text("user", 0)], [text("user", 1)]), filled([text("user", 7)])
+    page = later.detach(1)
+    page.index = 7
+
+    with pytest.raises(ValueError, match="behind the open page"):
+        active.add(page)
+    with pytest.raises(ValueError, match="is not the open page"):
+        active.extend(active.page(1), text("user", 8))
+    with pytest.raises(ValueError, match="in a list"):
+        active.append(active.page(1).head)
+
+    assert shown(active) == ["user 0", "user 1"]
+    active._check()
+
+
+def test_open_page_that_leaves_is_closed():
+    active = filled([text("user", 0)], [text("user", 1), calling(2, "a")])
+
+    active.page(2).detach()
+
+    assert (active.open, active.missing, shown(active)) == (None, [], ["user 0"])
     active._check()

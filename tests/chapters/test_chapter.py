@@ -1,5 +1,9 @@
 """Chapters: pages that tile one list, wherever one leaves."""
 
+import subprocess
+import sys
+from operator import attrgetter
+
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -38,6 +42,7 @@ class AgainstAPlainDict(RuleBasedStateMachine):
         self.chapter = Chapter()
         self.model: dict[int, list[int]] = {}
         self.seq = self.index = 0
+        self.away = []
 
     @rule()
     def open_page(self) -> None:
@@ -58,9 +63,40 @@ class AgainstAPlainDict(RuleBasedStateMachine):
     @rule(data=st.data())
     def detach(self, data: st.DataObject) -> None:
         index = data.draw(st.sampled_from(list(self.model)))
-        page = self.chapter.detach(index)
+        page = self.chapter.page(index)
+        assert page.detach()
+        assert not page.detach()
         assert [each.seq for each in page] == self.model.pop(index)
         assert index not in self.chapter
+        self.away.append(page)
+
+    @precondition(lambda self: self.away)
+    @rule(data=st.data())
+    def add(self, data: st.DataObject) -> None:
+        page = self.away.pop(data.draw(st.integers(0, len(self.away) - 1)))
+        run = [each.seq for each in page]
+        if run and any(other and other[0] <= run[-1] and run[0] <= other[-1] for other in self.model.values()):
+            with pytest.raises(ValueError, match="overlap"):
+                self.chapter.add(page)
+            return
+        self.chapter.add(page)
+        self.model = {each.index: self.model.get(each.index, [*map(attrgetter("seq"), page)]) for each in self.chapter}
+
+    @precondition(lambda self: len(self.model) > 1)
+    @rule(data=st.data(), seq=st.integers(0, 40))
+    def extend_any(self, data: st.DataObject, seq: int) -> None:
+        """A message joins any page, if it belongs there; else it is refused, and nothing has changed."""
+        index = data.draw(st.sampled_from(list(self.model)))
+        page, each = self.chapter.page(index), node(seq)
+        then = [one for other, run in self.model.items() for one in (*run, *([seq] if other == index else []))]
+        if page.base <= seq and then == sorted(set(then)):
+            self.chapter.extend(page, each)
+            self.model[index].append(seq)
+            self.seq = max(self.seq, seq + 1)
+        else:
+            with pytest.raises(ValueError, match="does not belong"):
+                self.chapter.extend(page, each)
+            assert each.owner is None
 
     @precondition(lambda self: any(self.model.values()))
     @rule(data=st.data())
@@ -78,12 +114,102 @@ class AgainstAPlainDict(RuleBasedStateMachine):
     def tiles_the_list(self) -> None:
         self.chapter._check()
         assert seqs(self.chapter) == self.model
-        assert [each.seq for each in self.chapter.messages] == [seq for run in self.model.values() for seq in run]
+        listed = [each.seq for each in self.chapter.messages]
+        assert listed == [seq for run in self.model.values() for seq in run] == sorted(listed)
         assert len(self.chapter) == len(self.model)
 
 
 TestAgainstAPlainDict = AgainstAPlainDict.TestCase
 TestAgainstAPlainDict.settings = settings(max_examples=50, stateful_step_count=25, deadline=None)
+
+
+def test_page_comes_back_where_its_messages_belong():
+    """Whatever order pages come back in, and into which chapter."""
+    chapter = filled(2, 3, 2, 1)
+    pages = [chapter.page(index) for index in (2, 4, 1)]
+    for page in pages:
+        page.detach()
+
+    for page in pages:
+        chapter.add(page)
+
+    assert seqs(chapter) == {1: [0, 1], 2: [2, 3, 4], 3: [5, 6], 4: [7]}
+    chapter._check()
+
+
+def overlapping(start: int, size: int, index: int = 9):
+    aside = Chapter()
+    page = aside.open_page(index, start)
+    for seq in range(start, start + size):
+        aside.extend(page, node(seq))
+    return aside.detach(index)
+
+
+@pytest.mark.parametrize(("start", "size"), [(0, 1), (1, 2), (3, 1), (0, 9), (5, 1)])
+def test_page_that_overlaps_another_is_refused(start, size):
+    chapter, page = filled(2, 3, 2), overlapping(start, size)
+    chapter.detach(3)
+    chapter.add(overlapping(5, 2, index=3))
+
+    with pytest.raises(ValueError, match="overlap"):
+        chapter.add(page)
+
+    assert seqs(chapter) == {1: [0, 1], 2: [2, 3, 4], 3: [5, 6]}
+    assert page.chapter is None
+    chapter._check()
+
+
+def test_add_of_a_page_that_is_in_a_chapter_is_refused():
+    chapter, other = filled(2), filled(1, 1)
+
+    with pytest.raises(ValueError, match="in a chapter already"):
+        chapter.add(other.page(2))
+    with pytest.raises(ValueError, match="in a chapter already"):
+        chapter.add(overlapping(7, 1, index=1))
+
+    assert (seqs(chapter), seqs(other)) == ({1: [0, 1]}, {1: [0], 2: [1]})
+
+
+def test_extend_refuses_what_would_mix_two_pages():
+    """A message of another place, one that is in a list, and a page of another chapter; nothing has changed then."""
+    chapter, other = filled(2, 2), filled(1)
+    first = chapter.page(1)
+
+    for page, each in ((first, node(9)), (first, node(1)), (other.page(1), node(7)), (chapter.page(2), first.head)):
+        with pytest.raises(ValueError, match=r"does not belong|not in this chapter|in a list"):
+            chapter.extend(page, each)
+
+    assert seqs(chapter) == {1: [0, 1], 2: [2, 3]}
+    chapter._check()
+    other._check()
+
+
+def test_run_of_another_page_is_not_cut():
+    chapter = filled(2, 2)
+
+    with pytest.raises(ValueError, match="is not a run of"):
+        chapter.cut(chapter.page(1), chapter.page(1).head, chapter.page(2).tail)
+
+    assert seqs(chapter) == {1: [0, 1], 2: [2, 3]}
+    chapter._check()
+
+
+def test_wrong_calls_are_refused_without_assertions_too():
+    """`python -O` removes assertions, and no check of the structures."""
+    code = """
+from memci import Chapter, MessageList, MessageNode
+chapter, one = Chapter(), MessageNode({"role": "user", "content": "a"}, 1)
+page = chapter.open_page(1, 0)
+chapter.extend(page, one)
+for wrong in (lambda: chapter.extend(page, one), lambda: MessageList().append(one), lambda: chapter.open_page(1, 0),
+              lambda: chapter.add(page), lambda: MessageList().reweigh(one, 2)):
+    try:
+        wrong()
+    except ValueError:
+        continue
+    raise SystemExit("nothing was refused")
+"""
+    assert subprocess.run([sys.executable, "-O", "-c", code], check=False).returncode == 0
 
 
 def test_detach_takes_the_whole_run_and_nothing_else():
@@ -114,7 +240,7 @@ def test_open_page_with_an_index_that_is_taken_is_refused():
     """An index is given out once."""
     chapter = filled(1)
 
-    with pytest.raises(AssertionError, match="given out once"):
+    with pytest.raises(ValueError, match="in this chapter already"):
         chapter.open_page(1, 5)
 
 

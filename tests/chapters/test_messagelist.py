@@ -133,7 +133,7 @@ def test_append_of_a_node_that_is_in_a_list_is_refused():
     """A node stands in one list at most, and neither list changes."""
     one, other = filled("a"), filled("b")
 
-    with pytest.raises(AssertionError, match="one list at most"):
+    with pytest.raises(ValueError, match="in a list already"):
         other.append(one.head)
 
     assert (names(one), names(other)) == (["a"], ["b"])

@@ -61,9 +61,10 @@ def test_ordinals_stay_where_a_long_page_was_split():
 
     chapter.cut(page, nodes[1], nodes[3])
 
-    part = chapter.open_page(2, base=0)
+    aside = Chapter()
+    part = aside.open_page(2, base=0)
     for seq in (1, 2, 3):
-        chapter.extend(part, node(seq))
+        aside.extend(part, node(seq))
 
     assert [entry.ordinal for entry in page.entries()] == [1, 5, 6]
     assert list(part.entries()) == [Entry(2, 2, "user"), Entry(2, 3, "user"), Entry(2, 4, "user")]

@@ -157,9 +157,9 @@ def test_g09_node_can_not_be_in_two_lists():
     one, other, shared = MessageList(), MessageList(), node("shared")
     one.append(shared)
 
-    with pytest.raises(AssertionError):
+    with pytest.raises(ValueError, match="in a list"):
         other.append(shared)
-    with pytest.raises(AssertionError):
+    with pytest.raises(ValueError, match="in a list"):
         one.append(shared)
 
     assert (list(one), list(other)) == ([shared], [])

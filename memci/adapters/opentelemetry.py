@@ -130,17 +130,19 @@ class Telemetry:
                         self._emit("conflict" if isinstance(error, WriteConflict) else "lock")
                     raise
                 else:
-                    if span.is_recording():
-                        context = result if name in {"open", "fork"} else self_or_class
-                        span.set_attributes(self._facts(name, context, arguments, named, result))
+                    context = result if name in {"open", "fork"} else self_or_class
+                    span.set_attributes(self._count(name, context, arguments, named, result))
                     return result
                 finally:
                     self._seconds.record(perf_counter() - begun, about)
 
         return classmethod(traced) if opens else traced
 
-    def _facts(self, name: str, context: Context, arguments: Any, named: Any, result: Any) -> dict[str, Any]:
-        """Return the attributes for the span of a successful call; O(messages in the window) after a rendering."""
+    def _count(self, name: str, context: Context, arguments: Any, named: Any, result: Any) -> dict[str, Any]:
+        """Count a successful call, whether or not its span is sampled, and return the attributes of the span.
+
+        O(messages in the window) after a rendering.
+        """
         self._watch(context)
         facts: dict[str, Any] = {"gen_ai.conversation.id": context.id}
         if name in _COUNTED:

@@ -10,6 +10,7 @@ from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from opentelemetry.sdk.trace.sampling import TraceIdRatioBased
 
 from memci import AsyncContext, Context, EphemeralStorage
 from memci.adapters.opentelemetry import CAPTURE, Telemetry
@@ -21,9 +22,9 @@ SECRET = "the password is zebra"
 
 
 class Seen:
-    def __init__(self, **given):
+    def __init__(self, sampled=1.0, **given):
         self.exporter, self.reader = InMemorySpanExporter(), InMemoryMetricReader()
-        tracing = TracerProvider()
+        tracing = TracerProvider(sampler=TraceIdRatioBased(sampled))
         tracing.add_span_processor(SimpleSpanProcessor(self.exporter))
         metering = MeterProvider(metric_readers=[self.reader])
         self.tracer = tracing.get_tracer("test")
@@ -39,9 +40,12 @@ class Seen:
 
     def counted(self):
         """Return how often each event was counted."""
+        return {point.attributes["memci.event"]: point.value for point in self.points("memci.events")}
+
+    def points(self, name):
+        """Return the data points of the metric *name*."""
         metrics = self.reader.get_metrics_data().resource_metrics[0].scope_metrics[0].metrics
-        events = next(each for each in metrics if each.name == "memci.events")
-        return {point.attributes["memci.event"]: point.value for point in events.data.data_points}
+        return next(each for each in metrics if each.name == name).data.data_points
 
 
 @pytest.fixture
@@ -83,6 +87,29 @@ def test_each_call_is_a_span_with_what_happened(seen):
     assert counted["cache_break"] == len([e for span in renderings for e in span.events if e.name.endswith("break")])
     assert 0 < counted["cache_break"] <= counted["compaction"]
     assert (counted["search"], counted["recall"], counted["erase"]) == (1, 2, 1)
+
+
+def test_metrics_do_not_depend_on_how_many_traces_are_sampled():
+    """Events, calls and sizes of requests are equal with no trace, some and all."""
+    found = []
+    for sampled in (0.0, 0.1, 1.0):
+        seen = Seen(sampled)
+        try:
+            with Context.open(EphemeralStorage(), "alice", window=2_000, nonce="0123abcd") as context:
+                for number in range(12):
+                    context.append_turn(f"fig{number} " * 60, {"role": "assistant", "content": f"plum{number} " * 60})
+                    context.render()
+                context.flush()
+                context.search_memory("fig3")
+                context.recall_page(1)
+        finally:
+            seen.telemetry.uninstrument()
+        calls = {point.attributes["memci.call"]: point.count for point in seen.points("memci.call.duration")}
+        (tokens,) = seen.points("memci.request.tokens")
+        found.append((seen.counted(), calls, tokens.count, tokens.sum))
+    assert len(seen.spans) > 24
+    assert found[0] == found[1] == found[2]
+    assert found[0][0].keys() >= {"compaction", "cache_break", "search", "recall"}
 
 
 @pytest.mark.parametrize("content", [False, True])

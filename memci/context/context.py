@@ -310,7 +310,7 @@ class Context:
         self._held: HeldLock | None = None
         self.on_event = on_event
         """called with every `Event`, after it was committed; an error that it raises reaches the caller"""
-        self._owns_store = not isinstance(store, Storage)
+        self._owns_store = isinstance(store, (str, os.PathLike))
         self._storage = _storage(store, read_only=request.read_only)
         self._client = MemoryClient(
             memory,

@@ -75,7 +75,7 @@ class MemoryClient:
         load_numpy(memory, read_only=read_only)
         self._memory, self._made, self._lock = memory, made, lock
         self._models, self._as_of = models, as_of
-        self._note = note
+        self._note, self._noted = note, False
         self._owned = memory is None
         self.off = isinstance(memory, NullMemory)
         """whether there is no memory"""
@@ -98,7 +98,7 @@ class MemoryClient:
 
     def follow(self, storage: Storage, window: Window) -> None:
         """Feed the pages of *window* from now on: the context was reloaded."""
-        self._place, self._feed, self._record = (storage, window), None, window.record
+        self._place, self._feed, self._record, self._noted = (storage, window), None, window.record, False
         self._first = window.record.next_page
         self._postpone()
 
@@ -257,8 +257,10 @@ class MemoryClient:
         """The memory itself, created now if it was not needed before."""
         if self._memory is None:
             self._memory = self._made()
-        if isinstance(self._memory, Learns) and self._place is not None and self._feeds and self._note is not None:
-            self._memory.notebooks[self._place[1].record.id] = self._note
+        if not self._noted and self._place is not None and self._feeds and self._note is not None:
+            self._noted = True
+            if isinstance(self._memory, Learns):
+                self._memory.notebooks[self._place[1].record.id] = self._note
         return self._memory
 
     def close(self) -> None:
@@ -270,7 +272,7 @@ class MemoryClient:
             _LOG.debug("pages are handed over later: %s", type(error).__name__)
         finally:
             self._closed = True
-            if isinstance(self._memory, Learns) and self._place is not None:
+            if self._noted and isinstance(self._memory, Learns) and self._place is not None:
                 self._memory.notebooks.pop(self._place[1].record.id, None)
             if self._owned and self._memory is not None:
                 self._memory.close()

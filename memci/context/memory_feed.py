@@ -195,10 +195,9 @@ class MemoryFeed:
     def _observe(self, page: PageRecord, state: PageState) -> None:
         """Send a page, and what programs had stored of it."""
         self._send_words(page, state)
-        if isinstance(self.memory, Learns) and not page.aside:
-            for each in self.window.state.learned:
-                if each[0] == page.index:
-                    self.memory.keep_learned(page.context, Learned(*each))
+        for each in self.window.state.learned:
+            if each[0] == page.index and not page.aside and isinstance(self.memory, Learns):
+                self.memory.keep_learned(page.context, Learned(*each))
 
     def _send_words(self, page: PageRecord, state: PageState) -> None:
         if state in (PageState.ARCHIVED, PageState.UNLOADED) or (self._over and state is PageState.ACTIVE):

@@ -91,7 +91,8 @@ def unfinished_erasures(storage: object) -> Iterator[tuple[str, bool]]:
 
 def was_erasure_killed(storage: object) -> bool:
     """Return whether a kill left an erasure unfinished. Only the first call for a handle of a store looks. O(log)."""
-    if not isinstance(storage, AuditedStorage) or getattr(storage.audit_log, "looked", True):
+    log = getattr(storage, "audit_log", None)
+    if getattr(log, "looked", True) or not isinstance(storage, AuditedStorage):
         return False
     storage.audit_log.looked = True
     return any(killed for _, killed in unfinished_erasures(storage))

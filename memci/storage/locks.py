@@ -192,7 +192,13 @@ def _ticket(context: str) -> Ticket:
 def this_process() -> str:
     """Return a name for this process that no other one ever has; "" where processes can't be told (not Linux)."""
     machine, pid = _machine(), os.getpid()
-    return f"{machine} {pid} {_beginning(pid)}" if machine else ""
+    return f"{machine} {pid} {_own_beginning(pid)}" if machine else ""
+
+
+@cache
+def _own_beginning(pid: int) -> str:
+    """Return the start time of this process, whose id is *pid*: a child after fork() has another one."""
+    return _beginning(pid)
 
 
 def _is_given_up() -> bool:

@@ -81,5 +81,7 @@ def beside(id: str, owner: str) -> str:  # noqa: A002
 
 def _others(storage: Storage, id: str) -> list[ContextRecord]:  # noqa: A002
     """Return the first contexts of *id* whose stored id contains their owner."""
-    near = storage.contexts(after=f"{id}{MARK}", limit=_NAMED)
-    return [each for each in near if each.id == beside(id, each.owner)]
+    start = f"{id}{MARK}"
+    if not any(each.id.startswith(start) for each in storage.contexts(after=start, limit=1)):  # as a rule
+        return []
+    return [each for each in storage.contexts(after=start, limit=_NAMED) if each.id == beside(id, each.owner)]

@@ -337,12 +337,14 @@ class SQLiteStorage:
 
     def _write_unsynced(self, connection: apsw.Connection, work: Callable[[apsw.Connection, _T], _U], what: _T) -> _U:
         """Return the result of *work*, without a sync: a power cut may lose its rows."""
-        synchronous, synced = connection.pragma("synchronous"), self._synced
-        connection.pragma("synchronous", "NORMAL")
+        synced = self._synced
+        if self._full:
+            connection.pragma("synchronous", "NORMAL")
         try:
             return self._write(connection, None, work, what)
         finally:
-            connection.pragma("synchronous", synchronous)
+            if self._full:
+                connection.pragma("synchronous", "FULL")
             self._synced = synced
 
     def _make_witnessed(

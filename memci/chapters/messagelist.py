@@ -191,6 +191,12 @@ class MessageList:
             yield node
             node = node.next
 
+    def __reversed__(self) -> Iterator[MessageNode]:
+        node = self._root.prev
+        while node is not self._root:
+            yield node
+            node = node.prev
+
     def _run(self, head: MessageNode, tail: MessageNode) -> Iterator[MessageNode]:
         if head.owner is not self or tail.owner is not self:
             raise ValueError(f"{head!r} to {tail!r} is not a run of this list")

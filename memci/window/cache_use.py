@@ -10,11 +10,11 @@ pages that left, the words with digits are kept with the compaction, as numbers.
 
 from base64 import b85decode, b85encode
 from collections.abc import Callable, Iterable, Sequence
-from itertools import islice
+from itertools import islice, takewhile
 from struct import iter_unpack, pack
 
 from ..chapters.chapter import Page
-from ..chapters.messagelist import MessageNode
+from ..chapters.messagelist import MessageList
 from ..messages import Message, text_of, tool_calls
 from ..segments.cache_policy import SOON, CacheUse
 from ..text.language.identifiers import identifiers, needed
@@ -38,8 +38,7 @@ def count_uses(window: Window, behind: Callable[[], Iterable[Marks]]) -> CacheUs
     *behind* returns the marks of pages that left the window.
     """
     use = window.state.cache
-    nodes = list(window.active.messages)
-    new = [node for node in nodes if node.seq >= use.counted]
+    new = list(takewhile(lambda node: node.seq >= use.counted, reversed(window.active.messages)))[::-1]
     last = max((at for at, node in enumerate(new) if node.message["role"] == "assistant"), default=-1)
     if last < 0:
         return use if window.record.head < use.counted + SOON else use._replace(counted=window.record.head)
@@ -49,7 +48,7 @@ def count_uses(window: Window, behind: Callable[[], Iterable[Marks]]) -> CacheUs
         if node.message["role"] == "assistant":
             grow, added = grow + _PACE * (added - grow) if grow else float(added), 0
             calls += [(node.seq, call) for call in tool_calls(node.message)]
-    past = _Past(window, nodes, behind) if calls else None
+    past = _Past(window, behind) if calls else None
     found = [far for seq, call in calls[-CALLS:] if past is not None and (far := past.is_far(seq, call)) is not None]
     found += [quotes[0] not in window.rows for node in new[: last + 1] if (quotes := node.quotes) is not None]
     return use._replace(
@@ -85,8 +84,9 @@ def _tells(message: Message) -> bool:
 class _Past:
     """All text in a window, to be searched."""
 
-    def __init__(self, window: Window, nodes: list[MessageNode], behind: Callable[[], Iterable[Marks]]) -> None:
-        self._nodes, self._behind, self._gap = nodes, behind, window.state.cache.gap
+    def __init__(self, window: Window, behind: Callable[[], Iterable[Marks]]) -> None:
+        self._nodes: MessageList = window.active.messages
+        self._behind, self._gap = behind, window.state.cache.gap
         self._ends: dict[int, int] = {}
         """where each message begins in the text since the gap, by seq"""
         parts, at = [], 0

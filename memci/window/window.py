@@ -89,6 +89,8 @@ class Window:
         self.rows: dict[int, PageRow] = {}
         """the rows of the active pages, by index"""
         self._texts: dict[int, PageText] = {}
+        self.front: list[Message] = []
+        """the rendering in front of what grows: the system prompt, the first page, the Contents Page"""
         self._recompute()
 
     def weigh(self, message: Message) -> int:
@@ -142,8 +144,9 @@ class Window:
         self.active.allowance = settings.window // 200
         self.active.tell(self.weigh if told else None, whole=whole)
         self.active.set_lead(self.state.lead)
-        self.front = self.system.view + self.active.lead_view + self.common.archive.view
-        """the rendering in front of what grows: the system prompt, the first page, the Contents Page"""
+        front = self.system.view + self.active.lead_view + self.common.archive.view
+        if front != self.front:  # the meter counts a rendering with the same list by what is new in it
+            self.front = front
         self.front_tokens = self.fixed + self.contents.tokens
         """the cost of that, with the tools and the framing"""
 

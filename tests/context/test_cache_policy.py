@@ -262,6 +262,21 @@ def test_a_chat_without_answers_is_not_counted_with_each_append():
             assert context._parts.window.record.head - use(context).counted <= 70
 
 
+def test_a_count_of_uses_does_not_have_the_whole_window_counted_again():
+    """A rendering costs what is new, also in a large window whose uses are counted every few messages."""
+    texts = []
+
+    def count(text):
+        texts.append(text)
+        return len(text.split())
+
+    with opened(policy=policy(), window=1_000_000, counter=count) as context:
+        for number in range(150):
+            context.append_turn([{"role": "user", "content": f"ask {number}"}, {"role": "assistant", "content": "ok"}])
+            context.render()
+    assert len(texts) < 150 * 8
+
+
 def test_a_model_that_returns_while_its_cache_lives_is_no_gap():
     """A router's second model has an empty cache once; after that each model has a clock of its own."""
     storage, clock = EphemeralStorage(), Clock()

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from memci import Context, EphemeralStorage
+from memci import Context, EphemeralStorage, Policy
 from memci.errors import BudgetExceeded
 from memci.memory import NullMemory
 from tests.door import open_context
@@ -309,3 +309,27 @@ def test_a_late_result_in_front_of_the_contents_stands_there_when_it_is_read_aga
 
     with opened(storage, read_only=True) as reader:
         assert reader.render() == context.render()
+
+
+def test_lines_of_what_left_a_page_give_way_to_a_smaller_contents_page() -> None:
+    """If the Contents Page may cost less than before, the lines of parts become fewer, and everything fits."""
+    storage = EphemeralStorage()
+
+    def step(context: Context, number: int) -> None:
+        function = {"name": "bash", "arguments": f'{{"command": "pytest tests/test_{number}.py src/file_{number}.py"}}'}
+        call = {"id": f"c{number}", "type": "function", "function": function}
+        told = f"src/file_{number}.py: TypeError id_{number}\n" + f"line {number}\n" * 150
+        context.append_turn({"role": "assistant", "content": None, "tool_calls": [call]})
+        context.append_turn({"role": "tool", "tool_call_id": f"c{number}", "content": told})
+
+    with opened(storage, window=8_000, reply=1_000, policy=Policy(preset="economy")) as context:
+        context.append_turn("Repair the package.")
+        for number in range(60):
+            step(context, number)
+        assert context.report().tokens["contents"] > 80
+
+    with opened(storage, window=4_000, policy=Policy(contents_tokens=80)) as context:
+        for number in range(60, 70):
+            step(context, number)
+        context.render()
+        assert 0 < context.report().tokens["contents"] <= 80

@@ -26,7 +26,7 @@ from ..text.summarize import SAID_COLUMNS, Summary, titles
 from .cache_use import pack_marks
 from .draft import Basis, Compaction, LeavingPart, Prepared, StoredPage
 from .page_text import Line, PageText, extract_lines, said
-from .parts import SHARE, TOKENS, add_part
+from .parts import SHARE, TOKENS, add_part, fewer
 from .window import WORDS, Window
 
 LEAST_COLUMNS = 24  # of the line of a page: about four words
@@ -165,11 +165,19 @@ def _next(window: Window, basis: Basis, rows: Mapping[int, PageRow], prepared: d
         if known.basis == basis and (known.turn == turn or known.settled):
             return known
     nonce, count, weigh = window.state.nonce, window.count, window.weigh
-    instructions = _instructions(window, basis)
-    shown = [Block.of_instructions(instructions, nonce, weigh)] if instructions else []
-    if parts := _listed_parts(window, basis):
-        shown.append(Block.of_parts(parts, nonce, weigh))
-    ceiling = OverCeiling(basis.plan.contents - sum(block.tokens for block in shown))
+    shown, room = list[Block](), basis.plan.contents
+    if instructions := _instructions(window, basis):
+        shown = [each for each in [Block.of_instructions(instructions, nonce, weigh)] if each.tokens <= room]
+    room -= sum(block.tokens for block in shown)
+    parts = _listed_parts(window, basis)
+    while parts:
+        block = Block.of_parts(parts, nonce, weigh)
+        if block.tokens <= room:
+            shown.append(block)
+            room -= block.tokens
+            break
+        parts = fewer(parts)
+    ceiling = OverCeiling(room)
     stored = {page.row.index: page for page in (*basis.leaving, *basis.recalled)}
     fitting = {
         index: summary

@@ -43,10 +43,7 @@ def add_part(
     """
     listed = list(parts)
     while len(listed) >= MOST:
-        first, second = listed[:2]
-        same = first.page == second.page
-        line = _JOIN.join([*_terms(first), *_terms(second)][: 2 * _ACTS])
-        listed[:2] = [replace(first, last=second.last, line=line)] if same else [second]
+        listed = fewer(listed)
     known = {term for part in listed for term in _terms(part)}
     terms = [term for term in _told(nodes) if term not in known and term not in shown]
     listed.append(replace(new, line=_fit(terms, room // 2, count)))
@@ -57,6 +54,16 @@ def add_part(
             listed[at] = replace(part, line=_fit(_terms(part), max(0, size // 2 - over // 2), count))
             over -= size - count(listed[at].text)
     return listed
+
+
+def fewer(parts: Sequence[ListedPart]) -> list[ListedPart]:
+    """Return *parts* with the oldest two as one line; of two pages, the oldest goes. A last one loses its words first."""
+    first, *others = parts
+    if not others:
+        return [replace(first, line="")] if first.line else []
+    second, *rest = others
+    line = _JOIN.join([*_terms(first), *_terms(second)][: 2 * _ACTS])
+    return [replace(first, last=second.last, line=line), *rest] if first.page == second.page else others
 
 
 def _terms(part: ListedPart) -> list[str]:

@@ -1,6 +1,4 @@
-"""A model with scripted answers, without a server: for fast tests.
-`memci.testing.llm.ModelServer` answers over a real socket.
-"""
+"""A model with scripted answers, without a server: for fast tests; `ModelServer` answers over a real socket."""
 
 import json
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence

@@ -54,6 +54,11 @@ class Whole:
             self.memory.session.weights = self._weights
 
     @property
+    def context(self) -> Context:
+        """The context that was told the talk."""
+        return self._context
+
+    @property
     def memory(self) -> TieredMemory:
         """The memory of its context."""
         memory = self._context.memory

@@ -363,7 +363,7 @@ class Context:
         )
         own_tools = self._request.tools if window.settings.notice else ()
         renderer = Renderer(window, compactor, meter or CacheMeter(), own_tools)
-        dispatch = ToolDispatch(window, reader, writer, partial(client.search, k=search_tool.ANSWERED), self._today)
+        dispatch = ToolDispatch(window, reader, writer, client.search, self._today)
         client.follow(self._storage, window)
         page = None
         if window.settings.remember and not client.off:

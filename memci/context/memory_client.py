@@ -155,7 +155,8 @@ class MemoryClient:
             return Recollection(query.text)
         feed = self._open_feed()
         shown = (feed.catch_up() if self._feeds else set()) | (set(_shown(feed)) if seen else set())
-        bounds: dict[str, Any] = {"since": query.since, "until": query.until} | ({"wall": True} if query.wall else {})
+        bounds: dict[str, Any] = {"since": query.since, "until": query.until}
+        bounds |= {name: value for name in ("wall", "skip") if (value := getattr(query, name))}
         if (now := self.today()) is not None:
             bounds["now"] = now
         found = feed.memory.search(query.text, k=k, budget=budget, exclude=shown, **bounds)

@@ -8,6 +8,7 @@ A recall counts as a use of the page, which keeps its line in the Contents Page.
 
 from collections.abc import Callable, Sequence
 from datetime import date
+from functools import partial
 
 from ..history.page_reader import page_text
 from ..history.reader import Reader
@@ -58,7 +59,7 @@ class ToolDispatch:
         if name == SEARCH and SEARCH in window.tools:
             text = search_memory.answer(
                 arguments,
-                lambda query: self._search(query, budget=room),
+                partial(self._search, budget=room),
                 context=window.record.id,
                 room=room,
                 count=count,

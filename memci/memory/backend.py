@@ -164,7 +164,7 @@ class Statement:
 
 @dataclass(frozen=True, slots=True)
 class Recollection:
-    """The result of a search: the messages that fit, best first, after lasting instructions of the user."""
+    """The result of a search: the messages that fit, best first, then lasting instructions of the user."""
 
     query: str
     pages: tuple[FoundPage, ...] = ()
@@ -180,6 +180,8 @@ class Recollection:
     """probability that one of the first five messages answers the query, from 0 to 1, calibrated: of a hundred searches
     with 0.8, about eighty are answered. It is low if the query names a person and the matches tell of others. None:
     unknown, as for a query in a script for which it was not calibrated: it was for Latin and Han"""
+    matches: int = 0
+    """how many messages fit about as well as the first ones, also those that are not among `pages`"""
 
     def __bool__(self) -> bool:
         return bool(self.pages or self.user_facts or self.assistant_facts or self.concepts or self.statements)
@@ -325,14 +327,15 @@ class MemoryBackend(Protocol):
         wall: bool = False,
         now: date | None = None,
         exclude: Collection[Shown] = (),
+        skip: int = 0,
     ) -> Recollection:
         """Return what fits *query*, a text in plain words: at most *k* messages, with facts and concepts.
 
-        The texts of the messages cost *budget* tokens at most. For a request, lasting instructions come first, in
-        addition to *k*. *since* and *until* are seconds since 1970 UTC, both included; if *wall*, on the clock on the
-        wall where each message was said. *now* is the day of the question, for "yesterday". With one of the bounds,
-        messages without a time are not found. *exclude* names what to leave out, because the window shows it: pages
-        (context, index) and messages (context, index, entry).
+        The texts of the messages cost *budget* tokens at most. The first *skip* messages are left out. For a request,
+        lasting instructions come last, in addition to *k*. *since* and *until* are seconds since 1970 UTC, both
+        included; if *wall*, on the clock on the wall where each message was said. *now* is the day of the question, for
+        "yesterday". With one of the bounds, messages without a time are not found. *exclude* names what to leave out,
+        because the window shows it: pages (context, index) and messages (context, index, entry).
         """
 
     def erase(self, scope: Scope) -> Forgotten:

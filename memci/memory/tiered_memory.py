@@ -158,9 +158,10 @@ class TieredMemory:
         wall: bool = False,
         now: date | None = None,
         exclude: Collection[Shown] = (),
+        skip: int = 0,
     ) -> Recollection:
         """Return what fits *query*, best first. Results count as visited."""
-        request = RetrievalRequest(query, k, budget, since, until, frozenset(exclude), wall, now)
+        request = RetrievalRequest(query, k, budget, since, until, frozenset(exclude), wall, now, skip)
         with self.session.store.lock:
             return recollect(self.session, request, counts=not self._read_only)
 

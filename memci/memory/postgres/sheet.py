@@ -14,12 +14,10 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from ..retrieval.layout import (
-    QUESTION,
+    FLAGS,
     REACH,
     ROLES,
     SPEAKER_FROM,
-    STANDING,
-    TIMED,
     Integers,
     Layout,
     PassageColumns,
@@ -127,7 +125,7 @@ class Sheet(Layout):
             if name in _KEPT:
                 column[..., at] = read[name].T
         self._columns.nth[at] = self._base[block] + np.arange(len(read))
-        for name, flag in (("question", QUESTION), ("timed", TIMED), ("standing", STANDING)):
+        for name, flag in FLAGS.items():
             getattr(self._columns, name)[at] = read["flags"] & flag != 0
         self.loaded.add(block)
 

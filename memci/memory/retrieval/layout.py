@@ -17,6 +17,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ...text.language.change import knows_nothing
 from ...text.language.dates import tells_time
 from ...text.language.instructions import instructions
 from ...text.language.terms import is_single, terms
@@ -28,6 +29,8 @@ Floats = NDArray[np.float32]
 QUESTION: Final = 1  # flag: the passage ends with a question
 TIMED: Final = 2  # flag: the passage contains a time
 STANDING: Final = 4  # flag: the passage has a lasting instruction or preference of the user
+UNKNOWN: Final = 8  # flag: the passage only says that something is not known
+FLAGS: Final = {"question": QUESTION, "timed": TIMED, "standing": STANDING, "unknown": UNKNOWN}  # by column
 ROLES: Final = {"user": 0, "assistant": 1, "tool": 2}
 
 SPEAKER_FROM: Final = 5  # passages that a name needs to count as a speaker: "Monday: call Jacob" is no transcript
@@ -55,13 +58,18 @@ class Row(NamedTuple):
 
 
 def flags_of(passage: Passage) -> int:
-    """Return those of `QUESTION`, `TIMED` and `STANDING` that apply to *passage*. O(length)."""
-    asks = passage.text.rstrip(" \t\n\"'”’)*_").endswith(("?", "？"))
+    """Return those of `FLAGS` that apply to *passage*. O(length)."""
     return (
-        QUESTION * asks
+        QUESTION * is_question(passage.text)
         + TIMED * (passage.role != "tool" and tells_time(passage.text))
         + STANDING * bool(instructions(passage.text, passage.own))
+        + UNKNOWN * (passage.role != "tool" and knows_nothing(passage.text))
     )
+
+
+def is_question(text: str) -> bool:
+    """Return whether *text* ends with a question. O(1)."""
+    return text.rstrip(" \t\n\"'”’)*_").endswith(("?", "？"))
 
 
 class Borrowing(NamedTuple):
@@ -95,6 +103,7 @@ class PassageColumns(NamedTuple):
     question: Floats
     timed: Floats
     standing: Floats
+    unknown: Floats
     lecture: Floats
     """from 0 to 1, how much it belongs to a long text of the assistant, unless that follows the answer of a tool"""
     links: Integers
@@ -178,7 +187,8 @@ class Layout:
         new.at[:] = np.array(when, np.float64)  # None becomes nan
         new.length[:], new.zone[:] = length, zone
         marks = np.array(flags)
-        new.question[:], new.timed[:], new.standing[:] = (marks & each != 0 for each in (QUESTION, TIMED, STANDING))
+        for name, flag in FLAGS.items():
+            getattr(new, name)[:] = marks & flag != 0
         new.nth[:] = np.arange(start, end) if nth is None else nth
         message = np.cumsum(new.part == 0)
         new.whole[:] = np.bincount(message, new.length)[message] if whole is None else whole
@@ -312,7 +322,7 @@ def talk_like(words: Floats) -> Floats:
 
 def _room(size: int, kept: PassageColumns | None = None) -> PassageColumns:
     """Return columns with room for *size* rows, which begin with *kept*."""
-    floats = ("length", "whole", "question", "timed", "standing", "lecture", "lent")
+    floats = ("length", "whole", *FLAGS, "lecture", "lent")
     kinds: dict[str, type] = dict.fromkeys(floats, np.float32)
     kinds["at"] = np.float64
     shapes = {"links": (2 * REACH, size), "lent": (2 * REACH, size)}

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from ...text.language.change import asked_topics
 from ...text.language.dates import asked_dates, asks_time
-from ...text.language.questions import Form, asks_assistant, asks_own, form_of, framing
+from ...text.language.questions import Form, asks_assistant, asks_many, asks_own, form_of, framing
 from ...text.language.sentences import script
 from ...text.language.terms import query_terms
 from .bm25 import Postings, bm25
@@ -88,13 +88,15 @@ class Query(NamedTuple):
     form: Form = ""
     asks_own: bool = False  # whether it asks about the person who asks
     topics: tuple[str, ...] = ()  # the terms of the topics for which it asks
+    many: bool = False  # whether it asks for many messages: a list, a count, an order, what changed
 
     @classmethod
     def of(cls, text: str, now: date | None = None) -> "Query":
         """Parse *text*, which was asked on the day *now*. O(length)."""
         found, dates = tuple(query_terms(text)), tuple(asked_dates(text, now))
         topics = tuple(map(sign_term, asked_topics(text)))
-        return cls(found, dates, asks_time(text), asks_assistant(text), form_of(text), asks_own(text), topics)
+        form, many = form_of(text), asks_many(text)
+        return cls(found, dates, asks_time(text), asks_assistant(text), form, asks_own(text), topics, many)
 
     @property
     def framing(self) -> frozenset[str]:
@@ -104,7 +106,7 @@ class Query(NamedTuple):
 
     def lists_own(self, layout: Layout) -> bool:
         """Return whether it asks for a chronological list of the user's messages, in a chat with long answers."""
-        return self.form == "order" and self.asks_own and layout.lecturing > _LECTURED
+        return self.form == "order" and self.asks_own and not self.asks_assistant and layout.lecturing > _LECTURED
 
 
 class Ranking(NamedTuple):

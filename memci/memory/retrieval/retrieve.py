@@ -2,7 +2,7 @@
 
     question ──▶ words ─────┐
              ──▶ vectors ───┼─▶ passages, best first ──▶ messages, within a budget ──▶ visits
-             ──▶ its form ──┘   (a request gets lasting instructions, a chronological list gets messages over time)
+             ──▶ its form ──┘   (a request gets lasting instructions, a question for many gets short lines)
 
 The text of a passage is read from its page in the page store, so that it is exact.
 """
@@ -22,6 +22,8 @@ from ...formats.provenance import own_words, spans_of, whose
 from ...formats.utterance import entry_text
 from ...messages import Message
 from ...text.language.instructions import instructions
+from ...text.language.sentences import is_small_talk
+from ...text.language.terms import terms
 from ...text.provenance import Span
 from ..backend import FoundPage, Recollection, Shown, Source, Tier
 from ..owner import Session
@@ -31,7 +33,8 @@ from ..repository.passages import FoundPassage
 from ..repository.store import Visit
 from .embedders import Embedder, embed
 from .knowledge import find_concepts, find_facts, find_statements
-from .layout import ROLES, Floats, Integers
+from .layout import ROLES, Floats, Integers, Layout, is_question
+from .passages import pieces
 from .ranking import Query, Ranking, answer_certainty, certainty, rank
 from .subject import tells_of
 from .succession import Said, successors
@@ -45,6 +48,13 @@ _CRUMB = 4  # tokens that are too few for any passage
 _MISSES = 32  # consecutive passages that do not fit, after which the search stops
 _REPEATS = 24  # messages with equal words that are counted: more would only be read to be counted
 _ECHO = 0.5  # share of the best score of a message that another piece of it needs to be shown, too
+_FLOOR = 0.25
+"""share of the best score from which a message matches: on dialogues, three quarters of those with a word of the
+question are below it, and one in forty of those that answer"""
+_LINE = 240  # width of a result, if a question asks for many: about 50 tokens, as long as most messages between people
+_SPREAD = 512  # messages over time that are looked at to fill a budget, at most
+_SAME = 0.6  # share of the words of a question that another one about the same has
+_FEW = 8  # words of an acknowledgement, of thanks or of a goodbye, at most
 _STANDING = 0.25  # share of a budget that lasting instructions take at most, so that messages fit beside them
 _RIVALS = 10  # messages with which each is compared for its certainty; `certainty` was chosen with so many
 _MOST = 64  # pieces of a message that are shown at most, without a budget
@@ -66,6 +76,7 @@ class RetrievalRequest(NamedTuple):
     exclude: frozenset[Shown] = frozenset()
     wall: bool = False
     now: date | None = None
+    skip: int = 0
 
 
 def recollect(session: Session, request: RetrievalRequest, *, counts: bool = True) -> Recollection:
@@ -80,6 +91,7 @@ def recollect(session: Session, request: RetrievalRequest, *, counts: bool = Tru
     query = Query.of(request.query, request.now)
     ranking, allowed = _ranking(session, request, query)
     pages, certain = _pages(session, request, query, ranking, allowed)
+    matches = _matches(ranking.scores, owner.index.layout)
     found = {(page.context, page.index): page.at for page in pages}
     facts = find_facts(owner, query.terms)
     if counts:
@@ -100,7 +112,14 @@ def recollect(session: Session, request: RetrievalRequest, *, counts: bool = Tru
         statements=tuple(find_statements(owner, query, found, session.rules.zone)),
         strategy=owner.tiers.profile.strategy,
         certainty=certain,
+        matches=matches,
     )
+
+
+def _matches(scores: Floats, layout: Layout) -> int:
+    """Return how many messages have at least `_FLOOR` of the best score. O(passages)."""
+    at, (good,) = layout.columns, ((scores > 0) & (scores >= _FLOOR * scores.max(initial=0))).nonzero()
+    return len(set(zip(at.page[good].tolist(), at.entry[good].tolist(), strict=True)))
 
 
 def _ranking(session: Session, request: RetrievalRequest, query: Query) -> tuple[Ranking, Allowed]:
@@ -167,20 +186,25 @@ def _pages(
     ranking: Ranking,
     allowed: Allowed,
 ) -> tuple[list[FoundPage], float | None]:
-    """Return the lasting instructions that a request gets, then messages, best first; and the certainty."""
+    """Return messages, best first, then the lasting instructions that a request gets; and the certainty."""
     scores = ranking.scores
     ids, layout, weights = session.owner.index.ids, session.owner.index.layout, session.weights
     at = layout.columns
     best = _best_first(scores, ids, request.k)
     answer = _Answer(session, request, query, ranking, best)
-    if query.form == "request" and weights.clauses:
+    if query.form == "request" and weights.clauses and not request.skip:
         standing = np.flatnonzero(allowed & (at.standing > 0))
         fitting = standing[np.lexsort((-ids[standing], -scores[standing]))]
+        answer.add(best, share=1 - _STANDING)
         answer.add(fitting[: weights.clauses].tolist(), "standing", share=_STANDING)
     answer.add(best)
-    if request.budget is not None and weights.listing and query.lists_own(layout):
+    answer.add_idle()
+    if request.budget is not None and weights.listing and (query.many or query.lists_own(layout)):
         first = np.flatnonzero(allowed & (at.role == ROLES["user"]) & (at.part == 0))
+        if not query.lists_own(layout):  # what a single user stated of themselves
+            first = first[(at.speaker[first] == layout.speakers.get("", -1)) & (at.question[first] == 0)]
         answer.add(_evenly(first[np.argsort(ids[first])]), "time")
+    answer.drop(request.skip)
     fit = answer.refit(ranking)
     top, asks = (float(scores[best[0]]), bool(at.question[best[0]])) if best else (0.0, False)
     sure = answer_certainty(request.query, top, fit, asks=asks)
@@ -234,8 +258,15 @@ class _Answer:
         self._columns = session.owner.index.layout.columns
         self._keys: dict[int, tuple[int, int]] = {}
         """page (its id) and entry of each position that was read"""
-        self._most, self._left, self._missed = request.k, request.budget, 0
-        self._spared = 0
+        self._most, self._left, self._missed = request.k + request.skip, request.budget, 0
+        self._skip = request.skip
+        # the terms by which each result is cut to a line, if the question asks for many
+        self._asked = frozenset(query.terms) if query.many and request.budget is not None else None
+        self._budget, self._spared = request.budget, 0
+        self._standing, self._beside = False, 0  # whether instructions are added, and how many were
+        # positions of passages that tell nothing: they only ask the same, or say that it is not known
+        self._idle: list[int] | None = []
+        self._terms = frozenset(query.terms) if is_question(request.query) else None
         self._shown: set[int] = set()
         self.positions: dict[tuple[int, int], int] = {}
         """position of the first piece of each message"""
@@ -245,16 +276,18 @@ class _Answer:
         self._firsts: dict[tuple[int, int], float] = {}
         """score of the first piece of each message"""
         self._rivals = self._messages(best)
-        pieces = _MOST if self._left is None else max(1, self._left // session.weights.packed)
-        self._pieces = 1 if query.form == "order" else pieces
+        self._pieces = _MOST if self._left is None else max(1, self._left // session.weights.packed)
+        if self._asked is not None or query.form == "order":
+            self._pieces = 1
         self._read: dict[Place, Message | None] = {}
         """messages that were read; None: it no longer exists"""
         self._spans: dict[Place, list[Span]] = {}
         """whose words the parts of the messages are that are shown"""
 
     def add(self, positions: Sequence[int], source: Source = "words", *, share: float = 1.0) -> None:
-        """Add passages at *positions*, best first, until there are k messages, or a *share* of the budget is spent."""
-        self._spared = 0 if self._left is None else int(self._left * (1 - share))
+        """Add passages at *positions*, best first, until there are k messages, or they cost a *share* of the budget."""
+        self._spared = max(0, (self._left or 0) - int((self._budget or 0) * share))
+        self._standing, self._missed = source == "standing", 0
         at, here = self._columns, np.array(positions, np.int64)
         keys = zip(at.page[here].tolist(), at.entry[here].tolist(), strict=True)
         self._keys.update(zip(positions, keys, strict=True))
@@ -272,9 +305,19 @@ class _Answer:
                 passage = rows.get(id_) if self._wanted(position) else None
                 if passage is not None and (source == "standing" or not self._too_wide(passage)):
                     self._take(position, passage, source, places)
-            if len(self.found) >= self._most:  # only further pieces of these messages are wanted
+            if len(self.found) - self._beside >= self._most:  # only further pieces of these messages are wanted
                 left = iter([each for each in left if self._keys[each] in self.found])
             size = min(2 * size, _AT_ONCE[1])
+
+    def add_idle(self) -> None:
+        """Add the passages that tell nothing, which were left out so far."""
+        idle, self._idle = self._idle, None
+        self.add(idle or [])
+
+    def drop(self, count: int) -> None:
+        """Drop the first *count* results."""
+        for key in list(self.found)[:count]:
+            del self.found[key], self.positions[key]
 
     def refit(self, ranking: Ranking) -> float:
         """Return how well what was found fits the people whom the question names, now that its text is known."""
@@ -307,7 +350,8 @@ class _Answer:
             return False
         known = self.found.get(key := self._keys[position])
         if known is None:
-            return len(self.found) < self._most
+            # instructions are in addition to the k messages that were requested
+            return self._standing or len(self.found) - self._beside < self._most
         return len(known.more) + 1 < self._pieces and bool(self._scores[position] >= _ECHO * self._firsts[key])
 
     def _too_wide(self, passage: FoundPassage) -> bool:
@@ -319,7 +363,7 @@ class _Answer:
         """Return the message at *place*. Read with it as many of the next *places* as may still be taken."""
         if place not in self._read:
             fresh = dict.fromkeys(each for each in places[places.index(place) :] if each not in self._read)
-            few = list(fresh)[: max(1, self._most - len(self.found) + self._repeats)]
+            few = list(fresh)[: max(1, self._most - len(self.found) + self._beside + self._repeats)]
             self._read |= dict.fromkeys(few) | read_messages(self._session.storage, few)
         return self._read[place]
 
@@ -331,6 +375,15 @@ class _Answer:
             return
         if source == "standing" and (shown := _clauses(shown, own_words(message))) is None:
             return
+        if self._columns.length[position] <= _FEW and is_small_talk(shown.text):
+            return
+        if (
+            self._idle is not None
+            and source == "words"
+            and (self._columns.unknown[position] or (self._columns.question[position] and self._repeats_it(shown.text)))
+        ):
+            self._idle.append(position)
+            return
         if self._keys[position] not in self.found and (same := self._same.get(_words_of(shown))):
             self._shown.add(position)
             self._repeats += 1
@@ -339,7 +392,9 @@ class _Answer:
             latest = replace(shown, whose=self._whose(message, passage)) if later else first
             self.found[same] = replace(latest, score=first.score, more=first.more, times=first.times + 1)
             return
-        if self._left is not None:
+        if self._asked is not None:
+            shown = _line(shown, self._asked)
+        if self._left is not None and (len(self.found) >= self._skip or self._keys[position] in self.found):
             cost = self._session.count(shown.text)
             if cost > self._left - self._spared:
                 self._missed += 1
@@ -352,7 +407,11 @@ class _Answer:
             return
         self.found[key], self._firsts[key], self.positions[key] = shown, score, position
         self._same[_words_of(shown)] = key
-        self._most += source == "standing"  # in addition to the k messages that were requested
+        self._beside += source == "standing"
+
+    def _repeats_it(self, text: str) -> bool:
+        """Return whether *text*, a question, asks about the same as the query, if that is a question."""
+        return self._terms is not None and len(self._terms.intersection(terms(text))) >= _SAME * len(self._terms)
 
     def _whose(self, message: Message, passage: FoundPassage) -> str:
         """Return whose words *passage* of *message* has. O(characters) once for each message."""
@@ -363,6 +422,17 @@ class _Answer:
 
 def _words_of(page: FoundPage) -> tuple[str, str, str]:
     return page.role, page.speaker, " ".join(page.text.casefold().split())
+
+
+def _line(found: FoundPage, asked: frozenset[str]) -> FoundPage:
+    """Return *found* with the part of its text that has most of the terms *asked*, `_LINE` wide at most."""
+    parts = pieces(found.text, _LINE)
+    if len(parts) < 2:
+        return found
+    best = max(range(len(parts)), key=lambda at: (len(asked.intersection(terms(parts[at]))), -at))
+    before = len("".join(parts[:best]))
+    text = parts[best].strip()
+    return replace(found, text=text, start=found.start + before + parts[best].index(text))
 
 
 def _clauses(found: FoundPage, own: str) -> FoundPage | None:
@@ -379,7 +449,8 @@ def _clauses(found: FoundPage, own: str) -> FoundPage | None:
 
 
 def _evenly(positions: Integers) -> list[int]:
-    """Return *positions* in an order whose beginnings lie about evenly among all (van der Corput)."""
+    """Return at most `_SPREAD` of *positions*, in an order whose beginnings lie about evenly (van der Corput)."""
+    positions = positions[np.unique(np.linspace(0, max(len(positions) - 1, 0), _SPREAD).astype(int))[: len(positions)]]
     width = max(len(positions) - 1, 1).bit_length()
     order = sorted(range(len(positions)), key=lambda each: int(f"{each:0{width}b}"[::-1], 2))
     return [int(positions[each]) for each in order]

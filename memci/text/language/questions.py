@@ -5,21 +5,23 @@
     "How do I write a cover letter?"          request: a task for now; past wishes of the user matter
     "When did I move?"                        none: a single fact
 
-Patterns decide, in English, Chinese and Japanese.
+"How many books did I read?" asks for many messages, each with a part of the answer. Patterns decide: about many in all
+languages of the tables, about the form in English, Chinese and Japanese.
 """
 
 from functools import cache
 from typing import Literal
 
 from .patterns import pattern, words
+from .sentences import simplify
 from .terms import terms
 
 Form = Literal["order", "summary", "request", ""]
 
 LONGEST = 600  # characters of the beginning and of the end that are read: a long request asks in one of them
 
-_SUMMARY, _ORDER, _REQUEST, _PAST, _OWN, _ASSISTANT = (
-    pattern("questions", key) for key in ("summary", "order", "request", "past", "own", "assistant")
+_SUMMARY, _ORDER, _REQUEST, _PAST, _OWN, _ASSISTANT, _MANY = (
+    pattern("questions", key) for key in ("summary", "order", "request", "past", "own", "assistant", "many")
 )
 
 
@@ -33,6 +35,11 @@ def form_of(text: str) -> Form:
     if _ORDER.search(text):
         return "order"
     return "request" if _REQUEST.search(text) and not _PAST.search(text) else ""
+
+
+def asks_many(text: str) -> bool:
+    """Return whether *text* asks for a list, a count, an order or what changed: for many messages. O(1)."""
+    return len(text) <= LONGEST and (form_of(text) == "order" or _MANY.search(simplify(text.lower())) is not None)
 
 
 def asks_own(text: str) -> bool:

@@ -30,13 +30,13 @@ def chat():
 
 
 def test_request_gets_the_lasting_instructions_beside_what_is_found(chat):
-    """Those that fit best come first, only the clause of each, exact; a question for a fact gets none."""
+    """They stand behind the messages, only the clause of each, exact; a question for a fact gets none."""
     pages = chat.search("Can you show me how to do the sorting of topic03?", k=2).pages
 
     standing = [page for page in pages if page.source == "standing"]
-    assert pages[: len(standing)] == tuple(standing) and len(pages) == len(standing) + 2
-    assert standing[0].text == "Always show code in Python when I ask about sorting."
-    assert {page.index for page in standing} == {4, 9, 20}
+    assert pages[2:] == tuple(standing) and len(pages) == len(standing) + 2
+    assert pages[1].text == "Always show code in Python when I ask about sorting."  # found by its words
+    assert {page.index for page in standing} == {9, 20}
     assert next(page.text for page in standing if page.index == 9).startswith("I prefer short answers")
     assert all("garden" not in page.text for page in standing)
     assert all(page.source == "words" for page in chat.search("What did we say about sorting?", k=5).pages)
@@ -123,3 +123,41 @@ def test_score_grows_with_how_far_a_message_stands_out():
     assert certainty(0.0, crowd) < 0.1
     sure = [certainty(score / 20, [0.9, 0.8, *[0.2] * 8]) for score in range(19)]
     assert sure == sorted(sure)
+
+
+def test_question_for_many_gets_every_match_in_a_line():
+    """Each match is cut to the part that fits, thanks are no result, and `skip` goes on."""
+    memory = TieredMemory(EphemeralStorage(), owner="ada", counter=lambda text: len(text.split()))
+    books = ("Stoner", "Emma", "Ulysses", "Dracula")
+    for index in range(1, 41):
+        said = f"{LONG} I have read the book {books[index // 10]} now." if index % 10 == 5 else f"It is day {index}."
+        page = told(index, said, "Thanks for telling me.")
+        keeping(memory.session.storage)(page)
+        memory.observe(page)
+
+    found = memory.search("Which books have I read?", k=40, budget=250)
+    pages = [page for page in found.pages if page.source == "words"]
+    rest = memory.search("Which books have I read?", k=40, budget=250, skip=2).pages
+
+    first = sorted(pages[:4], key=lambda page: page.index)
+    assert found.matches >= 4 and [page.index for page in first] == [5, 15, 25, 35]
+    assert all(book in page.text and len(page.text) <= 300 for book, page in zip(books, first, strict=True))
+    assert [page.index for page in rest if page.source == "words"][:4] == [page.index for page in pages[2:6]]
+    assert not any("Thanks" in page.text for page in found.pages)
+
+
+def test_statement_comes_before_who_asks_the_same_or_does_not_know(chat):
+    """A question asked again, and the answer that it is not known, rank behind what is stated; thanks are no result."""
+    said = [
+        "Where is the spare key?",
+        "I don't know where the spare key is.",
+        "The spare key is at Ann's.",
+        "Thank you!",
+    ]
+    for index, text in enumerate(said, start=31):
+        page = told(index, text, "Noted.")
+        keeping(chat.session.storage)(page)
+        chat.observe(page)
+
+    assert [page.index for page in chat.search("Where is the spare key?", k=3).pages] == [33, 32, 31]
+    assert not chat.search("Thank you!", k=3).pages

@@ -1,0 +1,123 @@
+"""Questions whose answer is in many messages: lists, counts, orders, changes, in four languages.
+
+    "repairs: The car failed, the garage repaired [the exhaust]."     a message; what stands in brackets answers
+    "? count repairs: How many repairs did I pay for?"                every message of the topic is needed
+
+The talks of many.txt are made up, and their messages stand far apart, between small talk. A needed message counts if
+the words that answer are shown within the budget. This module knows nothing of how anything is found.
+"""
+
+import random
+import re
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from statistics import fmean
+from typing import NamedTuple
+
+from memci.memory.retrieval.ranking import Weights
+from memci.tools.search_memory import answer
+
+from .systems import Words, count
+from .tasks import Line, Question, Talk
+from .whole import Whole
+
+BUDGET = 2_048
+"""tokens of an answer"""
+_FILLERS = 260
+"""messages of small talk in a talk"""
+_DAY = 86_400.0
+_BEGIN = 1_735_732_800.0
+"""1 January 2025"""
+_SLOT = re.compile(r"\{([^{}]*)\}")
+
+
+class Wanted(NamedTuple):
+    """A question, and the words that each needed message has."""
+
+    language: str
+    topic: str
+    question: Question
+    words: tuple[str, ...]
+
+
+def talks() -> Iterator[tuple[Talk, list[Wanted]]]:
+    """Yield each talk of many.txt with its questions."""
+    for part in Path(__file__).with_name("many.txt").read_text("utf-8").split("\n= ")[1:]:
+        language, *lines = part.strip().splitlines()
+        yield _talk(language, lines)
+
+
+def _talk(language: str, lines: Sequence[str]) -> tuple[Talk, list[Wanted]]:
+    rng = random.Random(language)
+    told = [line.split(": ", 1) for line in lines if line[0] not in "?~-"]
+    fillers, replies = ([line[2:] for line in lines if line[0] == kind] for kind in "~-")
+    places = sorted(rng.sample(range(len(told) + _FILLERS), len(told)))
+    topics = [topic for topic, _ in told]
+    rng.shuffle(topics)  # the messages of a topic keep their order
+    queues = {topic: [text for of, text in told if of == topic] for topic in topics}
+    said: list[Line] = []
+    number: dict[str, list[tuple[int, str]]] = {topic: [] for topic in queues}
+    for place in range(len(told) + _FILLERS):
+        text = _filled(rng.choice(fillers), rng)
+        if place in places:
+            topic = topics[places.index(place)]
+            marked = queues[topic].pop(0)
+            words = re.search(r"\[(.+?)\]", marked)
+            assert words is not None, f"no words of {marked!r} answer"
+            number[topic].append((len(said), words[1]))
+            text = marked.replace("[", "").replace("]", "")
+        at = _BEGIN + place * _DAY
+        said.append(Line({"role": "user", "content": text}, at))
+        said.append(Line({"role": "assistant", "content": _filled(rng.choice(replies), rng)}, at + 60))
+    wanted = []
+    for line in lines:
+        if line[0] == "?":
+            head, text = line[2:].split(": ", 1)
+            kind, topic = head.split()
+            needed = number[topic]
+            question = Question(text, kind, frozenset(place for place, _ in needed))
+            wanted.append(Wanted(language, topic, question, tuple(words for _, words in needed)))
+    return Talk(language, tuple(said), tuple(each.question for each in wanted)), wanted
+
+
+def _filled(text: str, rng: random.Random) -> str:
+    return _SLOT.sub(lambda slot: rng.choice(slot[1].split("|")), text)
+
+
+def _by_tool(whole: Whole, question: str) -> str:
+    return answer(
+        {"query": question},
+        lambda asked, k, **_: whole.context.search_memory(asked.text, k=k, budget=BUDGET),
+        context="talk",
+        room=BUDGET,
+        count=count,
+        nonce="0",
+    )
+
+
+def _by_program(whole: Whole, question: str) -> str:
+    pages = whole.context.search_memory(question, k=300, budget=BUDGET).pages
+    return "\n".join(piece.text for page in pages for each in (page, page.later) if each for piece in each.pieces)
+
+
+def shares(
+    weights: Weights | None = None, *, only: Callable[[Wanted], bool] = lambda _: True
+) -> dict[str, list[tuple[Wanted, float]]]:
+    """Return by system the share of the needed messages of each question that are shown within `BUDGET`."""
+    found: dict[str, list[tuple[Wanted, float]]] = {"tool": [], "program": [], "BM25": []}
+    for talk, wanted in talks():
+        whole, words = Whole(weights=weights), Words()
+        whole.add(talk)
+        words.add(talk)
+        texts = [str(line.message["content"]) for line in talk.lines]
+        for each in filter(only, wanted):
+            asked = each.question.text
+            shown = {
+                "tool": _by_tool(whole, asked),
+                "program": _by_program(whole, asked),
+                "BM25": "\n".join(texts[number] for number in words.within(asked, BUDGET)),
+            }
+            for name, text in shown.items():
+                found[name].append((each, fmean(part in text for part in each.words)))
+        whole.close()
+    return found

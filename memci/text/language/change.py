@@ -17,7 +17,7 @@ from functools import cache, cached_property
 from typing import Final, Literal, get_args
 
 from .dates import tells_time
-from .patterns import Writing, pattern, words
+from .patterns import LATIN, Writing, pattern, words
 from .sentences import languages, lower_case, sentences, simplify
 from .terms import STOP_WORDS
 
@@ -36,8 +36,6 @@ _SENTENCES: Final = 8  # of a text at most
 
 _LANGUAGES: Final[tuple[Writing, ...]] = get_args(Writing)
 _SLACK: Final = 2  # common words by which the language of a short text may be taken for another
-_SPACED: Final = tuple(each for each in _LANGUAGES if each not in ("han", "kana", "hangul"))
-"""languages of which a text without any common word may be"""
 _NOT = pattern("facts", "negation")
 _QUESTION = re.compile(r"[?？][\s\"'”’)*_]*$|(?:吗|呢|か)[。.]?$")
 _TIED = re.compile("[\u3005-\u3007\u30a1-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7a3]+")
@@ -80,7 +78,7 @@ def claims(text: str, speaker: str = "") -> list["Claim"]:
     A sentence that names nothing belongs to the one before: "The concert on 9 May? They cancelled it."
     """
     found: list[Claim] = []
-    before, spoken = "", languages(text, _SPACED, slack=_SLACK)
+    before, spoken = "", languages(text, LATIN, slack=_SLACK)
     for sentence in dict.fromkeys(sentences(text)) if len(text) <= LONGEST else ():
         claim = Claim(sentence, speaker, spoken)
         if before and claim.changes and len(claim.words) + len(claim.runs) < 2:
@@ -117,7 +115,7 @@ class Claim:
 
     def __init__(self, text: str, speaker: str = "", spoken: Sequence[Writing] = ()) -> None:
         self.text, self.speaker = text, speaker.casefold()
-        self._said, self._spoken = _normal(text), spoken or languages(text, _SPACED, slack=_SLACK)
+        self._said, self._spoken = _normal(text), spoken or languages(text, LATIN, slack=_SLACK)
 
     def shows(self, key: str) -> bool:
         """Return whether the pattern *key* of its language is in it. O(length)."""

@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Literal, NamedTuple
 
-from .patterns import WIDE, Writing, pattern
+from .patterns import LATIN, WIDE, Writing, pattern
 from .sentences import languages, lower_case, sentences, simplify
 
 LONGEST = 400  # characters of an instruction; longer clauses are descriptions
@@ -28,6 +28,8 @@ _SHORTEST_WIDE = 3  # characters of an instruction, and of one that is not ASCII
 _SHORT = 80  # characters of a clause that says how to answer; longer ones have such words by chance
 
 _BACK = 160  # characters of a sentence that takes an instruction back: it says little else
+
+_FEW = 1  # common words by which the language of a sentence may be mistaken: that of the text counts
 
 _ENTRIES = (
     "back",
@@ -69,7 +71,7 @@ def instructions(text: str, own: str) -> list[str]:
 def clauses(text: str, own: str) -> list[Clause]:
     """Return the `instructions`, and the sentences that take one back, in order, each once. O(characters)."""
     own = own[:SCANNED]
-    written = languages(own)
+    written = languages(own, LATIN, slack=_FEW)
     prepared = lower_case(own.replace("’", "'").replace("\t", " "))
     found: dict[str, Clause] = {}
     place = 0
@@ -77,7 +79,7 @@ def clauses(text: str, own: str) -> list[Clause]:
         place = own.index(sentence, place)
         if len(sentence) < (_SHORTEST if sentence.isascii() else _SHORTEST_WIDE):
             continue
-        for one in languages(sentence, written):
+        for one in languages(sentence, written, slack=_FEW):
             said = prepared[place : place + len(sentence)]
             said, says = simplify(said) if one == "han" else said, _patterns(one)
             given = [(start, end) for start, end in _find_spans(said, says) if end - start <= LONGEST]

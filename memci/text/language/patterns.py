@@ -23,6 +23,9 @@ from typing import Literal, get_args
 Writing = Literal["latin", "han", "kana", "hangul", "german", "french", "spanish", "italian", "portuguese", "russian"]
 """a language, named by its writing if only one language uses it; "latin" is English"""
 
+LATIN: Sequence[Writing] = ("latin", "german", "french", "spanish", "italian", "portuguese")
+"""languages in Latin letters: a text without any common word may be in each of them"""
+
 _FILES: Mapping[Writing, str] = {
     "latin": "english",
     "han": "chinese",

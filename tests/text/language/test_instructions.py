@@ -202,3 +202,32 @@ def test_instructions_load_nothing_heavy():
     done = subprocess.run([sys.executable, "-c", code], cwd=root, capture_output=True, text=True, check=True)
 
     assert done.stdout.split() == []
+
+
+TAKEN_BACK = tomllib.loads(Path(__file__).with_name("taken_back.toml").read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("language", TAKEN_BACK)
+def test_what_a_user_says_to_take_an_instruction_back_is_found(language):
+    """Also a short sentence whose few words do not tell its language."""
+    said = TAKEN_BACK[language].strip().splitlines()
+    assert [text for text in said if not found.clauses(text, text)] == []
+
+
+OTHER_RETURNS = """
+I went back to Berlin.
+We stopped at the lake.
+I no longer live there.
+Let's return the shoes.
+Enough rain for today.
+Lass uns nach Hause gehen.
+Volvamos a casa.
+我回家了。
+다시 비가 와요.
+"""
+
+
+@pytest.mark.parametrize("said", OTHER_RETURNS.strip().splitlines())
+def test_other_talk_takes_no_instruction_back(said):
+    """The words of a return or an end alone do not tell of an instruction."""
+    assert found.clauses(said, said) == []

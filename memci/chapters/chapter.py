@@ -13,7 +13,6 @@ An entry is the permanent name of one message: page and ordinal. The ordinal cou
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from itertools import takewhile
 
 from .messagelist import MessageList, MessageNode
 
@@ -173,13 +172,16 @@ class Chapter:
         """
         if page.chapter is not self:
             raise ValueError(f"{page!r} is not in this chapter")
-        after = None if page.tail is None else page.tail.next
-        if after is None:
-            behind = takewhile(lambda each: each is not page, reversed(self._pages.values()))
-            after = next((each.head for each in reversed([*behind]) if each.head is not None), self.messages.end)
+        end = self.messages.end
+        after = end if page.tail is None else page.tail.next
+        if page.tail is None:
+            for each in reversed(self._pages.values()):
+                if each is page:
+                    break
+                after = each.head or after
         before = after.prev
-        fits = before is self.messages.end or before.seq < node.seq
-        if not fits or node.seq < page.base or (after is not self.messages.end and after.seq <= node.seq):
+        fits = (before is end or before.seq < node.seq) and (after is end or node.seq < after.seq)
+        if not fits or node.seq < page.base:
             raise ValueError(f"{node!r} does not belong at the end of {page!r}, which has messages from {page.base} on")
         self.messages.insert(node, before=after)
         page.tail = node

@@ -122,7 +122,12 @@ def _parts(report: "Report") -> list[tuple[str, str, str, int]]:
     """Return shade, colour, name and tokens of each part of a window."""
     tokens = report.tokens
     return [
-        ("█", "blue", "system & tools", tokens["system"] + tokens["tools"] + tokens["framing"]),
+        (
+            "█",
+            "blue",
+            "system & tools",
+            tokens["system"] + tokens.get("segments", 0) + tokens["tools"] + tokens["framing"],
+        ),
         ("▒", "magenta", "contents", tokens["contents"]),
         ("▓", "green", "active", tokens["active"]),
         ("░", "yellow", "open", tokens["open"]),

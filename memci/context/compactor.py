@@ -292,11 +292,13 @@ class Compactor:
             ClosedPage(page.row.index, sum(node.tokens for node in page.text.nodes) + 2 * TIME_TOKENS, pinned=True)
             for page in pinned
         )
-        occupancy = replace(occupancy, closed=(*occupancy.closed, *coming))
+        segments, costs = window.segments.read()
+        occupancy = replace(occupancy, closed=(*occupancy.closed, *coming), segments=costs)
         plan = fit(occupancy, replace(window.limits, **limits), low=low)
         made = self._made(plan, recalled, pinned, cold=reason in _GAPS)
-        if made.changed or made.views or made.contents != window.contents:
-            self._writer.compact(made)
+        changes = made.contents != window.contents or segments != window.state.segments
+        if made.changed or made.views or changes:
+            self._writer.compact(made, segments)
             self.prepared.clear()
             if made.marks is not None and self._marks is not None:
                 self._marks.append(unpack_marks(made.marks))

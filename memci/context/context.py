@@ -73,6 +73,7 @@ from .tool_dispatch import RECALL, SEARCH, ToolDispatch
 
 if TYPE_CHECKING:
     from ..llm.model import ChatModel
+    from ..segments.own import Segment
     from ..settings import Policy
 
 Clock = Callable[[], datetime]  # returns the time, in UTC
@@ -115,6 +116,7 @@ class Context:
         window: int | None = None,
         reply: int | None = None,
         policy: Policy | None = None,
+        segments: Iterable[Segment] | None = None,
         memory: MemoryBackend | None = None,
         chat: ChatModel | None = None,
         owner: str | None = None,
@@ -143,6 +145,8 @@ class Context:
             window: The model's context length in tokens. A new context needs it, unless *model* is a known one.
             reply: Tokens kept free for the answer; default min(4,096, window / 8).
             policy: How the window is used (`memci.Policy`). Default: the stored one; in a new context "balanced".
+            segments: Segments of your own between the system prompt and the conversation (`memci.segments.own`).
+                Pass them at every open; what they show is fixed between compactions. Default: what is shown stays.
             memory: The memory that receives pages which leave the window, and is searched. Default: `TieredMemory` in
                 the same store. `NullMemory()` keeps nothing, and the model is then offered no search.
             chat: A model (`memci.llm.Chat`) that improves the default memory in the background: lines of the Contents
@@ -177,7 +181,11 @@ class Context:
         if format is not None:
             formats.check(format)
         given: dict[str, object] = {"model": model, "window": window, "reply": reply, "format": format, "zone": zone}
-        more = {"owner": owner, "new": new, "change_owner": change_owner, "nonce": nonce}
+        more: dict[str, Any] = {"owner": owner, "new": new, "change_owner": change_owner, "nonce": nonce}
+        if segments is not None:
+            if not isinstance(segments, Iterable):
+                raise InvalidSetting("segments", f"expected a list of segments, got {brief(segments)}")
+            more["segments"] = tuple(segments)
         request = _request(id, given, policy, memory, system=system, counter=counter, **more)
         if chat is not None:
             _check_chat(chat, memory)
@@ -904,7 +912,8 @@ class Context:
                 name = store_fork(self._storage, writable, self._parts.window, id, owner)
             store = self._store if self._owns_store else writable
             memory = self._given_memory if owner is None else None
-            request = then._replace(id=name, owner=owner, nonce=None, read_only=False, recount=False)
+            segments = then.segments if owner is None else None
+            request = then._replace(id=name, owner=owner, nonce=None, read_only=False, recount=False, segments=segments)
             return type(self)(store, request, self._policy, memory=memory, chat=self._chat, clock=self._clock)
 
     def erase(self, page: int, entry: int | None = None) -> ErasureReceipt:

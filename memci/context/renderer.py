@@ -64,10 +64,10 @@ class CacheMeter:
             kept = self._cost - sum(map(window.weigh, self._rest[same:]))
         else:
             same = _count_equal((*front, *active[: self._before - len(front)], *self._rest), view)
-            system = len(window.system.view)
+            system = len(window.system.view) + len(window.segments.view)
             if window.settings.pricing.granularity <= 1 and same < self._before + len(self._rest):
                 same = max(mark for mark in (0, system, self._stable) if mark <= same)  # only what was marked is cached
-            self._stable = system + window.stable[0]
+            self._stable = len(window.system.view) + window.stable[0]
             kept = window.fixed + sum(map(window.weigh, view[system:same])) if same >= max(system, 1) else 0
         if tools != self._tools:
             if self.sent:

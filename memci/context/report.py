@@ -36,7 +36,7 @@ class Report:
     """A context at one moment. All sizes are in tokens, as *counter* counts them."""
 
     tokens: dict[str, int]
-    """per part: system, tools, contents, active, open, framing"""
+    """per part: system, segments (if there are any), tools, contents, active, open, framing"""
     total: int
     """of the whole request now"""
     budget: int
@@ -139,6 +139,7 @@ def report(window: Window, meter: CacheMeter, work: Work | None = None, set_asid
     return Report(
         tokens={
             "system": window.system.tokens,
+            **({"segments": window.segments.tokens} if window.segments.tokens else {}),
             "tools": window.own_tools + state.tools,
             "contents": contents.tokens,
             "active": active.messages.tokens - opened,

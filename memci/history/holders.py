@@ -36,7 +36,7 @@ HOLDERS: Final[dict[tuple[str, str], Holder]] = {
     **{("Ticket", field): Holder("program", "whole") for field in ("context", "token", "holder", "process")},
     **_named("WindowState", "program", nonce="whole", clocks="whole"),
     **_named("WindowState", "context", waiting="rebuild", learned="rebuild"),
-    **_named("WindowState", "owner", recollection="drop"),
+    **_named("WindowState", "owner", recollection="drop", segments="drop"),
     **_named("SnapshotJson", "program", was="remove", settings="remove", unloaded="remove"),
     **_named("SnapshotJson", "context", contents="remove", state="remove", marks="remove"),
     **_named("Episode", "owner", summary="forget", keywords="forget", embedding="forget"),

@@ -13,6 +13,7 @@ import re
 import secrets
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..chapters.contents import ContentsPage
@@ -20,6 +21,7 @@ from ..errors import BudgetExceeded, CorruptRecord, InvalidSetting, MemciError, 
 from ..messages import Message
 from ..rows import ContextRecord, PageState
 from ..segments.budget import CONTENTS_FLOOR
+from ..segments.own import Segment, read_segments
 from ..storage import Storage
 from ..storage.audit import audit
 from ..storage.codec import seconds
@@ -60,6 +62,8 @@ class OpenRequest(NamedTuple):
     change_owner: bool = False  # whether *owner* may replace the stored owner
     new: bool = False  # whether *owner* gets a context of its own if another owner has this id
     exact: bool = False  # whether *id* is the id in the store, which may name an owner ("id∷owner")
+    segments: tuple[Segment, ...] | None = None
+    """segments of the program; None: those that the context shows stay"""
     recount: bool = False
     """whether to count the tokens of the window again, as those in the store may be of another counter"""
 
@@ -151,6 +155,8 @@ def _load(storage: Storage, request: OpenRequest) -> LoadedContext:
     settings, system, count, text = _choose(request, found[0].read_settings() if found else {})
     if found is None:
         state = WindowState(request.nonce or secrets.token_hex(4))
+        if request.segments:
+            state = replace(state, segments=read_segments(request.segments))
         record = ContextRecord(name, request.owner or name, text, state.dumps())
     else:
         owner = _owner(storage, request, found[0])
@@ -158,6 +164,9 @@ def _load(storage: Storage, request: OpenRequest) -> LoadedContext:
             settings=text, owner=owner
         )
         state = WindowState.loads(record.state)
+        if request.segments and state.segments is None:
+            state = replace(state, segments=read_segments(request.segments))
+            record = record._replace(state=state.dumps())
     window = Window(
         record,
         state=state,
@@ -165,6 +174,7 @@ def _load(storage: Storage, request: OpenRequest) -> LoadedContext:
         system=system,
         tools=request.tools,
         count=count,
+        segments=request.segments,
     )
     reader = Reader(storage, name)
     if found is None:
@@ -204,7 +214,7 @@ def _read(
     if record.head and (prompt := before.get("system")) != window.system.prompt:
         window.broken = f"the system prompt changed, {_difference(prompt or '', window.system.prompt or '')}"
     _check_unchanged(storage, record)
-    if window.record.settings != record.settings:
+    if window.record.settings != record.settings or (window.segments.shown and window.record.state != record.state):
         _check_settings_fit(window)
     return Unwritten(record.settings, window.views if recount else ()) if window.record != record else None
 
@@ -272,6 +282,7 @@ def check_room(window: Window, pinned: int) -> None:
     budget = window.limits.budget
     parts = {
         "system": window.system.tokens,
+        "segments": window.segments.tokens,
         "tools": window.own_tools + window.state.tools,
         "framing": 3,
         "contents": CONTENTS_FLOOR,

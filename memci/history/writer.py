@@ -25,6 +25,7 @@ from ..errors import (
 )
 from ..messages import Message
 from ..rows import CallRow, ContextRecord, EntryRow, OpRow, PageRow, PageState
+from ..segments.own import ShownSegments
 from ..storage import Storage
 from ..storage.codec import digest
 from ..storage.protocol import Transition
@@ -94,16 +95,17 @@ class Writer:
                 self._notify(Event("clip" if each.node.clip else "gate", record.id, each.place[:1], each.whole))
         return None
 
-    def compact(self, made: Compaction) -> None:
-        """Store the compaction *made*, unless the context is read-only, and apply it to the window.
+    def compact(self, made: Compaction, segments: ShownSegments | None) -> None:
+        """Store the compaction *made*, unless the context is read-only, and apply it to the window, with *segments*.
 
         O(messages in the window).
         """
         window = self._window
         state = replace(window.state, relist=(), compactions=window.state.compactions + 1, lead=made.lead)
-        if made.contents != window.contents or made.leaving:
+        if made.contents != window.contents or made.leaving or segments != state.segments:
             opened = window.active.open
-            state = replace(state, rewritten=opened.base if opened is not None else window.record.head)
+            before = opened.base if opened is not None else window.record.head
+            state = replace(state, rewritten=before, segments=segments)
         record = window.changed(state)
         views = [(seq, tokens, clip) for seq, _, tokens, clip in made.views]
         views += [(node.seq, node.tokens, node.clip) for page in made.restored for node in page.text.nodes]

@@ -4,5 +4,5 @@
                System chapter        Archive chapter, then Active chapter
 
 `budget` plans how a window that is too large fits again, `cache_policy` computes at which sizes to compact, and
-`clipping` shortens a message that is too large by itself.
+`clipping` shortens a message that is too large by itself, and `own` shows segments of the program between the two.
 """

@@ -79,11 +79,13 @@ class Occupancy:
     pinned: bool = False  # whether the open page is pinned: its units leave only if the request does not fit
     pending: tuple[Unit, ...] = ()  # messages that are rendered but not appended yet
     framing: int = 3
+    segments: int = 0
+    """segments of the program"""
 
     @property
     def fixed(self) -> int:
         """Tokens that no compaction changes."""
-        return self.system + self.tools + self.framing
+        return self.system + self.segments + self.tools + self.framing
 
     @property
     def tokens(self) -> int:
@@ -164,6 +166,7 @@ def _exceeded(occupancy: Occupancy, limits: Limits, *, contents: int, pinned: in
     """Return the error that names the cost of each part."""
     parts = {
         "system": occupancy.system,
+        **({"segments": occupancy.segments} if occupancy.segments else {}),
         "tools": occupancy.tools,
         "framing": occupancy.framing,
         "contents": contents,

@@ -12,6 +12,7 @@ from typing import Any, Final, Literal
 
 from ..rows import ContextRecord
 from ..segments.cache_policy import UNSEEN, CacheUse
+from ..segments.own import ShownSegments
 from .outbox import Runs, add_pages
 
 CLOCKS = 8  # models whose last calls are remembered: more than a router chooses among within the lifetime of a cache
@@ -65,6 +66,9 @@ class WindowState:
     recollection: tuple[int, str] | None = field(default=None, metadata=ELSEWHERE)
     """the memory page of an open page: the index of the open page, and the text that was found"""
 
+    segments: ShownSegments | None = field(default=None, metadata=ELSEWHERE)
+    """what segments of the program show; None: none was shown yet"""
+
     def alone(self) -> WindowState:
         """Return the state without words of other contexts."""
         found = [each for each in fields(self) if each.metadata == ELSEWHERE and _has_words(getattr(self, each.name))]
@@ -107,6 +111,8 @@ class WindowState:
         values["learned"] = tuple(map(tuple, stored.get("learned", ())))
         values["clocks"] = tuple((model, at, head) for model, at, head in stored.get("clocks", ()))
         values["dropped"] = tuple((page, mark) for page, mark in stored.get("dropped", ()))
+        if (shown := stored.get("segments")) is not None:
+            values["segments"] = tuple(map(tuple, shown))
         values["outbox"] = tuple((first, last) for first, last in stored.get("outbox", ()))
         return cls(**values)
 

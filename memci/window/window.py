@@ -29,6 +29,7 @@ from ..segments.cache_policy import Levels, levels
 from ..segments.clipping import SMALLEST, clip_message
 from ..segments.common import CommonSegment
 from ..segments.gate import show_digest
+from ..segments.own import OwnSegments, Segment
 from ..segments.system import SystemSegment
 from ..tokens import REQUEST_TOKENS, TokenCounter, message_tokens, tools_tokens
 from .page_text import PageText
@@ -60,19 +61,19 @@ class Window:
         system: str | None,
         tools: Sequence[Message],
         count: TokenCounter,
+        segments: Sequence[Segment] | None = None,
     ) -> None:
+        self.segments = OwnSegments(segments, self.weigh)
         self.record = record
         self.state = state
         self.settings = settings
         self.count = count
-        self.tools = frozenset(call_name(tool) for tool in tools)
-        """names of the context's own tools"""
+        self.tools = frozenset(call_name(tool) for tool in tools)  # names of the context's own tools
         self.own_tools = tools_tokens(tools, count, settings.model) if settings.notice else 0
         """tokens of those that are offered to the model"""
         self.gate = settings.gate if settings.notice else 0
         """tokens above which a new result is shown as a digest; 0: none is"""
-        self.schemas = ""
-        """the tools that the last rendering was given, as text"""
+        self.schemas = ""  # the tools that the last rendering was given, as text
         self.latest: float | None = None
         """time of the last append, in seconds since 1970; None: unknown"""
         self.absent = 0.0
@@ -84,8 +85,7 @@ class Window:
         text = notice(searchable=len(tools) > 1) if settings.notice else None
         self.system = SystemSegment(system, notice=text, weigh=self.weigh)
         self.common = CommonSegment(nonce=state.nonce, interrupted=self.interrupted)
-        self.active = self.common.active
-        """the active chapter"""
+        self.active = self.common.active  # the active chapter
         self.rows: dict[int, PageRow] = {}
         """the rows of the active pages, by index"""
         self._texts: dict[int, PageText] = {}
@@ -111,7 +111,8 @@ class Window:
     def _recompute(self) -> None:
         """Recompute the values that change with the state or a compaction, but not with an append."""
         settings = self.settings
-        self.fixed = self.system.tokens + self.own_tools + self.state.tools + REQUEST_TOKENS
+        self.segments.show(self.state.segments)
+        self.fixed = self.system.tokens + self.segments.tokens + self.own_tools + self.state.tools + REQUEST_TOKENS
         """tokens that no compaction changes: system, tools, framing"""
         budget = int((settings.window - settings.reply) / self.ratio)
         self.levels: Levels = levels(
@@ -144,11 +145,10 @@ class Window:
         self.active.allowance = settings.window // 200
         self.active.tell(self.weigh if told else None, whole=whole)
         self.active.set_lead(self.state.lead)
-        front = self.system.view + self.active.lead_view + self.common.archive.view
+        front = self.system.view + self.segments.view + self.active.lead_view + self.common.archive.view
         if front != self.front:  # the meter counts a rendering with the same list by what is new in it
             self.front = front
-        self.front_tokens = self.fixed + self.contents.tokens
-        """the cost of that, with the tools and the framing"""
+        self.front_tokens = self.fixed + self.contents.tokens  # the cost of that, with the tools and the framing
 
     @property
     def contents(self) -> ContentsPage:
@@ -333,6 +333,7 @@ class Window:
             pinned=self.record.open_page in self.state.pins,
             pending=pending,
             framing=REQUEST_TOKENS + dates,
+            segments=self.segments.tokens,
         )
 
     def _closed(self, page: Page, task: bool) -> ClosedPage:

@@ -39,7 +39,7 @@ class WindowSize(NamedTuple):
 def window_sizes(context: InspectedContext, first: int, last: int) -> list[WindowSize]:
     """Return the window at the close of the turns from *first* to *last*. O(messages since the oldest page shown)."""
     window = context.window
-    fixed = window.system.tokens + window.own_tools + window.state.tools + REQUEST_TOKENS
+    fixed = window.system.tokens + window.segments.tokens + window.own_tools + window.state.tools + REQUEST_TOKENS
     start, stop = context.first_after(first - 1) if first else 1, context.first_after(last)
     before = context.head_at(first - 1) if first else 0
     compactions = _compactions(context, before, context.head_at(last))

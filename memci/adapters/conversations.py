@@ -23,13 +23,14 @@ from ..context.branches import withdraw_others
 from ..context.context import Context
 from ..errors import Diverged, InvalidSetting, WriteConflict
 from ..formats.envelope import function_call
+from ..formats.identity import unmarked
 from ..history.erase import erase
 from ..messages import text_of
 from ..storage.names import owned
 from ..storage.opening import open_store
 from ..tools import recall_page, search_memory
 from ..workers import guard_lock
-from .items import Item
+from .items import OWN, Item
 
 M = TypeVar("M")
 T = TypeVar("T")
@@ -110,7 +111,7 @@ class Conversations(Generic[M]):
                 first = (
                     context.render(tools=schemas, format="openai_chat")[:1] if context.system or context.tools else []
                 )
-                return context.render(tools=schemas, format=self._format), first
+                return context.render(tools=schemas, format=self._format, media_inside=True), first
 
             shown, first = self._try(name, render)
             if first and self._format == "openai_chat":
@@ -143,7 +144,7 @@ class Conversations(Generic[M]):
         with self._hold(name):
             context = self.context(name)
             context.refresh()
-            return [*self._load(formats.write(self._format, [*context.messages()]))]
+            return [*self._load(formats.write(self._format, [*context.messages()], media_inside=True))]
 
     def context(self, name: str) -> Context:
         """Return the context of the conversation *name*; after an edit of its past, the fork that continues it."""
@@ -254,16 +255,17 @@ class Conversations(Generic[M]):
 
     def _messages_of(self, items: Sequence[Item], given: Iterable[tuple[M, list[Item]]]) -> list[M]:
         """Return *items* as messages; those that came from a *given* message are that object."""
-        own: dict[str, list[tuple[M, list[Item]]]] = {}
+        own: dict[str, list[tuple[M, list[str]]]] = {}
         for message, dumped in given:
-            if dumped:
-                own.setdefault(_key(dumped[0]), []).append((message, dumped))
+            if keys := [*map(_key, dumped)]:
+                own.setdefault(keys[0], []).append((message, keys))
+        shown = [*map(_key, items)]
         messages: list[M] = []
         made: list[Item] = []
         at = 0
         while at < len(items):
-            known = own.get(_key(items[at]), ())
-            found = next((each for each in known if list(items[at : at + len(each[1])]) == each[1]), None)
+            known = own.get(shown[at], ())
+            found = next((each for each in known if shown[at : at + len(each[1])] == each[1]), None)
             if found is None:
                 made.append(items[at])
                 at += 1
@@ -276,4 +278,6 @@ class Conversations(Generic[M]):
 
 
 def _key(item: Item) -> str:
-    return json.dumps(item, sort_keys=True, default=str)
+    """Return what makes *item* the same in the list and in the window: not marks of the cache, which move."""
+    kept = {key: value for key, value in item.items() if key != OWN}
+    return json.dumps([unmarked(kept), OWN in item], sort_keys=True, default=str)

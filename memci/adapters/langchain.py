@@ -10,6 +10,7 @@ conversation; without one it may hold only the newest message. The conversation 
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from contextvars import copy_context
 from typing import Any
 
 from langchain.agents.middleware import AgentMiddleware, ModelRequest, ModelResponse
@@ -19,12 +20,16 @@ from langchain_core.tools import StructuredTool
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from langgraph.config import get_config
 
-from ..formats.envelope import function_call
+from ..formats.envelope import content_of, function_call, part_named
 from .conversations import TOOLS, Conversations, View
-from .items import Item, check_name, usage_of
+from .items import OWN, Item, check_name, exact, media, own_of, usage_of
 
 _ROLES = {"human": "user", "ai": "assistant", "system": "system", "tool": "tool"}
-_THOUGHTS = frozenset({"thinking", "redacted_thinking"})
+_MIMES = {"image": "image/png", "audio": "audio/wav", "video": "video/mp4", "file": "application/pdf"}
+"""media types of blocks that say none"""
+_REPEATED = frozenset({"tool_calls", "function_call"})
+"""what a message's calls say already"""
+_MADE_BY = frozenset({"model_provider", "output_version"})
 
 
 class MemciMiddleware(AgentMiddleware):
@@ -57,6 +62,18 @@ class MemciMiddleware(AgentMiddleware):
         response = await handler(self._rewrite(request, view))
         await asyncio.to_thread(self._add, name, request, response)
         return response
+
+    def after_agent(self, state: Any, runtime: Any) -> None:
+        """Store the end of the run, such as a result that is returned directly."""
+        del runtime
+        messages = state["messages"]
+        asked = max((at for at, each in enumerate(messages) if each.type == "human"), default=0)
+        if len(said := messages[asked:]) > 1:
+            self.conversations.add(self._name(get_config()), said)
+
+    async def aafter_agent(self, state: Any, runtime: Any) -> None:
+        """Do the same without blocking the loop."""
+        await asyncio.to_thread(copy_context().run, self.after_agent, state, runtime)
 
     def _view(self, name: str, request: ModelRequest) -> View[AnyMessage]:
         system = str(request.system_message.text) if request.system_message is not None else None
@@ -92,35 +109,63 @@ class MemciMiddleware(AgentMiddleware):
 
 
 def dump(message: BaseMessage) -> Iterator[Item]:
-    """Write *message* as one of Chat Completions; thoughts stand under `thinking_blocks`."""
-    item: Item = {"role": _ROLES.get(message.type, getattr(message, "role", "user")), "content": message.content}
+    """Write *message* as one of Chat Completions."""
+    role = _ROLES.get(message.type, getattr(message, "role", "user"))
+    said = message.content
+    if isinstance(said, list):
+        parts = [part for block in message.content_blocks if (part := _part(block, role)) is not None]
+        said = said if said == parts else content_of(parts) or ""
+    item: Item = {"role": role, "content": said}
     if isinstance(message, ToolMessage):
-        yield {**item, "tool_call_id": message.tool_call_id}
-        return
-    if message.name:
+        item["tool_call_id"] = message.tool_call_id
+    elif message.name:
         item["name"] = message.name
     if isinstance(message, AIMessage):
-        blocks = [each for each in message.content if isinstance(each, dict)]
-        thoughts = [each for each in blocks if each.get("type") in _THOUGHTS]
-        if blocks:
-            kept = [each for each in blocks if each not in thoughts and each.get("type") != "tool_use"]
-            item |= {"content": kept or None} | ({"thinking_blocks": thoughts} if thoughts else {})
         calls = [function_call(str(each["id"]), each["name"], each["args"]) for each in message.tool_calls]
         calls += [function_call(str(e["id"]), e["name"] or "", e["args"] or "") for e in message.invalid_tool_calls]
-        if calls:
-            item |= {"tool_calls": calls, "content": item["content"] or None}
-    yield item
+        item |= {"tool_calls": calls, "content": said or None} if calls else {}
+    yield exact(item, _own(message), _own(_made(item)))
 
 
 def load(items: Sequence[Item]) -> Iterable[AnyMessage]:
     """Read messages of Chat Completions."""
     for item in items:
-        given = {key: value for key, value in item.items() if key != "thinking_blocks"}
-        (message,) = convert_to_messages([{**given, "content": given.get("content") or ""}])
-        if thoughts := item.get("thinking_blocks"):
-            texts = [{"type": "text", "text": message.content}] if isinstance(message.content, str) else message.content
-            message.content = [*thoughts, *texts]
-        yield message
+        message, own = _made(item), own_of(item)
+        yield message if own is None else message.model_copy(update=own)
+
+
+def _made(item: Item) -> AnyMessage:
+    """Return *item* as a message."""
+    given = {key: value for key, value in item.items() if key != OWN}
+    (message,) = convert_to_messages([{**given, "content": given.get("content") or ""}])
+    return message
+
+
+def _own(message: BaseMessage) -> Item:
+    """Return what of *message* a provider may get and an item does not hold."""
+    more = {key: each for key, each in message.additional_kwargs.items() if each and key not in _REPEATED}
+    by = {key: each for key, each in message.response_metadata.items() if key in _MADE_BY}
+    own = {"content": message.content, "additional_kwargs": more}
+    own |= {"response_metadata": by} if isinstance(message.content, list) else {}  # it says how to read the blocks
+    return own | ({"status": message.status} if isinstance(message, ToolMessage) else {})
+
+
+def _part(block: Any, role: str) -> Item | None:
+    """Return a standard *block* as a part of Chat Completions; None for a call, a thought or the like of the model."""
+    given = block["value"] if block["type"] == "non_standard" else block
+    kind, text, mime = str(given.get("type")), given.get("text"), str(given.get("mime_type") or "")
+    if kind in {"text", "text-plain"} and text:
+        return {"type": "text", "text": text}
+    name = (block.get("extras") or {}).get("filename") or given.get("filename")
+    if (data := given.get("base64") or given.get("data")) and isinstance(data, str):
+        mime = mime or _MIMES.get(kind, "application/octet-stream")
+        return media(f"data:{mime};base64,{data}", mime, name)
+    url = given.get("url") or given.get("image_url") or given.get("file_data")
+    if isinstance(url, str):
+        return media(url, kind.removeprefix("input_"), name)
+    if file_id := given.get("file_id"):
+        return {"type": "file", "file": {"file_id": str(file_id)}}
+    return part_named(kind) if role != "assistant" else None
 
 
 def _usage(said: Sequence[Any]) -> Item | None:

@@ -447,6 +447,7 @@ class Context:
         strict: bool = True,
         format: str | None = None,  # noqa: A002
         at: datetime | str | None = None,
+        media_inside: bool = False,
     ) -> builtins.list[Any]:
         """Return the messages of the next request. They fit the budget, whatever was said before.
 
@@ -460,6 +461,8 @@ class Context:
             strict: Whether tool calls at the end that have no result yet are an error; else they are shown.
             format: One of `memci.formats.FORMATS`; default: the format of the context.
             at: When the pending messages were said, as in `append_turn`; default: now, unless appends name times.
+            media_inside: Whether results keep their media in Chat Completions, for a framework that places them; else
+                they follow the results, since the provider takes only text in these.
 
         Raises:
             BudgetExceeded: If what can't be taken out does not fit; it names the parts.
@@ -475,7 +478,7 @@ class Context:
                 view = window.with_valid_thoughts(view)[len(window.system.view) :]
             elif not window.active.rewritten and all(map(is_sent_as_it_is, pending_view)):
                 return view
-            return formats.write(form, formats.spoken(form, view) or view)
+            return formats.write(form, formats.spoken(form, view) or view, media_inside=media_inside)
 
     def request(
         self,

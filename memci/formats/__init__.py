@@ -102,14 +102,17 @@ def check_native(message: Message) -> None:
         raise InvalidMessage("items", "they are no items of this message")
 
 
-def write(format: str, messages: Sequence[Message]) -> list[Item]:  # noqa: A002
+def write(format: str, messages: Sequence[Message], *, media_inside: bool = False) -> list[Item]:  # noqa: A002
     """Return *messages*, without the system prompt, as items of *format*; those of this format as they came. O(parts).
+
+    In Chat Completions results have only text: their media follow them, unless they stay *media_inside*.
 
     Raises:
         InvalidSetting: If there is no such format.
     """
     check(format)
-    items: list[Item] = _FORMATS[format].write(messages)
+    inside = {"media_inside": True} if media_inside and format == openai_chat.NAME else {}
+    items: list[Item] = _FORMATS[format].write(messages, **inside)
     return items
 
 

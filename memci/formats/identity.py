@@ -25,7 +25,7 @@ def identity(message: Message) -> bytes:
         if part.get("type") in {"text", "refusal"}:
             texts.append(str(part.get("text", part.get("refusal"))))
         else:
-            others.append(_plain(part))
+            others.append(unmarked(part))
     text = "\n".join([*filter(None, texts), *filter(None, [message.get("refusal")])])
     calls = [
         [(body := call_body(call)).get("name"), value_of(body.get("arguments", body.get("input")))]
@@ -41,12 +41,12 @@ def identity(message: Message) -> bytes:
     return blake2b(json.dumps(told, sort_keys=True).encode(), digest_size=16).digest()
 
 
-def _plain(part: Message) -> object:
-    """Return *part* without marks, its data in one form of base64."""
+def unmarked(part: object) -> object:
+    """Return *part* without marks of the cache, its data in one form of base64. O(bytes)."""
     if isinstance(part, dict):
-        return {key: _plain(value) for key, value in part.items() if key not in _BESIDE}
+        return {key: unmarked(value) for key, value in part.items() if key not in _BESIDE}
     if isinstance(part, list):
-        return [_plain(each) for each in part]
+        return [unmarked(each) for each in part]
     if isinstance(part, str) and len(part) > 64:
         return part.translate(_URLS)
     return part

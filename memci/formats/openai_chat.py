@@ -37,11 +37,12 @@ def enveloped(item: Item) -> Message:
     return Enveloped({**item, "content": parts}, Native(NAME, [item], hidden=json.dumps(hidden, ensure_ascii=False)))
 
 
-def write(messages: Sequence[Message]) -> list[Item]:
+def write(messages: Sequence[Message], *, media_inside: bool = False) -> list[Item]:
     """Return *messages* as they are sent: messages of other forms without their reasoning.
 
-    Results have only text here: their images and files follow them, as a message of the user. What OpenAI refuses in a
-    message is repaired: ids and names of calls, empty texts and lists.
+    Results have only text here: their images and files follow them, as a message of the user; for who sends the
+    messages in another form they stay *media_inside*. What OpenAI refuses in a message is repaired: ids and names of
+    calls, empty texts and lists.
     """
     items: list[Item] = []
     media: list[Message] = []
@@ -56,7 +57,7 @@ def write(messages: Sequence[Message]) -> list[Item]:
         own = isinstance(message, Enveloped)
         item = _repaired({key: value for key, value in message.items() if not own or key != "reasoning"})
         parts = item["content"] if item["role"] == "tool" else None
-        if isinstance(parts, list) and (own or any(part["type"] != "text" for part in parts)):
+        if isinstance(parts, list) and not media_inside and (own or any(part["type"] != "text" for part in parts)):
             media += [part for part in item["content"] if part["type"] != "text"]
             texts = [part["text"] if part["type"] == "text" else f"[{part['type']}]" for part in item["content"]]
             item["content"] = "\n".join(texts)

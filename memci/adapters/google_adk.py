@@ -16,6 +16,8 @@ from urllib.parse import quote
 
 from google.adk.agents.base_agent import BaseAgent
 from google.adk.agents.callback_context import CallbackContext
+from google.adk.agents.invocation_context import InvocationContext
+from google.adk.events.event import Event
 from google.adk.models.llm_request import LlmRequest
 from google.adk.models.llm_response import LlmResponse
 from google.adk.plugins.base_plugin import BasePlugin
@@ -75,6 +77,13 @@ class MemciPlugin(BasePlugin):
             name = self.name_of(callback_context)
             self._given[name] = said = [*self._given.get(name, ()), llm_response.content]
             await asyncio.to_thread(self.conversations.add, name, said, llm_response.usage_metadata)
+
+    async def on_event_callback(self, *, invocation_context: InvocationContext, event: Event) -> None:
+        """Store results of tools that end the run: the model was not shown them."""
+        if event.actions.skip_summarization and event.content is not None and event.get_function_responses():
+            name = self.name_of(CallbackContext(invocation_context))
+            said = [*self._given.get(name, ()), event.content]
+            await asyncio.to_thread(self.conversations.add, name, said)
 
     async def close(self) -> None:
         """Close all contexts. The runner calls this when it is closed."""

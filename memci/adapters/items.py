@@ -117,9 +117,9 @@ def _packed(own: Any, known: Mapping[str, str]) -> Any:
     if isinstance(own, str):
         found = known.get(own) or (known.get(own.translate(_URLS)) if len(own) >= _SHORT else None)
         return found or ("$=" + own if own.startswith("$") else own)
-    if isinstance(own, dict) and (found := known.get(function_call("", "", own)["function"]["arguments"])):
-        return f"$json/{found[1:]}"  # the arguments of a call
     if isinstance(own, dict):
+        if found := known.get(json.dumps(own, ensure_ascii=False, default=str)):
+            return f"$json/{found[1:]}"  # the arguments of a call
         return {key: _packed(each, known) for key, each in own.items()}
     return [_packed(each, known) for each in own] if isinstance(own, (list, tuple)) else own
 

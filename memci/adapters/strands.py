@@ -17,16 +17,17 @@ from typing import Any
 
 from strands import Agent
 from strands.agent.conversation_manager import NullConversationManager
+from strands.hooks import AfterInvocationEvent
 from strands.middleware import InvokeModelStage
 from strands.middleware.stages import InvokeModelContext
 from strands.plugins import Plugin
 from strands.tools.tools import PythonAgentTool
 from strands.types.events import ModelStopReason
 
-from ..formats.envelope import arguments_as_object, call_of, content_of, function_call, split_data_url
+from ..formats.envelope import NO_TEXT, arguments_as_object, call_of, content_of, function_call
 from ..messages import parts_of
 from .conversations import TOOLS, Conversations
-from .items import Item, assistant_item, check_name, data_url, media, tool_schema
+from .items import Item, assistant_item, check_name, data_url, exact, media, media_in, own_of, tool_schema
 
 
 class Memci(Plugin):
@@ -48,7 +49,8 @@ class Memci(Plugin):
 
     def init_agent(self, agent: Agent) -> None:
         """Rewrite the requests of *agent* to its model, and switch off its conversation manager."""
-        agent.conversation_manager = NullConversationManager()
+        agent.conversation_manager = _Unmanaged()
+        agent.add_hook(self._end, AfterInvocationEvent)
         agent.add_middleware(InvokeModelStage, self._call)
         agent.tool_registry.process_tools([self._tool(each["function"]) for each in TOOLS])
 
@@ -67,6 +69,12 @@ class Memci(Plugin):
                 await asyncio.to_thread(self.conversations.add, self._conversation, [message], cost)
             yield event
 
+    async def _end(self, event: AfterInvocationEvent) -> None:
+        """Store the results of tools that ended the run."""
+        last = event.agent.messages[-1:]
+        if last and any("toolResult" in each for each in last[0]["content"]):
+            await asyncio.to_thread(self.conversations.add, self._conversation, event.agent.messages)
+
     def _tool(self, schema: Item) -> PythonAgentTool:
         def run(use: Item, **_: Any) -> Item:
             text = self.conversations.answer(self._conversation, schema["name"], use["input"])
@@ -76,20 +84,29 @@ class Memci(Plugin):
         return PythonAgentTool(schema["name"], {"name": schema["name"], **spec}, run)
 
 
+class _Unmanaged(NullConversationManager):
+    """Takes over a session that another manager kept: all its messages, also those that this one had left out."""
+
+    def restore_from_session(self, state: Item) -> list[Any] | None:
+        del state
+        return None
+
+
 def dump(message: Item) -> Iterator[Item]:
-    """Write *message* as those of Chat Completions: each result of a tool is one; thoughts have a key of their own."""
+    """Write *message* as those of Chat Completions: each result of a tool is one."""
     blocks = message["content"]
     for result in (each["toolResult"] for each in blocks if "toolResult" in each):
-        item = {"role": "tool", "tool_call_id": result["toolUseId"], "content": _content(result["content"]) or ""}
-        yield item | ({"status": "error"} if result.get("status") == "error" else {})
-    rest = [each for each in blocks if not {"toolResult", "toolUse", "reasoningContent"} & set(each)]
-    uses = [each["toolUse"] for each in blocks if "toolUse" in each]
-    thoughts = [each["reasoningContent"] for each in blocks if "reasoningContent" in each]
+        item = {"role": "tool", "tool_call_id": result["toolUseId"], "content": _content(result["content"])}
+        yield exact(item, {"status": "success", **result}, _result(item))
+    rest = [each for each in blocks if "toolResult" not in each]
     if message["role"] == "assistant":
+        uses = (each["toolUse"] for each in rest if "toolUse" in each)
         calls = [function_call(each["toolUseId"], each["name"], each["input"]) for each in uses]
-        yield assistant_item(_content(rest), calls, json.loads(_json(thoughts)))
+        item = assistant_item(_content(rest), calls)
+        yield exact(item, rest, _blocks(item))
     elif rest or not blocks:
-        yield {"role": "user", "content": _content(rest) or ""}
+        item = {"role": "user", "content": _content(rest)}
+        yield exact(item, rest, _blocks(item))
 
 
 def load(items: Sequence[Item]) -> Iterator[Item]:
@@ -97,52 +114,69 @@ def load(items: Sequence[Item]) -> Iterator[Item]:
     for role, group in groupby(items, itemgetter("role")):
         results = []
         for item in group:
-            blocks = [{"reasoningContent": each} for each in item.get("thinking_blocks") or ()] + _blocks(
-                item.get("content")
-            )
+            own = own_of(item)
             if role == "tool":
-                held = {"toolUseId": item["tool_call_id"], "status": item.get("status", "success"), "content": blocks}
-                results.append({"toolResult": held})
-                continue
-            for call in item.get("tool_calls") or ():
-                name, arguments = call_of(call)
-                use = {"toolUseId": call["id"], "name": name, "input": arguments_as_object(arguments)}
-                blocks.append({"toolUse": use})
-            yield {"role": "assistant" if role == "assistant" else "user", "content": blocks}
+                results.append({"toolResult": _result(item) if own is None else own})
+            else:
+                content = _blocks(item) if own is None else own
+                yield {"role": "assistant" if role == "assistant" else "user", "content": content}
         if results:
             yield {"role": "user", "content": results}
 
 
 def _alternating(messages: Sequence[Item]) -> list[Item]:
-    """Return *messages* with those of the same role joined, since some providers require alternating roles."""
-    groups = [[*group] for _, group in groupby(messages, itemgetter("role"))]
-    return [
-        each[0] if len(each) == 1 else {**each[0], "content": [block for one in each for block in one["content"]]}
-        for each in groups
-    ]
+    """Return *messages* with those of the same role joined, since some providers require alternating roles.
+
+    An answer without text stands between results and what the user says then: not every model takes both in a message.
+    """
+    joined: list[Item] = []
+    for message in messages:
+        answers = any("toolResult" in each for each in message["content"])
+        if joined and joined[-1]["role"] == message["role"]:
+            before = joined[-1]["content"]
+            if any("toolResult" in each for each in before) == answers:
+                joined[-1] = {**message, "content": [*before, *message["content"]]}
+                continue
+            joined.append({"role": "assistant", "content": [{"text": NO_TEXT}]})
+        joined.append(message)
+    return joined
 
 
 def _content(blocks: Sequence[Item]) -> str | list[Item]:
-    """Return *blocks* as the content of a message of Chat Completions: a str if they are one text."""
+    """Return what *blocks* say as the content of a message of Chat Completions: a str if it is one text."""
     parts = []
     for block in blocks:
-        image = block.get("image", {})
-        if isinstance(data := image.get("source", {}).get("bytes"), bytes):
-            parts.append(media(data_url(f"image/{image['format']}", data), "image/"))
+        if block.keys() & {"toolUse", "reasoningContent", "cachePoint"}:
+            continue
+        kind, body = next(iter(block.items()))
+        data = body.get("source", {}).get("bytes") if isinstance(body, dict) else None
+        if isinstance(data, bytes):
+            mime = f"application/{body['format']}" if kind == "document" else f"{kind}/{body['format']}"
+            parts.append(media(data_url(mime, data), mime, body.get("name")))
         else:
-            parts.append({"type": "text", "text": block["text"] if set(block) == {"text"} else _json(block)})
-    return content_of(parts)
+            parts.append({"type": "text", "text": body if kind == "text" else _json(block)})
+    return content_of(parts) or ""
 
 
-def _blocks(content: Any) -> list[Item]:
-    """Return the *content* of a message of Chat Completions as blocks."""
+def _result(item: Item) -> Item:
+    """Return *item*, a result without a form of its own, as one."""
+    return {"toolUseId": item["tool_call_id"], "status": "success", "content": _blocks(item)}
+
+
+def _blocks(item: Item) -> list[Item]:
+    """Return the content and the calls of *item* as blocks."""
     blocks: list[Item] = []
-    for part in parts_of(content):
-        if found := split_data_url(str(part.get("image_url", {}).get("url", ""))):
-            kind, data = found
-            blocks.append({"image": {"format": kind.rpartition("/")[2], "source": {"bytes": base64.b64decode(data)}}})
+    for part in parts_of(item.get("content")):
+        kind, url, name = media_in(part) or ("", "", None)
+        if url.startswith("data:"):
+            form = next((each for each in ("image", "video", "audio") if kind.startswith(each)), "document")
+            source = {"format": kind.rpartition("/")[2], "source": {"bytes": base64.b64decode(url.partition(",")[2])}}
+            blocks.append({form: source | ({"name": name} if name else {})})
         else:
             blocks.append({"text": str(part.get("text", _json(part)))})
+    for call in item.get("tool_calls") or ():
+        name, arguments = call_of(call)
+        blocks.append({"toolUse": {"toolUseId": call["id"], "name": name, "input": arguments_as_object(arguments)}})
     return blocks
 
 

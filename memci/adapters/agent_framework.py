@@ -17,10 +17,13 @@ from typing import Any
 
 from agent_framework import ChatContext, ChatMiddleware, Content, ContextProvider, FunctionTool, Message
 
-from ..formats.envelope import content_of, function_call, split_data_url
+from ..formats.envelope import call_of, content_of, function_call, part_named
 from ..messages import parts_of, text_of
 from .conversations import TOOLS, Conversations
-from .items import Item, check_name, media, usage_of
+from .items import Item, assistant_item, check_name, exact, media, media_in, own_of, usage_of
+
+_SAID = frozenset({"text", "data", "uri"})
+"""types of contents that a message of Chat Completions can hold"""
 
 
 class Memci(ContextProvider):
@@ -36,6 +39,13 @@ class Memci(ContextProvider):
         name = check_name(session.session_id, 'agent.run(…, session=AgentSession(session_id="alice"))')
         context.extend_tools(self.source_id, [self._tool(name, each["function"]) for each in TOOLS])
         context.extend_middleware(self.source_id, _Window(self.conversations, name))
+
+    async def after_run(self, *, session: Any, context: Any, **_: Any) -> None:
+        """Store results of tools that ended the run."""
+        messages = context.response.messages if context.response is not None else []
+        if messages and messages[-1].role == "tool":
+            said = [*context.input_messages, *messages]
+            await asyncio.to_thread(self.conversations.add, session.session_id, said)
 
     def close(self) -> None:
         """Close all contexts."""
@@ -83,67 +93,66 @@ class _Window(ChatMiddleware):
 
 
 def dump(message: Message) -> Iterator[Item]:
-    """Write *message* as those of Chat Completions; thoughts and other contents have keys of their own."""
-    item: Item = {"role": message.role, "content": []}
+    """Write *message* as those of Chat Completions: each result of a tool is one."""
+    rest = []
     for each in message.contents:
         if each.type == "function_result":
-            yield {"role": "tool", "tool_call_id": each.call_id, "content": _text(each)}
-        elif each.type == "function_call" and not each.informational_only:
-            call = function_call(str(each.call_id), each.name or "", each.arguments or {})
-            item.setdefault("tool_calls", []).append(call)
-        elif each.type == "text_reasoning":
-            thought = {"type": "thinking", "thinking": each.text or "", "signature": each.protected_data}
-            item.setdefault("thinking_blocks", []).append(thought)
-        elif (part := _part(each)) is not None:
-            item["content"].append(part)
+            pieces = [_part(piece) for piece in each.items or ()]
+            said = content_of(pieces) if any(part["type"] != "text" for part in pieces) else str(each.result or "")
+            item = {"role": "tool", "tool_call_id": each.call_id, "content": said}
+            yield exact(item, _own([each]), _own(_made(item)))
         elif each.type != "usage":
-            item.setdefault("contents", []).append(each.to_dict(exclude={"raw_representation"}))
-    if message.role == "tool":
+            rest.append(each)
+    if message.role == "tool" and not rest:
         return
-    item["content"] = content_of(item["content"]) or (None if "tool_calls" in item else "")
-    yield item
+    asked = [each for each in rest if each.type == "function_call" and not each.informational_only]
+    calls = [function_call(str(each.call_id), each.name or "", each.arguments or {}) for each in asked]
+    said = [_part(each) for each in rest if each.type in _SAID]
+    item = assistant_item(content_of(said), calls) | {"role": "user" if message.role == "tool" else message.role}
+    yield exact(item, _own(rest), _own(_made(item)))
 
 
 def load(items: Sequence[Item]) -> Iterator[Message]:
     """Read messages of Chat Completions."""
     for item in items:
-        if item["role"] == "tool":
-            contents = [Content.from_function_result(item["tool_call_id"], result=text_of(item))]
-        else:
-            contents = [
-                Content.from_text_reasoning(text=each.get("thinking"), protected_data=each.get("signature"))
-                for each in item.get("thinking_blocks") or ()
-            ]
-            contents += map(_content, parts_of(item.get("content")))
-            contents += map(Content.from_dict, item.get("contents") or ())
-            for call in item.get("tool_calls") or ():
-                body = call["function"]
-                contents.append(Content.from_function_call(call["id"], body["name"], arguments=body["arguments"]))
-        yield Message(item["role"], contents)
+        own = own_of(item)
+        yield Message(item["role"], _made(item) if own is None else [*map(Content.from_dict, own)])
 
 
-def _text(result: Content) -> str | list[Item]:
-    """Return the *result* of a tool as the content of a message."""
-    parts = [_part(each) or {"type": "text", "text": f"[{each.type}]"} for each in result.items or ()]
-    return parts if any(part["type"] != "text" for part in parts) else str(result.result or "")
+def _own(contents: Sequence[Content]) -> list[Item]:
+    """Return *contents* as JSON without empty texts, arguments of calls as text."""
+    own = [each.to_dict(exclude={"raw_representation"}) for each in contents if each.type != "text" or each.text]
+    for each in own:
+        if not each.get("additional_properties"):
+            each.pop("additional_properties", None)
+        if each["type"] == "function_call" and isinstance(each.get("arguments"), dict):
+            each["arguments"] = json.dumps(each["arguments"], ensure_ascii=False)
+    return own
 
 
-def _part(content: Content) -> Item | None:
-    """Return *content* as a part of Chat Completions, None if there is none."""
+def _made(item: Item) -> list[Content]:
+    """Return the contents of *item*."""
+    said = [*map(_content, parts_of(item.get("content")))]
+    if item["role"] == "tool":
+        plain = all(each.type == "text" for each in said)
+        return [Content.from_function_result(item["tool_call_id"], result=text_of(item) if plain else said)]
+    for call in item.get("tool_calls") or ():
+        name, arguments = call_of(call)
+        said.append(Content.from_function_call(call["id"], name, arguments=arguments))
+    return said
+
+
+def _part(content: Content) -> Item:
+    """Return *content* as a part of Chat Completions; another one by its name."""
     if content.type == "text":
         return {"type": "text", "text": content.text}
-    if content.type not in {"data", "uri"} or not content.uri:
-        return None
-    kind = content.media_type or ""
-    return media(content.uri, kind) if content.type == "data" or kind.startswith("image/") else None
+    if content.type in {"data", "uri"} and content.uri:
+        return media(content.uri, content.media_type or "")
+    return part_named(content.type)
 
 
 def _content(part: Item) -> Content:
     """Return *part* as a content."""
-    if part["type"] == "image_url":
-        url = part["image_url"]["url"]
-        data = split_data_url(url)
-        return Content.from_uri(url, media_type=data[0] if data else "image/*")
-    if part["type"] == "file" and (url := part["file"].get("file_data")):
-        return Content.from_uri(url)
+    if (found := media_in(part)) is not None:
+        return Content.from_uri(found[1], media_type=found[0])
     return Content.from_text(part.get("text") or json.dumps(part))

@@ -113,9 +113,12 @@ class _Tool(BaseTool):
 
 
 def dump(content: types.Content) -> Iterator[Item]:
-    """Write *content* as it is sent; skip one that ADK does not send again."""
+    """Write *content* as it is sent, without the ids that ADK makes; skip one that it does not send again."""
     item = content.model_dump(mode="json", by_alias=True, exclude_none=True)
     parts = item.get("parts", ())
+    for each in (part.get(key, {}) for part in parts for key in ("functionCall", "functionResponse")):
+        if str(each.get("id")).startswith("adk-"):
+            del each["id"]
     if any(part.keys() - {"thought", "text"} or (part.get("text") and not part.get("thought")) for part in parts):
         yield item
 

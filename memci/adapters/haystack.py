@@ -138,8 +138,8 @@ def load(items: Sequence[Item]) -> Iterator[ChatMessage]:
 
 
 def _own(message: ChatMessage) -> list[Item]:
-    """Return the contents of *message*; the call that a result answers is known by its id."""
-    contents: list[Item] = message.to_dict()["content"]
+    """Return the contents of *message* without empty texts; the call that a result answers is known by its id."""
+    contents = [each for each in message.to_dict()["content"] if each.get("text") != ""]
     for each in contents:
         if "tool_call_result" in each:
             each["tool_call_result"].pop("origin")

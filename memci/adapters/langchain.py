@@ -145,7 +145,7 @@ def _own(message: BaseMessage) -> Item:
     """Return what of *message* a provider may get and an item does not hold."""
     more = {key: each for key, each in message.additional_kwargs.items() if each and key not in _REPEATED}
     by = {key: each for key, each in message.response_metadata.items() if key in _MADE_BY}
-    own = {"content": message.content, "additional_kwargs": more}
+    own = {"content": message.content or "", "additional_kwargs": more}
     own |= {"response_metadata": by} if isinstance(message.content, list) else {}  # it says how to read the blocks
     return own | ({"status": message.status} if isinstance(message, ToolMessage) else {})
 

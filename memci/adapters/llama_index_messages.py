@@ -1,8 +1,6 @@
 """LlamaIndex's messages as those of Chat Completions, and back.
 
-    ChatMessage([ThinkingBlock, TextBlock, ToolCallBlock])  ⇄  {"thinking_blocks": […], "content": …, "tool_calls": […]}
-
-Blocks without a form in Chat Completions are kept under the key `blocks`.
+ChatMessage([ThinkingBlock, TextBlock, ToolCallBlock])  ⇄  {"content": …, "tool_calls": […], "own": […]}
 """
 
 from collections.abc import Iterator, Sequence
@@ -11,66 +9,77 @@ from typing import Any
 from llama_index.core.base.llms import types
 from llama_index.core.base.llms.types import ChatMessage
 
-from ..formats.envelope import body_of, content_of, function_call, split_data_url
+from ..formats.envelope import content_of, function_call
 from ..messages import parts_of
-from .items import Item, arguments_as_given, data_url
+from .items import Item, arguments_as_given, assistant_item, data_url, exact, media, media_in, own_of
+
+_MEDIA = {"image": types.ImageBlock, "audio": types.AudioBlock, "video": types.VideoBlock}
 
 
 def dump(message: ChatMessage) -> Iterator[Item]:
     """Write *message* as one of Chat Completions."""
-    item: Item = {"role": message.role.value, "content": []}
-    for block in message.blocks:
-        if isinstance(block, types.ToolCallBlock):
-            call = function_call(str(block.tool_call_id), block.tool_name, block.tool_kwargs or "{}")
-            item.setdefault("tool_calls", []).append(call)
-        elif isinstance(block, types.ThinkingBlock):
-            thought = {"type": "thinking", "thinking": block.content or "", **block.additional_information}
-            item.setdefault("thinking_blocks", []).append(thought)
-        elif (part := _part(block)) is not None:
-            item["content"].append(part)
-        elif not isinstance(block, types.CachePoint):
-            item.setdefault("blocks", []).append(block.model_dump(mode="json", exclude_none=True))
+    asked = [block for block in message.blocks if isinstance(block, types.ToolCallBlock)]
+    calls = [function_call(str(each.tool_call_id), each.tool_name, each.tool_kwargs or "{}") for each in asked]
+    parts = [part for block in message.blocks if (part := _part(block)) is not None]
+    item = assistant_item(content_of(parts), calls) | {"role": message.role.value}
     if message.role == "tool":
         item["tool_call_id"] = str(message.additional_kwargs.get("tool_call_id"))
-    item["content"] = content_of(item["content"]) or (None if "tool_calls" in item else "")
-    yield item
+    yield exact(item, _own(message.blocks), _own(_blocks(item)))
 
 
 def load(items: Sequence[Item]) -> Iterator[ChatMessage]:
     """Read messages of Chat Completions."""
     for item in items:
-        blocks: list[Any] = []
-        for thought in item.get("thinking_blocks") or ():
-            more = {key: value for key, value in thought.items() if key not in {"type", "thinking"}}
-            blocks.append(types.ThinkingBlock(content=thought.get("thinking"), additional_information=more))
-        blocks += [*map(_block, parts_of(item.get("content"))), *item.get("blocks", ())]
-        for call in item.get("tool_calls") or ():
-            kwargs = arguments_as_given(call["function"]["arguments"])
-            name = call["function"]["name"]
-            blocks.append(types.ToolCallBlock(tool_call_id=call["id"], tool_name=name, tool_kwargs=kwargs))
+        own = own_of(item)
         more = {"tool_call_id": item["tool_call_id"]} if item["role"] == "tool" else {}
-        yield ChatMessage(blocks, role=item["role"], additional_kwargs=more)
+        yield ChatMessage(_blocks(item) if own is None else own, role=item["role"], additional_kwargs=more)
+
+
+def _own(blocks: Sequence[Any]) -> list[Item]:
+    """Return *blocks* as JSON, without empty texts."""
+    own = [block.model_dump(mode="json", exclude_none=True) for block in blocks]
+    return [each for each in own if each.get("text") != ""]
+
+
+def _blocks(item: Item) -> list[Any]:
+    """Return the content and the calls of *item* as blocks."""
+    blocks = [*map(_block, parts_of(item.get("content")))]
+    for call in item.get("tool_calls") or ():
+        name, kwargs = call["function"]["name"], arguments_as_given(call["function"]["arguments"])
+        blocks.append(types.ToolCallBlock(tool_call_id=call["id"], tool_name=name, tool_kwargs=kwargs))
+    return blocks or [types.TextBlock(text="")]
 
 
 def _part(block: Any) -> Item | None:
     """Return *block* as a part of Chat Completions, None if there is none."""
     if isinstance(block, types.TextBlock):
         return {"type": "text", "text": block.text}
-    if isinstance(block, types.ImageBlock):
-        return {"type": "image_url", "image_url": {"url": str(block.url) if block.url else block.inline_url()}}
+    for kind, made in _MEDIA.items():
+        if isinstance(block, made):
+            mime = getattr(block, f"{kind}_mimetype", None) or f"{kind}/{getattr(block, 'format', None) or '*'}"
+            return media(str(block.url) if block.url else data_url(mime, _bytes_of(block, kind)), mime)
     if isinstance(block, types.DocumentBlock):
-        url = data_url(str(block.document_mimetype), block.resolve_document().read())
-        return {"type": "file", "file": {"filename": block.title, "file_data": url}}
+        mime = str(block.document_mimetype)
+        return media(block.url or data_url(mime, block.resolve_document().read()), mime, block.title)
     return None
+
+
+def _bytes_of(block: Any, kind: str) -> bytes:
+    """Return the data of *block*, read from its file if it names one."""
+    data: bytes = getattr(block, f"resolve_{kind}")().read()
+    return data
 
 
 def _block(part: Item) -> Any:
     """Return *part* as a block."""
-    kind, body = part["type"], body_of(part, part["type"])
-    data = split_data_url(str(body.get("url") or body.get("file_data")))
-    if kind == "image_url":
-        made = {"image": data[1].encode(), "image_mimetype": data[0]} if data else {"url": body["url"]}
-        return types.ImageBlock(**made)
-    if kind == "file" and data:
-        return types.DocumentBlock(data=data[1].encode(), document_mimetype=data[0], title=body.get("filename"))
-    return types.TextBlock(text=part.get("text", f"[{kind}]"))
+    mime, url, name = media_in(part) or ("", "", None)
+    if not url:
+        return types.TextBlock(text=part.get("text", f"[{part['type']}]"))
+    data = url.partition(",")[2].encode() if url.startswith("data:") else None
+    kind = mime.partition("/")[0]
+    if kind in {"image", "video"}:
+        return _MEDIA[kind](**{kind: data, f"{kind}_mimetype": mime} if data else {"url": url})
+    if kind == "audio":
+        return types.AudioBlock(**{"audio": data, "format": mime.partition("/")[2]} if data else {"url": url})
+    given = {"data": data, "document_mimetype": mime} if data else {"url": url}
+    return types.DocumentBlock(**given, title=name)

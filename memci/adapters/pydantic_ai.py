@@ -115,6 +115,7 @@ def load(items: Sequence[Item]) -> Iterable[ModelMessage]:
 def _exact(item: Item, own: Sequence[Any]) -> Item:
     """Return *item* with its *own* parts, where it alone would become others."""
     tool = getattr(own[0], "tool_name", None) if own else None
+    own = [part for part in own if not isinstance(part, parts.TextPart) or part.content]
     return exact(item, [*map(_json, own)], [*map(_json, _made(item, tool or "tool").parts)])
 
 

@@ -6,24 +6,28 @@ The prose that is written back is the same, byte for byte.
 """
 
 import ast
+from base64 import b64decode
 from collections.abc import Iterable, Iterator, Sequence
+from io import BytesIO
 
+from PIL import Image
 from smolagents.models import ChatMessage, MessageRole, get_clean_message_list
 
 from ..formats.envelope import function_call
 from ..messages import parts_of, text_of
-from .items import Item, arguments_as_given, text_within
+from .items import Item, arguments_as_given, media_in, text_within
 
 _CALLS, _RESULTS, _ERROR = "Calling tools:\n", "Observation:\n", "Error:\n"
 Group = tuple[ChatMessage, ...]  # one message, or the calls of a step with their results
 
 
 def group_steps(messages: Iterable[ChatMessage]) -> list[Group]:
-    """Group *messages*: the calls of a step together with their results. An error may belong to no call."""
+    """Group *messages*: the calls of a step with their results and images. An error may belong to no call."""
     groups: list[Group] = []
     for message in messages:
         came_back = message.role == MessageRole.TOOL_RESPONSE and not text_within(message.content).startswith(_ERROR)
-        if came_back and groups and groups[-1][0].role == MessageRole.TOOL_CALL:
+        seen = message.role == MessageRole.USER and all(part["type"] == "image" for part in parts_of(message.content))
+        if (came_back or seen) and groups and groups[-1][0].role == MessageRole.TOOL_CALL:
             groups[-1] = (*groups[-1], message)
         else:
             groups.append((message,))
@@ -36,9 +40,9 @@ def dump(group: Group) -> Iterator[Item]:
     text = text_within(first.content)
     if first.role != MessageRole.TOOL_CALL:
         role = "assistant" if first.role == MessageRole.ASSISTANT else "user"
-        (item,) = get_clean_message_list([first], convert_images_to_image_urls=True)
-        if text or len(item["content"]) > 1:
-            yield {"role": role, "content": item["content"] if len(item["content"]) > 1 else text}
+        said = _parts(first)
+        if text or len(said) > 1:
+            yield {"role": role, "content": said if len(said) > 1 else text}
         return
     calls = [
         function_call(str(each["id"]), each["function"]["name"], each["function"]["arguments"])
@@ -46,11 +50,15 @@ def dump(group: Group) -> Iterator[Item]:
     ]
     yield {"role": "assistant", "content": None, "tool_calls": calls}
     if results:
-        found = "\n".join(text_within(each.content) for each in results).removeprefix(_RESULTS)
+        images = [part for each in results if each.role == MessageRole.USER for part in _parts(each)]
+        texts = [text_within(each.content) for each in results if each.role != MessageRole.USER]
+        found = "\n".join(texts).removeprefix(_RESULTS)
         lines = found.split("\n")
         texts = lines if len(lines) == len(calls) and all(lines) else [found, *[""] * (len(calls) - 1)]
         for call, line in zip(calls, texts, strict=True):
-            yield {"role": "tool", "tool_call_id": call["id"], "content": line}
+            content = [*images, *parts_of(line)] if images else line
+            yield {"role": "tool", "tool_call_id": call["id"], "content": content}
+            images = []
 
 
 def load(items: Sequence[Item]) -> Iterator[Group]:
@@ -59,13 +67,16 @@ def load(items: Sequence[Item]) -> Iterator[Group]:
     for item in items:
         if calls := item.get("tool_calls"):
             made.append(message_of(MessageRole.TOOL_CALL, _CALLS + str([*map(_call, calls)])))
-        elif item["role"] == "tool" and (text := text_of(item)):
-            follows = made and made[-1].role == MessageRole.TOOL_RESPONSE
-            before = text_within(made.pop().content) + "\n" if follows else _RESULTS
-            made.append(message_of(MessageRole.TOOL_RESPONSE, before + text))
-        elif item["role"] != "tool":
+        elif item["role"] == "tool":
+            if images := [_piece(part) for part in parts_of(item["content"]) if part["type"] != "text"]:
+                made.append(ChatMessage(MessageRole.USER, images))
+            if text := text_of(item):
+                follows = made and made[-1].role == MessageRole.TOOL_RESPONSE
+                before = text_within(made.pop().content) + "\n" if follows else _RESULTS
+                made.append(message_of(MessageRole.TOOL_RESPONSE, before + text))
+        else:
             role = MessageRole.ASSISTANT if item["role"] == "assistant" else MessageRole.USER
-            made.append(ChatMessage(role, parts_of(item["content"])))
+            made.append(ChatMessage(role, [*map(_piece, parts_of(item["content"]))]))
     return iter(group_steps(made))
 
 
@@ -73,6 +84,20 @@ def _call(call: Item) -> Item:
     """Return *call* as smolagents writes it: arguments that are an object as one."""
     name, text = call["function"]["name"], call["function"]["arguments"]
     return {**call, "function": {"name": name, "arguments": arguments_as_given(text)}}
+
+
+def _parts(message: ChatMessage) -> list[Item]:
+    """Return the content of *message* as parts of Chat Completions."""
+    (item,) = get_clean_message_list([message], convert_images_to_image_urls=True)
+    return list(item["content"])
+
+
+def _piece(part: Item) -> Item:
+    """Return *part* of Chat Completions as smolagents has it: images are objects."""
+    _, url, _ = media_in(part) or ("", "", None)
+    if not url.startswith("data:image/"):
+        return part
+    return {"type": "image", "image": Image.open(BytesIO(b64decode(url.partition(",")[2])))}
 
 
 def message_of(role: MessageRole, text: str) -> ChatMessage:

@@ -98,7 +98,7 @@ def dump(message: Item) -> Iterator[Item]:
     for result in (each["toolResult"] for each in blocks if "toolResult" in each):
         item = {"role": "tool", "tool_call_id": result["toolUseId"], "content": _content(result["content"])}
         yield exact(item, {"status": "success", **result}, _result(item))
-    rest = [each for each in blocks if "toolResult" not in each]
+    rest = [each for each in blocks if "toolResult" not in each and each.get("text") != ""]
     if message["role"] == "assistant":
         uses = (each["toolUse"] for each in rest if "toolUse" in each)
         calls = [function_call(each["toolUseId"], each["name"], each["input"]) for each in uses]

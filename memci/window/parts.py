@@ -57,7 +57,7 @@ def add_part(
 
 
 def fewer(parts: Sequence[ListedPart]) -> list[ListedPart]:
-    """Return *parts* with the oldest two as one line; of two pages, the oldest goes. A last one loses its words first."""
+    """Return *parts* with the oldest two as one line; of two pages, the oldest goes. The last loses words first."""
     first, *others = parts
     if not others:
         return [replace(first, line="")] if first.line else []

@@ -5,7 +5,7 @@ import json
 import apsw
 import pytest
 
-from memci import Context
+from memci import Context, SQLiteStorage
 
 
 def contexts(run, store):
@@ -91,8 +91,9 @@ def test_erase_when_a_fork_shares_it(run, store):
 
 
 @pytest.mark.slow
-def test_erase_when_somebody_still_reads(run, store):
+def test_erase_when_somebody_still_reads(run, store, monkeypatch):
     """While a reader keeps an older state, it ends with 1 and says how to finish; --scrub does, later."""
+    monkeypatch.setitem(SQLiteStorage.__init__.__kwdefaults__, "busy_timeout_seconds", 0.05)
     with Context.open(store, id="bob") as context:
         context.append_turn("Are you there?")
     reader = apsw.Connection(str(store))

@@ -79,4 +79,5 @@ def _facts(storage: Storage, owner: str) -> list[tuple[str, "HeldFact"]]:
 def _line(known: tuple[str, "HeldFact"]) -> str:
     whom, fact = known
     when = "" if fact.at is None else f", {day(fact.at)}"
+    whom = whom if fact.kind == "fact" else f"{whom} ({fact.kind})"
     return f"{fact.id}  {whom}, {page_name(fact.context, fact.index)}{when}: {visible(fact.text)}"

@@ -9,7 +9,7 @@
 `memci chat` is one in a terminal.
 """
 
-from .answers import AnswerStream, CompanionAnswer, MessageFacts
+from .answers import AnswerStream, CompanionAnswer, MessageFacts, SavedMemory
 from .async_companion import AsyncAnswerStream, AsyncCompanion
 from .companion import Companion
 from .query_planning import AnalysisResult, MemoryToSave
@@ -23,4 +23,5 @@ __all__ = [
     "CompanionAnswer",
     "MemoryToSave",
     "MessageFacts",
+    "SavedMemory",
 ]

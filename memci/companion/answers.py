@@ -4,7 +4,7 @@ from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any, TypedDict
+from typing import Any, Literal, NamedTuple, TypedDict
 
 from ..context.report import Receipt
 from ..llm.model import ChatModel, Pieces, Reply, Usage, checked_reply
@@ -23,6 +23,20 @@ class MessageFacts(TypedDict, total=False):
     """further facts, such as the user's city or the channel of the message"""
     at: datetime | None
     """the time of the message, in UTC if it has no zone; default: now. The model is asked to respect it."""
+
+
+class SavedMemory(NamedTuple):
+    """What a companion saved of a turn, on the word of its analysis."""
+
+    kind: Literal["fact", "relationship"]
+    """whether it is about the user, or about how the user and the assistant stand to each other"""
+    text: str
+    """one sentence"""
+    context: str
+    page: int
+    """the page that says it"""
+    kept: bool
+    """whether the memory stores it; else only the application may"""
 
 
 @dataclass(frozen=True, slots=True)

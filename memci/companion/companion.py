@@ -25,7 +25,7 @@ from ..llm.model import ChatModel
 from ..memory.backend import Recollection
 from ..messages import Message
 from ..tools.search_memory import LONGEST_QUERY
-from .answers import AnswerStream, CompanionAnswer, MessageFacts, MeteredChat
+from .answers import AnswerStream, CompanionAnswer, MessageFacts, MeteredChat, SavedMemory
 from .memory_prompt import MemoryPrompt
 from .query_planning import AnalysisResult, analyse
 from .turn import FRAMING, CompanionTools, Turn
@@ -69,6 +69,8 @@ class Companion:
             and return a text or a JSON value. The model reads an error that one raises.
         memory_tokens: The largest cost of the memory prompt; default: an eighth of a request's budget, at most 4,000.
         on_tool: Called with each call of a tool and its result.
+        on_save: Called with what the analysis found worth saving (`SavedMemory`), after the turn was stored. An error
+            that it raises reaches the caller.
         clock: Returns the time of messages that have none, in seconds since 1970.
 
     Raises:
@@ -88,6 +90,7 @@ class Companion:
         functions: Mapping[str, Function] | None = None,
         memory_tokens: int | None = None,
         on_tool: Callable[[Message, Message], None] | None = None,
+        on_save: Callable[[SavedMemory], None] | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         for name, model in (("chat", chat), ("analyst", analyst or chat)):
@@ -103,7 +106,7 @@ class Companion:
         self.search = search
         self._chat, self._analyst = chat, analyst or chat
         self._memory_tokens = memory_tokens
-        self._clock = clock
+        self._clock, self._on_save = clock, on_save
         self._tools = CompanionTools(context, tools, functions or {}, on_tool)
 
     def respond(self, text: str, **facts: Unpack[MessageFacts]) -> CompanionAnswer:
@@ -214,13 +217,18 @@ class Companion:
 
     def _learn(self, analysis: AnalysisResult | None, receipt: Receipt, at: datetime) -> None:
         fact = analysis.fact if analysis is not None else None
-        learn = getattr(self.context.memory, "learn", None)
-        if fact is None or learn is None:
+        if analysis is None or analysis.memory_to_save is None or fact is None:
             return
+        learn, name, page = getattr(self.context.memory, "learn", None), self.context.id, receipt.page
+        kind, kept = analysis.memory_to_save.type, learn is not None
         try:
-            learn(fact, context=self.context.id, index=receipt.page, about="user", at=at.timestamp())
+            if learn is not None:
+                learn(fact, context=name, index=page, about="user", at=at.timestamp(), kind=kind)
         except StorageError as error:  # the turn itself is stored, and the memory reads it like any other turn
-            _LOG.warning("a fact of page #%d is not kept: %s", receipt.page, type(error).__name__)
+            kept = False
+            _LOG.warning("a fact of page #%d is not kept: %s", page, type(error).__name__)
+        if self._on_save is not None:
+            self._on_save(SavedMemory(kind, fact, name, page, kept))
 
 
 def _check_model(name: str, model: object) -> None:

@@ -1048,7 +1048,7 @@ class Context:
 
         with self._usable():
             state = self._parts.window.state
-            page, _, _, _, instead = fields = learned
+            page, _, _, _, instead, _ = fields = learned
             kept = [each for each in state.learned if each[0] != page or digest_of(each[2]) != instead]
             if fields not in kept:
                 if len(kept) >= LEARNED:

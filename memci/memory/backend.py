@@ -140,6 +140,7 @@ class Learned(NamedTuple):
     text: str  # "": it is no fact any more
     at: float | None = None  # when it was said, in seconds since 1970 UTC; None: with its page
     instead: str = ""  # a digest of the fact that it replaces
+    kind: Literal["fact", "relationship"] = "fact"
 
 
 @dataclass(frozen=True, slots=True)

@@ -102,6 +102,7 @@ class HeldFact:
     at: float | None
     pages: tuple[PageKey, ...]
     retrieved: float
+    kind: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,7 +35,7 @@ from .repository.pages import ASIDE
 from .retrieval.embedders import Embedder
 from .retrieval.hash_embedder import HashEmbedder
 from .retrieval.retrieve import RetrievalRequest, recollect
-from .tiers.facts import LONGEST, About, Saving, digest_of
+from .tiers.facts import LONGEST, About, Kind, Saving, digest_of
 from .tiers.rules import Rules
 
 _LOG = logging.getLogger(__name__)
@@ -202,7 +202,16 @@ class TieredMemory:
             counts = owner.jobs.counts()
             return replace(counts, waiting=counts.waiting + len(owner.tiers.savings), spent=owner.usage.total())
 
-    def learn(self, text: str, *, context: str, index: int, about: About = "user", at: float | None = None) -> None:
+    def learn(
+        self,
+        text: str,
+        *,
+        context: str,
+        index: int,
+        about: About = "user",
+        at: float | None = None,
+        kind: Kind = "fact",
+    ) -> None:
         """Store *text* as a fact, on request. Searches find it once the memory has its page.
 
         While its context is open with this memory, the fact is stored with the context: then exports and copies have
@@ -214,16 +223,19 @@ class TieredMemory:
             index: The page that says it. Erasing the page erases the fact.
             about: The person it is about.
             at: When it was said, in seconds since 1970 UTC; default: the time of the page.
+            kind: Whether it is about the person, or about how the user and the assistant stand to each other.
 
         Raises:
-            InvalidSetting: If the text has no letter or digit.
+            InvalidSetting: If the text has no letter or digit, or a value is unknown.
             LimitExceeded: If too many facts wait for their pages, or its context stores too many.
         """
         if not isinstance(text, str) or not any(char.isalnum() for char in text):
             raise InvalidSetting("text", f"expected a sentence, got {brief(text)}")
         if about not in ("user", "assistant"):
             raise InvalidSetting("about", f'"user" or "assistant", not {brief(about)}')
-        self._store_learned(context, Learned(index, about, one_line(text, LONGEST), at))
+        if kind not in ("fact", "relationship"):
+            raise InvalidSetting("kind", f'"fact" or "relationship", not {brief(kind)}')
+        self._store_learned(context, Learned(index, about, one_line(text, LONGEST), at, kind=kind))
 
     def correct(self, id: int, text: str) -> None:  # noqa: A002 -- of the fact
         """Replace the words of a fact, on request: the former ones are not derived again.
@@ -255,7 +267,7 @@ class TieredMemory:
     def keep_learned(self, context: str, learned: Learned) -> None:
         """Take in a fact that *context* stored for a program, or the removal of one. The same again changes nothing."""
         owner = self.session.owner
-        saving = Saving(learned.text, learned.about, context, learned.page, learned.at, learned.instead)
+        saving = Saving(learned.text, learned.about, context, learned.page, learned.at, learned.instead, learned.kind)
         with self.session.store.lock:
             owner.refresh()
             facts = owner.tiers.knows(learned.about).facts
@@ -275,7 +287,7 @@ class TieredMemory:
             known = tiers.user.facts.get(id_) or tiers.assistant.facts.get(id_)
         if known is None:
             raise InvalidSetting("id", f"there is no fact {brief(id_)}: memci facts lists them")
-        learned = Learned(known.index, known.about, text, known.at, digest_of(known.text))
+        learned = Learned(known.index, known.about, text, known.at, digest_of(known.text), known.kind)
         self._store_learned(known.context, learned)
 
     def _store_learned(self, context: str, learned: Learned) -> None:

@@ -32,6 +32,9 @@ ELSEWHERE: Final = {"from": "other contexts"}
 _ENCODER = json.JSONEncoder(separators=(",", ":"))
 
 
+_Learned = tuple[int, Literal["user", "assistant"], str, float | None, str, Literal["fact", "relationship"]]
+
+
 @dataclass(frozen=True, slots=True)
 class WindowState:
     """The small facts of a context that are neither messages nor pages; bounded by the window."""
@@ -61,7 +64,7 @@ class WindowState:
     clocks: tuple[tuple[str, float | None, int], ...] = ()
     """models that were in use before the present one, when each was called last (seconds since 1970), and the head
     then; newest last"""
-    learned: tuple[tuple[int, Literal["user", "assistant"], str, float | None, str], ...] = ()
+    learned: tuple[_Learned, ...] = ()
     """facts that programs had stored, or removed: the fields of `memci.memory.backend.Learned`"""
     recollection: tuple[int, str] | None = field(default=None, metadata=ELSEWHERE)
     """the memory page of an open page: the index of the open page, and the text that was found"""

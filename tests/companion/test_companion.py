@@ -9,6 +9,7 @@ from memci import Context, EphemeralStorage
 from memci.companion import Companion
 from memci.errors import AnswerRejected, InvalidSetting, ModelUnavailable
 from memci.memory.backend import NullMemory
+from memci.memory.inspect import overview
 from memci.testing.llm import ScriptedChat
 
 DAY = datetime(2026, 11, 21, 14, 3, tzinfo=UTC)
@@ -260,8 +261,8 @@ class Learning(NullMemory):
     def __init__(self):
         self.learned = []
 
-    def learn(self, text, *, context, index, about="user", at=None):
-        self.learned.append((text, context, index, about, at))
+    def learn(self, text, *, context, index, about="user", at=None, kind="fact"):
+        self.learned.append((text, context, index, about, at, kind))
 
 
 def test_learning_when_the_analysis_says_so(scripted):
@@ -270,7 +271,32 @@ def test_learning_when_the_analysis_says_so(scripted):
     with Context.open(EphemeralStorage(), id="alice", window=8_000, memory=memory) as context:
         Companion(context, scripted(analysis=lambda messages: SAVE)).respond("I am allergic to nuts.", at=DAY)
 
-        assert memory.learned == [("The user is allergic to nuts.", "alice", 1, "user", DAY.timestamp())]
+        assert memory.learned == [("The user is allergic to nuts.", "alice", 1, "user", DAY.timestamp(), "fact")]
+
+
+@pytest.mark.parametrize("kind", ["fact", "relationship"])
+@pytest.mark.parametrize(("memory", "kept"), [(None, True), (NullMemory(), False)])
+def test_what_is_saved_is_told_to_the_application_with_its_kind(scripted, kind, memory, kept):
+    """Once the turn is stored; the memory keeps the kind, too."""
+    told = []
+    save = SAVE | {"memory_to_save": {"type": kind, "content": "The user calls the assistant Captain."}}
+    with Context.open(EphemeralStorage(), id="alice", window=8_000, memory=memory) as context:
+        chat = scripted(analysis=lambda _: save)
+        Companion(context, chat, on_save=lambda saved: told.append((*saved, context.report().messages))).respond("Aye!")
+
+        assert told == [(kind, "The user calls the assistant Captain.", "alice", 1, kept, 2)]
+        if memory is None:
+            context.append_turn("Bye.")
+            context.flush()
+            assert [fact.kind for fact in overview(context.memory).user_facts] == [kind]
+
+
+def test_nothing_is_told_where_nothing_is_saved(context, scripted):
+    told = []
+
+    Companion(context, scripted(analysis=lambda _: SEARCH), on_save=told.append).respond("Hello.")
+
+    assert told == []
 
 
 def test_learning_when_the_model_fails(scripted, down):

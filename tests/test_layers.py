@@ -7,6 +7,7 @@ LINES first.
 import ast
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import memci
@@ -73,7 +74,12 @@ FILES = {
     if "__pycache__" not in path.parts
 }
 """module name within the package (`chapters.active`, `chapters.__init__`) to its file"""
-TREES = {name: ast.parse(path.read_text(encoding="utf-8")) for name, path in FILES.items()}
+
+
+@cache
+def trees() -> dict[str, ast.Module]:
+    """Each module as its syntax tree; not made where these tests are only collected."""
+    return {name: ast.parse(path.read_text(encoding="utf-8")) for name, path in FILES.items()}
 
 
 def line_of(module: str) -> int | None:
@@ -86,7 +92,7 @@ def imported(name: str) -> set[str]:
     """The modules of the package that module *name* imports: inside functions and for type checkers, too."""
     package = name.split(".")[:-1]
     found = set()
-    for node in ast.walk(TREES[name]):
+    for node in ast.walk(trees()[name]):
         if not isinstance(node, ast.ImportFrom) or not node.level:
             continue
         base = package[: len(package) - node.level + 1]
@@ -102,13 +108,16 @@ def imported(name: str) -> set[str]:
     return found
 
 
-EDGES = {name: imported(name) for name in FILES}
+@cache
+def edges() -> dict[str, set[str]]:
+    """The modules that each module imports."""
+    return {name: imported(name) for name in FILES}
 
 
 def test_imports_are_found_at_all():
     """The test sees what it judges: known imports are among those that it found."""
-    assert "chapters.chapter" in EDGES["chapters.active"]
-    assert "rows" in EDGES["window.window"]
+    assert "chapters.chapter" in edges()["chapters.active"]
+    assert "rows" in edges()["window.window"]
     assert len(FILES) > 50
 
 
@@ -120,7 +129,7 @@ def test_every_module_has_a_line():
 def test_imports_go_down():
     """A module imports its own package and lower lines only."""
     wrong = []
-    for name, others in EDGES.items():
+    for name, others in edges().items():
         own = line_of(name)
         for other in others:
             same_package = "." in name and other.split(".")[0] == name.split(".")[0]
@@ -137,7 +146,7 @@ def test_imports_form_no_cycle():
     def walk(name: str, path: tuple[str, ...]) -> None:
         assert name not in path, " -> ".join([*path[path.index(name) :], name])
         if name not in done:
-            for other in sorted(EDGES[name]):
+            for other in sorted(edges()[name]):
                 walk(other, (*path, name))
             done.add(name)
 
@@ -148,7 +157,7 @@ def test_imports_form_no_cycle():
 def test_imports_inside_the_package_are_relative():
     """No module names the package that it is part of, and each names what it imports."""
     wrong = []
-    for name, tree in TREES.items():
+    for name, tree in trees().items():
         for node in ast.walk(tree):
             if isinstance(node, ast.Import):
                 wrong += [name for alias in node.names if alias.name.split(".")[0] == "memci"]
@@ -167,7 +176,7 @@ def test_only_cli_and_testing_print():
     assert [
         f"{name}, line {node.lineno}"
         for name in quiet
-        for node in ast.walk(TREES[name])
+        for node in ast.walk(trees()[name])
         if isinstance(node, ast.Call) and ast.unparse(node.func) in loud
     ] == []
 
@@ -181,7 +190,7 @@ def test_a_long_module_has_a_reason():
 
 def test_every_module_has_a_docstring():
     """Every module says what it is."""
-    assert [name for name, tree in TREES.items() if not ast.get_docstring(tree)] == []
+    assert [name for name, tree in trees().items() if not ast.get_docstring(tree)] == []
 
 
 def test_public_names_are_exactly_these():
@@ -214,7 +223,7 @@ def test_layers_are_as_they_are_drawn():
     outside = {"__init__", "__main__"}
     upward = [
         f"{module} imports {other}"
-        for module, others in EDGES.items()
+        for module, others in edges().items()
         for other in others
         if not {top(module), top(other)} & outside
         and top(other) != top(module)

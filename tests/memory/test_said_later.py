@@ -127,3 +127,19 @@ def test_a_fact_is_returned_in_its_latest_version_with_those_before():
         [fact] = context.search_memory("Where do I live?", seen=False).user_facts
         assert (fact.text, [each.text for each in fact.before]) == ("I live in Turku now.", ["I live in Malmö."])
         assert memory.session.tiers().portrait == "I live in Turku now. (6 Jan 2026)"
+
+
+@pytest.mark.parametrize(
+    ("given", "asked", "taken"),
+    [
+        ("Always answer in French, please.", "Can you help me to answer in French?", "You can go back to English now."),
+        ("Antworte bitte immer auf Französisch.", "Immer auf Französisch?", "Du kannst wieder auf Deutsch antworten."),
+        ("以后请一直用英语回答我。", "一直用英语回答吗？", "现在可以改回中文了。"),
+    ],
+)
+def test_instruction_is_found_with_what_took_it_back(given, asked, taken):
+    """A result that is a lasting instruction has the later sentence that takes it back, and no earlier one."""
+    with told(taken, given, "The boat is blue.", f"The boat is sold. {taken}") as context:
+        page = next(page for page in found(context, asked) if page.index == 2)
+
+    assert page.later is not None and (page.later.index, page.later.text) == (4, taken)

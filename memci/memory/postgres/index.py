@@ -52,14 +52,14 @@ class PackedIndex(WordIndex):
         if standing or whole:
             self._load(block for block, state in self.layout.states.items() if whole or state.standing)
 
-    def postings(self, terms: Iterable[str]) -> Mapping[str, Posting]:
+    def postings(self, terms: Iterable[str], stems: Mapping[str, str] | None = None) -> Mapping[str, Posting]:
         """Return the postings of *terms*, and load their blocks. O(their postings + blocks)."""
         self.refresh()
         if self._kept > MOST_POSTINGS:
             self._known, self._stale, self._kept = {}, {}, 0
         wanted = list(dict.fromkeys(terms))
         self._fetch(wanted)
-        found = super().postings(wanted)
+        found = super().postings(wanted, stems)
         if len(self.layout.loaded) == len(self.layout.states):
             return found
         having = np.zeros(len(self.ids), bool)

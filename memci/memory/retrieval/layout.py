@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from ...text.language.change import knows_nothing
 from ...text.language.dates import tells_time
-from ...text.language.instructions import instructions
+from ...text.language.instructions import clauses
 from ...text.language.terms import is_single, terms
 from .passages import Passage
 
@@ -30,7 +30,9 @@ QUESTION: Final = 1  # flag: the passage ends with a question
 TIMED: Final = 2  # flag: the passage contains a time
 STANDING: Final = 4  # flag: the passage has a lasting instruction or preference of the user
 UNKNOWN: Final = 8  # flag: the passage only says that something is not known
-FLAGS: Final = {"question": QUESTION, "timed": TIMED, "standing": STANDING, "unknown": UNKNOWN}  # by column
+ENDS: Final = 16  # flag: the passage takes back an instruction
+FLAGS: Final = {"question": QUESTION, "timed": TIMED, "standing": STANDING, "unknown": UNKNOWN, "ends": ENDS}
+"""flags by the column of each"""
 ROLES: Final = {"user": 0, "assistant": 1, "tool": 2}
 
 SPEAKER_FROM: Final = 5  # passages that a name needs to count as a speaker: "Monday: call Jacob" is no transcript
@@ -59,10 +61,12 @@ class Row(NamedTuple):
 
 def flags_of(passage: Passage) -> int:
     """Return those of `FLAGS` that apply to *passage*. O(length)."""
+    given = [bool(each.takes_back) for each in clauses(passage.text, passage.own)]
     return (
         QUESTION * is_question(passage.text)
         + TIMED * (passage.role != "tool" and tells_time(passage.text))
-        + STANDING * bool(instructions(passage.text, passage.own))
+        + STANDING * (False in given)
+        + ENDS * (True in given)
         + UNKNOWN * (passage.role != "tool" and knows_nothing(passage.text))
     )
 
@@ -104,6 +108,7 @@ class PassageColumns(NamedTuple):
     timed: Floats
     standing: Floats
     unknown: Floats
+    ends: Floats
     lecture: Floats
     """from 0 to 1, how much it belongs to a long text of the assistant, unless that follows the answer of a tool"""
     links: Integers

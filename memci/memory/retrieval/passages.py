@@ -39,14 +39,14 @@ class Passage(NamedTuple):
     speaker: str  # the `name` of the message, or of the tool that answers; "" if unknown
     text: str
     start: int = 0  # position in the text of the message, in characters
-    own: str = ""  # the text with what is not the user's own masked, if its message has an instruction
+    own: str = ""  # the text with what is not the user's own masked, if its message gives or takes back an instruction
 
 
 def passages(entries: Sequence[tuple[int, Message]]) -> list[Passage]:
     """Cut the messages of a page into passages, in order. O(characters)."""
     found = []
     for said in utterances(entries):
-        start, own = 0, said.own if said.instructions else ""
+        start, own = 0, said.own if said.clauses else ""
         for part, piece in enumerate(pieces(said.text)):
             found.append(
                 Passage(said.entry, part, said.role, said.speaker, piece, start, own[start : start + len(piece)])

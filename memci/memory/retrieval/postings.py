@@ -27,6 +27,8 @@ _SIMILAR = 20  # identifiers with the same beginning at most: more than that mea
 _RARE = 5  # passages that have a rare word at most, or a hundredth of all
 _AT_ONCE = 4_096  # passages of an owner whose postings may be read all at once, at most: more would delay a search
 _A_READ = 8  # passages whose postings can be read in the time of a query for one term
+_FORMS = 40  # terms with the same stem that are looked at, at most
+_ENDING = 3  # letters behind a stem, at most: "konzert" finds "konzerten", not "konzertsaal"
 _NONE: Integers = np.zeros(0, np.int64)
 
 Posting = tuple[Integers, Integers]
@@ -62,11 +64,19 @@ class WordIndex:
     def prepare(self, *, standing: bool, whole: bool) -> None:
         """Read passages that a search needs beside its terms: with lasting instructions, or all. Here, do nothing."""
 
-    def postings(self, terms: Iterable[str]) -> Mapping[str, Posting]:
-        """Return the postings of *terms*, or of terms like an unknown one. O(postings), the first time."""
+    def postings(self, terms: Iterable[str], stems: Mapping[str, str] | None = None) -> Mapping[str, Posting]:
+        """Return the postings of *terms*, or of terms like an unknown one. O(postings), the first time.
+
+        Those of a term in *stems* include those of other terms that begin with its stem.
+        """
         if self._kept > MOST_POSTINGS:
             self.read_again()
         found = {term: self._of(term) for term in terms}
+        for term, stem in (stems or {}).items():
+            if term in found:
+                forms = self._table.beginning(stem, _FORMS)
+                alike = (each for each in forms if each != term and len(each) <= len(stem) + _ENDING)
+                found[term] = _merge([found[term], *map(self._of, alike)])
         unknown = [term for term, (positions, _) in found.items() if not positions.size]
         # Misspellings can take 5 ms a word: look for them only if the query has little else.
         spelled = 2 * len(unknown) >= len(found)
@@ -112,11 +122,7 @@ class WordIndex:
         elif spelled and term.isascii() and len(term) >= _SPELLED:
             known = self._spelled({*_misspellings(term)})
         like = [each for each in map(self._of, known) if each[0].size <= max(_RARE, len(self.layout) // 100)]
-        if not like:
-            return _NONE, _NONE
-        positions, where = np.unique(np.concatenate([each[0] for each in like]), return_inverse=True)
-        times = np.concatenate([each[1] for each in like])
-        return positions, np.bincount(where, times, len(positions)).astype(np.int64)
+        return _merge(like) if like else (_NONE, _NONE)
 
     def _read_all(self, lookups: int) -> dict[str, str] | None:
         """Return the postings of all terms, once so many terms were queried that this costs no more; else None."""
@@ -141,6 +147,13 @@ class WordIndex:
         positions = self._positions.of(ids)
         order = np.argsort(positions)[np.count_nonzero(positions < 0) :]
         return positions[order], times.astype(np.int64)[order]
+
+
+def _merge(postings: Sequence[Posting]) -> Posting:
+    """Return *postings* as those of one term."""
+    positions, where = np.unique(np.concatenate([each[0] for each in postings]), return_inverse=True)
+    times = np.concatenate([each[1] for each in postings])
+    return positions, np.bincount(where, times, len(positions)).astype(np.int64)
 
 
 def _misspellings(word: str) -> Iterator[str]:

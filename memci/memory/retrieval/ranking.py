@@ -23,8 +23,8 @@ from numpy.typing import NDArray
 from ...text.language.change import asked_topics
 from ...text.language.dates import asked_dates, asks_time
 from ...text.language.questions import Form, asks_assistant, asks_many, asks_own, form_of, framing
-from ...text.language.sentences import script
-from ...text.language.terms import query_terms
+from ...text.language.sentences import languages, script
+from ...text.language.terms import query_terms, stems
 from .bm25 import Postings, bm25
 from .layout import ROLES, Floats, Integers, Layout, talk_like
 from .passages import sign_term
@@ -88,15 +88,19 @@ class Query(NamedTuple):
     form: Form = ""
     asks_own: bool = False  # whether it asks about the person who asks
     topics: tuple[str, ...] = ()  # the terms of the topics for which it asks
+    stems: Mapping[str, str] | None = None  # what other forms of its terms begin with
     many: bool = False  # whether it asks for many messages: a list, a count, an order, what changed
 
     @classmethod
     def of(cls, text: str, now: date | None = None) -> "Query":
         """Parse *text*, which was asked on the day *now*. O(length)."""
-        found, dates = tuple(query_terms(text)), tuple(asked_dates(text, now))
+        spoken = languages(text, ("latin",))
+        found, dates = tuple(query_terms(text, spoken)), tuple(asked_dates(text, now))
         topics = tuple(map(sign_term, asked_topics(text)))
         form, many = form_of(text), asks_many(text)
-        return cls(found, dates, asks_time(text), asks_assistant(text), form, asks_own(text), topics, many)
+        return cls(
+            found, dates, asks_time(text), asks_assistant(text), form, asks_own(text), topics, stems(text, spoken), many
+        )
 
     @property
     def framing(self) -> frozenset[str]:

@@ -37,7 +37,7 @@ from .layout import ROLES, Floats, Integers, Layout, is_question
 from .passages import pieces
 from .ranking import Query, Ranking, answer_certainty, certainty, rank
 from .subject import tells_of
-from .succession import Said, successors
+from .succession import Said, revocations, successors
 from .vectors import VectorIndex
 
 _DEPTH = 32
@@ -127,7 +127,7 @@ def _ranking(session: Session, request: RetrievalRequest, query: Query) -> tuple
     owner, embedder, index = session.owner, session.embedder, session.owner.index
     index.prepare(standing=query.form == "request", whole=embedder.semantic or query.form == "order")
     vectors = _cosines(session, _vector(embedder, request.query)) if embedder.semantic else None
-    postings = index.postings((*query.terms, *query.dates, *query.topics))
+    postings = index.postings((*query.terms, *query.dates, *query.topics), query.stems)
     ranking = rank(query, postings, index.layout, vectors=vectors, weights=session.weights)
     at = index.layout.columns
     allowed = np.ones(len(ranking.scores), bool)
@@ -204,7 +204,8 @@ def _pages(
         if not query.lists_own(layout):  # what a single user stated of themselves
             first = first[(at.speaker[first] == layout.speakers.get("", -1)) & (at.question[first] == 0)]
         answer.add(_evenly(first[np.argsort(ids[first])]), "time")
-    answer.drop(request.skip)
+    if request.skip:
+        answer.drop(request.skip)
     fit = answer.refit(ranking)
     top, asks = (float(scores[best[0]]), bool(at.question[best[0]])) if best else (0.0, False)
     sure = answer_certainty(request.query, top, fit, asks=asks)
@@ -216,12 +217,15 @@ def _followed(session: Session, request: RetrievalRequest, answer: "_Answer") ->
 
     Of a budget, the last results give the room.
     """
-    told = {
-        position: Said(position, page.text, page.speaker, page.role)
-        for key, position in answer.positions.items()
-        if (page := answer.found[key]).source == "words"
-    }
-    later = successors(session, told.values()) if session.weights.follows else {}
+    later: dict[int, tuple[FoundPassage, str, str]] = {}
+    if session.weights.follows:
+        told: dict[Source, list[Said]] = {"words": [], "standing": [], "time": []}
+        for key, position in answer.positions.items():
+            page = answer.found[key]
+            told[page.source].append(Said(position, page.text, page.speaker, page.role))
+        later = successors(session, told["words"])
+        if answer.columns.ends.any():
+            later |= revocations(session, told["words"] + told["standing"])
     found = [
         replace(page, later=_page_of(*later[position], page.score))
         if (position := answer.positions.get(key, -1)) in later
@@ -255,7 +259,7 @@ class _Answer:
         self.found: dict[tuple[int, int], FoundPage] = {}
         """by page (its id) and entry"""
         self._session, self._scores, self._fit = session, ranking.scores, ranking.fit
-        self._columns = session.owner.index.layout.columns
+        self.columns = session.owner.index.layout.columns
         self._keys: dict[int, tuple[int, int]] = {}
         """page (its id) and entry of each position that was read"""
         self._most, self._left, self._missed = request.k + request.skip, request.budget, 0
@@ -288,7 +292,7 @@ class _Answer:
         """Add passages at *positions*, best first, until there are k messages, or they cost a *share* of the budget."""
         self._spared = max(0, (self._left or 0) - int((self._budget or 0) * share))
         self._standing, self._missed = source == "standing", 0
-        at, here = self._columns, np.array(positions, np.int64)
+        at, here = self.columns, np.array(positions, np.int64)
         keys = zip(at.page[here].tolist(), at.entry[here].tolist(), strict=True)
         self._keys.update(zip(positions, keys, strict=True))
         owner, left = self._session.owner, iter(positions)
@@ -325,7 +329,7 @@ class _Answer:
         if ranking.words is None:
             return self._fit
         named, others = layout.names(ranking.people)
-        told, speaker = {}, self._columns.speaker
+        told, speaker = {}, self.columns.speaker
         for key, position in self.positions.items():
             speaks = int(speaker[position]) in ranking.people
             told[position] = tells_of(self.found[key].text, named, others, speaks=speaks)
@@ -337,7 +341,7 @@ class _Answer:
 
     def _messages(self, positions: Sequence[int]) -> list[float]:
         """Return the scores of the first `_RIVALS` messages of *positions*."""
-        at = self._columns
+        at = self.columns
         messages: dict[tuple[int, int], float] = {}
         for each in positions:
             messages.setdefault((int(at.page[each]), int(at.entry[each])), float(self._scores[each]))
@@ -375,12 +379,12 @@ class _Answer:
             return
         if source == "standing" and (shown := _clauses(shown, own_words(message))) is None:
             return
-        if self._columns.length[position] <= _FEW and is_small_talk(shown.text):
+        if self.columns.length[position] <= _FEW and is_small_talk(shown.text):
             return
         if (
             self._idle is not None
             and source == "words"
-            and (self._columns.unknown[position] or (self._columns.question[position] and self._repeats_it(shown.text)))
+            and (self.columns.unknown[position] or (self.columns.question[position] and self._repeats_it(shown.text)))
         ):
             self._idle.append(position)
             return

@@ -14,9 +14,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ...formats.provenance import whose
+from ...formats.provenance import own_words, whose
 from ...formats.utterance import entry_text
 from ...text.language.change import LONGEST, Claim, claims, follows, names_ids, same_meaning, takes_up
+from ...text.language.instructions import clauses
 from ...text.language.terms import is_single, query_terms, terms
 from ..owner import Session
 from ..repository.page_source import read_messages
@@ -71,6 +72,46 @@ def successors(session: Session, results: Collection[Said]) -> dict[int, tuple[F
             if position in own and (follows if loose else takes_up)(own[position], states[each.position]):
                 found[each.position] = said[position]
                 break
+    return found
+
+
+def revocations(session: Session, results: Collection[Said]) -> dict[int, tuple[FoundPassage, str, str]]:
+    """Return by what the user took back those of *results* that have an instruction, by position, as `successors`.
+
+    It is the last sentence behind each that does so and shares a word with it, or else the last that names nothing.
+    """
+    owner, index = session.owner, session.owner.index
+    at = index.layout.columns
+    ends = np.flatnonzero(at.ends)
+    behind = {
+        each.position: places[np.argsort(at.nth[places])][: -_CANDIDATES - 1 : -1].tolist()
+        for each in results
+        if at.standing[each.position] and len(places := _later(index.layout, each.position, ends))
+    }
+    every = sorted({place for places in behind.values() for place in places})
+    rows = owner.passages.find(index.ids[every].tolist()) if every else {}
+    messages = read_messages(session.storage, {row.place for row in rows.values()})
+    said: dict[int, tuple[FoundPassage, str, str]] = {}
+    bare = set()
+    for place in every:
+        row = rows.get(int(index.ids[place]))
+        message = None if row is None else messages.get(row.place)
+        if row is not None and message is not None:
+            own = own_words(message)[row.start : row.start + row.size]
+            for text, takes_back in clauses(own, own):
+                said[place] = (
+                    row._replace(start=row.start + own.index(text)),
+                    text,
+                    str(message.get("name") or row.speaker),
+                )
+                bare.update([place] * (takes_back == "any"))
+    found = {}
+    for each in results:
+        last = [place for place in behind.get(each.position, ()) if place in said]
+        about = set(query_terms(each.text))
+        named = (place for place in last if about.intersection(query_terms(said[place][1])))
+        if (place := next(named, next((place for place in last if place in bare), None))) is not None:
+            found[each.position] = said[place]
     return found
 
 

@@ -15,12 +15,14 @@ import re
 import threading
 import unicodedata
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
+from typing import Any, Final
 
+import snowballstemmer
 from snowballstemmer.english_stemmer import EnglishStemmer
 
 from ...workers import guard_lock
-from .patterns import alternatives, words
+from .patterns import Writing, alternatives, words
 
 LONGEST = 48  # characters of a term; longer ones are cut, in texts and in queries
 
@@ -65,6 +67,9 @@ _PARTICLES = frozenset(
 )
 """characters without a meaning of their own"""
 
+_STEMMED: Final = ("german", "french", "spanish", "italian", "portuguese", "russian")
+_SHORTEST: Final = 4  # letters of a stem by which other forms of a word are found, at least
+
 _lock = guard_lock(threading.Lock())
 _stemmer = EnglishStemmer()
 
@@ -102,10 +107,32 @@ def _humps(word: str) -> list[str]:
     return [term for part in parts for term in _analyse(part.lower())] if 1 < len(parts) <= _HUMPS else []
 
 
-def query_terms(text: str) -> list[str]:
-    """Return the terms to search for, each once; question words only if there are no others. O(length)."""
+def query_terms(text: str, spoken: Sequence[Writing] = ()) -> list[str]:
+    """Return the terms to search for, each once; question words only if there are no others. O(length).
+
+    Function words of the languages *spoken*, in which the question may be, count as question words.
+    """
     found = list(dict.fromkeys(terms(text)))
-    return [term for term in found if term not in _ASKING_STEMS] or found
+    few = _ASKING_STEMS
+    for each in spoken:
+        few = few | _function_terms(each) if each in _STEMMED else few
+    return [term for term in found if term not in few] or found
+
+
+def stems(text: str, spoken: Sequence[Writing]) -> dict[str, str]:
+    """Return, by the term of each word of *text*, what its other forms begin with, too. O(length).
+
+    *spoken* are the languages in which it may be. English has none: its terms are stems themselves.
+    """
+    found: dict[str, str] = {}
+    for language in [each for each in spoken if each in _STEMMED]:
+        for word in _WORD.findall(text.casefold()):
+            with _lock:
+                stem = _strip_marks(_stemmer_of(language).stemWord(word))
+            for term in _word_terms(word):
+                if len(stem) >= _SHORTEST:
+                    found.setdefault(term, stem)
+    return found
 
 
 def extent(found: Sequence[str]) -> int:
@@ -198,9 +225,26 @@ def _thai_terms(run: str) -> list[str]:
     return ["".join(clusters[place : place + 2]) for place in range(max(1, len(clusters) - 1))]
 
 
+@cache
+def _function_terms(language: Writing) -> frozenset[str]:
+    """Return the terms of the function and question words of a *language* whose inflections are looked for."""
+    return frozenset(
+        term for key in ("common", "asking") for word in words("words", key, language) for term in terms(word)
+    )
+
+
+@cache
+def _stemmer_of(language: Writing) -> Any:
+    return snowballstemmer.stemmer(language)
+
+
+def _strip_marks(word: str) -> str:
+    return "".join(letter for letter in unicodedata.normalize("NFD", word) if not unicodedata.combining(letter))
+
+
 def _strip_accents(word: str) -> str:
     """Return *word* without accents, and stemmed if it is ASCII then: "cafe" finds "café"."""
-    bare = "".join(letter for letter in unicodedata.normalize("NFD", word) if not unicodedata.combining(letter))
+    bare = _strip_marks(word)
     return _stem(bare) if bare.isascii() and len(bare) <= LONGEST else unicodedata.normalize("NFC", bare)
 
 

@@ -161,3 +161,22 @@ def test_statement_comes_before_who_asks_the_same_or_does_not_know(chat):
 
     assert [page.index for page in chat.search("Where is the spare key?", k=3).pages] == [33, 32, 31]
     assert not chat.search("Thank you!", k=3).pages
+
+
+@pytest.mark.parametrize(
+    ("said", "asked"),
+    [
+        ("Das Konzert von Nils war schön.", "Wie waren die Konzerten?"),
+        ("He plantado un limonero.", "¿Qué plantaste?"),
+        ("Я прочитала книгу о море.", "Какие книги?"),
+    ],
+)
+def test_question_finds_other_forms_of_its_words(said, asked):
+    """Languages that inflect the end of words are searched by stems; function words of a question find nothing."""
+    memory = TieredMemory(EphemeralStorage(), owner="ada", counter=lambda text: len(text.split()))
+    for index, text in enumerate((said, "Wie war die Reise? ¿Qué tal? Как дела?"), start=1):
+        page = told(index, text)
+        keeping(memory.session.storage)(page)
+        memory.observe(page)
+
+    assert [page.index for page in memory.search(asked, k=1).pages] == [1]

@@ -9,9 +9,11 @@ r"""Tests of the promises of a memory backend, for inheritance.
         def memory(self, reopen):
             return reopen()
 
-The tests of a memory that is lost after close() inherit `MemoryConformance` and define only `memory`. They may also
-define `stranger`, a memory of another owner in the same place, and `keep`, for a memory that reads the text of a page
-from the store of the pages.
+The suite has two parts. `MemoryContract` is what a context relies on: nothing is lost, mixed up, or found after it was
+erased. `MemoryQuality` is what a good search finds: calls of tools, any language, rare words, other forms of a word.
+`MemoryConformance` is both. The tests of a memory that is lost after close() inherit one of these and define only
+`memory`; of one that lasts, `DurableMemoryContract` or `DurableMemoryConformance`. They may also define `stranger`, a
+memory of another owner in the same place, and `keep`, for a memory that reads the text of a page from the store.
 """
 
 from collections.abc import Callable, Iterator
@@ -78,8 +80,8 @@ LANGUAGES = {
 """a text, and a word that must find it"""
 
 
-class MemoryConformance:
-    """The promises of `memci.memory.backend.MemoryBackend`."""
+class _Fixtures:
+    """What both parts need."""
 
     @pytest.fixture
     def memory(self) -> Iterator[MemoryBackend]:
@@ -107,6 +109,10 @@ class MemoryConformance:
             return page
 
         return telling
+
+
+class MemoryContract(_Fixtures):
+    """The promises of `memci.memory.backend.MemoryBackend`, on which a context relies."""
 
     def test_empty_memory_finds_nothing(self, memory: MemoryBackend) -> None:
         """An empty memory finds, acknowledges and erases nothing, and may be closed twice."""
@@ -165,21 +171,6 @@ class MemoryConformance:
         stranger.erase(Scope())
         assert found(memory, "zeppelin") == [("alice", 1)]
 
-    def test_call_and_its_result_are_found(self, memory: MemoryBackend, keep: Keep) -> None:
-        """The arguments of a tool call and the answer of the tool are found."""
-        call = {"id": "c1", "type": "function", "function": {"name": "fares", "arguments": '{"to": "Ouagadougou"}'}}
-        messages = (
-            {"role": "user", "content": "How much is it?"},
-            {"role": "assistant", "content": None, "tool_calls": [call]},
-            {"role": "tool", "tool_call_id": "c1", "content": "fare HXQ77 costs 812"},
-        )
-        page = PageRecord("alice", 1, 0, tuple(enumerate(messages, 1)))
-        keep(page)
-        memory.observe(page)
-
-        assert memory.search("Ouagadougou").pages[0].entry == 2
-        assert (memory.search("HXQ77").pages[0].entry, memory.search("HXQ77").pages[0].role) == (3, "tool")
-
     def test_budget_bounds_the_text(self, memory: MemoryBackend, tell: Tell) -> None:
         """The texts of a search cost no more than its budget; a token has at least one character."""
         for index in range(1, 6):
@@ -234,14 +225,6 @@ class MemoryConformance:
             for piece in hit.pieces:
                 assert piece.text
                 assert said[piece.entry][piece.start : piece.start + len(piece.text)] == piece.text
-
-    @pytest.mark.parametrize("language", LANGUAGES)
-    def test_every_language_is_found(self, memory: MemoryBackend, tell: Tell, language: str) -> None:
-        """A word of any language finds the page that says it, first."""
-        for index, (text, _) in enumerate(LANGUAGES.values(), 1):
-            tell(index, text, "noted")
-
-        assert found(memory, LANGUAGES[language][1])[0] == ("alice", list(LANGUAGES).index(language) + 1)
 
     @pytest.mark.parametrize("text", HOSTILE)
     def test_hostile_text_is_kept_as_it_is(self, memory: MemoryBackend, tell: Tell, text: str) -> None:
@@ -311,7 +294,53 @@ class MemoryConformance:
         run_state_machine_as_test(Machine, settings=_STEPS)
 
 
-class DurableMemoryConformance(MemoryConformance):
+class MemoryQuality(_Fixtures):
+    """What a good search finds, beyond the contract."""
+
+    def test_call_and_its_result_are_found(self, memory: MemoryBackend, keep: Keep) -> None:
+        """The arguments of a tool call and the answer of the tool are found."""
+        call = {"id": "c1", "type": "function", "function": {"name": "fares", "arguments": '{"to": "Ouagadougou"}'}}
+        messages = (
+            {"role": "user", "content": "How much is it?"},
+            {"role": "assistant", "content": None, "tool_calls": [call]},
+            {"role": "tool", "tool_call_id": "c1", "content": "fare HXQ77 costs 812"},
+        )
+        page = PageRecord("alice", 1, 0, tuple(enumerate(messages, 1)))
+        keep(page)
+        memory.observe(page)
+
+        assert memory.search("Ouagadougou").pages[0].entry == 2
+        assert (memory.search("HXQ77").pages[0].entry, memory.search("HXQ77").pages[0].role) == (3, "tool")
+
+    @pytest.mark.parametrize("language", LANGUAGES)
+    def test_every_language_is_found(self, memory: MemoryBackend, tell: Tell, language: str) -> None:
+        """A word of any language finds the page that says it, first."""
+        for index, (text, _) in enumerate(LANGUAGES.values(), 1):
+            tell(index, text, "noted")
+
+        assert found(memory, LANGUAGES[language][1])[0] == ("alice", list(LANGUAGES).index(language) + 1)
+
+    def test_rare_word_counts_more_than_common_ones(self, memory: MemoryBackend, tell: Tell) -> None:
+        """Among pages with the other words of a question, the page with its rare word comes first."""
+        for index in range(1, 16):
+            tell(index, f"Where did you put the tea number {index}?", "I put it where you put the cups.")
+        tell(16, "The spare key is under the blue pot.", "Noted.")
+
+        assert found(memory, "Where did I put the spare key?")[0] == ("alice", 16)
+
+    def test_other_forms_of_a_word_are_found(self, memory: MemoryBackend, tell: Tell) -> None:
+        """A plural, and other forms of a verb."""
+        tell(1, "We adopted two kittens.", "How sweet.")
+        tell(2, "The roof leaks again.", "Call the roofer.")
+
+        assert found(memory, "Which kitten did they adopt?")[0] == ("alice", 1)
+
+
+class MemoryConformance(MemoryContract, MemoryQuality):
+    """Both parts."""
+
+
+class DurableMemoryContract(MemoryContract):
     """The promises of a memory that lasts after close()."""
 
     @pytest.fixture
@@ -359,6 +388,10 @@ class DurableMemoryConformance(MemoryConformance):
         left = [("alice", index) for index in range(1, 13) if index not in {5, 6}]
         assert sorted(found(memory, "zeppelin")) == sorted(found(other, "zeppelin")) == left
         other.close()
+
+
+class DurableMemoryConformance(DurableMemoryContract, MemoryQuality):
+    """Both parts, of a memory that lasts after close()."""
 
 
 def _shown(page: FoundPage) -> tuple[object, ...]:

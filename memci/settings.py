@@ -158,10 +158,7 @@ def settings(given: dict[str, object], stored: str | None) -> tuple[Settings, di
 
     Only given settings are stored. The others follow from the model, the window and the preset, also when these change:
     the window of a known model is not stored, so it changes with the model. A new preset replaces the stored settings
-    that belong to it.
-
-    Raises:
-        InvalidSetting: If an argument is wrong; it names the first one.
+    that belong to it. InvalidSetting if an argument is wrong; it names the first one.
     """
     given = {key: value for key, value in given.items() if value is not None}
     before: dict[str, object] = {} if stored is None else json.loads(stored)

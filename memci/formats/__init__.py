@@ -84,8 +84,7 @@ def read(
 def check_native(message: Message) -> None:
     """Check that the provider's own items of a stored *message*, if it has any, make such a message. O(parts).
 
-    Raises:
-        InvalidMessage: If they can't be sent, or make another message: who made them up did not use `read`.
+    InvalidMessage if they can't be sent, or make another message: who made them up did not use `read`.
     """
     if not isinstance(message, Enveloped):
         return
@@ -106,9 +105,7 @@ def write(format: str, messages: Sequence[Message], *, media_inside: bool = Fals
     """Return *messages*, without the system prompt, as items of *format*; those of this format as they came. O(parts).
 
     In Chat Completions results have only text: their media follow them, unless they stay *media_inside*.
-
-    Raises:
-        InvalidSetting: If there is no such format.
+    InvalidSetting if there is no such format.
     """
     check(format)
     inside = {"media_inside": True} if media_inside and format == openai_chat.NAME else {}
@@ -183,9 +180,7 @@ def calls(value: object, default: str = openai_chat.NAME) -> tuple[str, list[Mes
     """Return the format of *value*, and its tool calls in the form of Chat Completions.
 
     *value* is a reply (a whole answer, a message, a list of items) or one call in any format's form.
-
-    Raises:
-        InvalidMessage: If it is none of these.
+    InvalidMessage if it is none of these.
     """
     if isinstance(value, Sequence) and not isinstance(value, str):
         items = [plain(each, f"reply[{at}]") for at, each in enumerate(value)]

@@ -38,8 +38,7 @@ class StreamedAnswer:
     def add(self, event: object) -> str:
         """Add the next *event*, and return the text that it adds, "" if it adds none. O(event).
 
-        Raises:
-            InvalidMessage: If it is no event of this format.
+        InvalidMessage if it is no event of this format.
         """
         try:
             given = plain(event, "event")

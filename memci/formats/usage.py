@@ -60,8 +60,7 @@ class CallsCost(NamedTuple):
 def reported(usage: object) -> CallsCost:
     """Return the cost of one call that *usage*, a dict or an SDK's object, reports.
 
-    Raises:
-        InvalidSetting: If it has no number of input tokens, or a number that can't be one.
+    InvalidSetting if it has no number of input tokens, or a number that can't be one.
     """
     fields = _fields(usage)
     if all(fields.get(key) is None for key in _INPUT):

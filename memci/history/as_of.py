@@ -32,9 +32,7 @@ class AsOf(StorageAround):
     """One context of *storage* as of the close of *turn* (from 0, as `PageInfo.turn`): when the next turn began.
 
     As of the turn that is open, it is the context now.
-
-    Raises:
-        InvalidSetting: If there is no such context or turn, or if the state of that turn is no longer stored.
+    InvalidSetting if there is no such context or turn, or if the state of that turn is no longer stored.
     """
 
     def __init__(self, storage: Storage, context: str, turn: int) -> None:

@@ -114,9 +114,7 @@ def erase_messages(
 
     O(entries of the owner's contexts and of the forks). *counter*: the program's own counter of tokens, if it has one;
     it counts the windows of other contexts that change.
-
-    Raises:
-        PageNotFound: If there is no such page or entry. `Erased` if another erasure removed it.
+    PageNotFound if there is no such page or entry. `Erased` if another erasure removed it.
     """
     record = window.record
     try:

@@ -168,18 +168,9 @@ def searches(
     lines = [one_line(text, _LONGEST) for text in texts]
     for each in storage.entries(record.id, containing=_FOUND):
         quoting = (line for line in text_of(decode(each.codec, each.body)).splitlines() if _QUOTING.match(line))
-        shown = (piece for line in quoting for piece in _split(line))
+        shown = (piece for line in quoting for piece in _LATER.split(line))
         if any(_shows(line, texts, lines, pages) for line in islice(shown, _MOST_LINES)):
             yield each.seq
-
-
-def _split(line: str) -> Iterator[str]:
-    """Yield *line* in pieces that quote one text each: what was said later follows a result. O(characters)."""
-    begin = 0
-    for later in _LATER.finditer(line):
-        yield line[begin : later.start()]
-        begin = later.end()
-    yield line[begin:]
 
 
 def _shows(line: str, texts: Collection[str], lines: Collection[str], pages: Collection[int]) -> bool:

@@ -51,8 +51,7 @@ class Reply:
 def checked_reply(value: object, step: str) -> Reply:
     """Return *value*, the result of a model for *step*, if it is a reply with a message and a usage.
 
-    Raises:
-        AnswerRejected: If it is not.
+    AnswerRejected if it is not.
     """
     if not isinstance(value, Reply):
         raise AnswerRejected(step, f"the model returned a value of type {type(value).__name__}, not a memci.llm.Reply")

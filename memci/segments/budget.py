@@ -109,10 +109,7 @@ def fit(occupancy: Occupancy, limits: Limits, *, low: int | None = None) -> Plan
     """Return the plan that brings *occupancy* within *limits*. O(pages and units in the window).
 
     Archiving stops when what is in the window besides the user's words has *low* tokens; default: the watermark of
-    *limits*.
-
-    Raises:
-        BudgetExceeded: If the window can't fit even when everything possible has left, is folded and clipped.
+    *limits*. BudgetExceeded if the window can't fit even when everything possible has left, is folded and clipped.
     """
     pending = sum(unit.tokens for unit in occupancy.pending)
     room = limits.budget - occupancy.fixed - limits.contents - pending

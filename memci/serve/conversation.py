@@ -130,10 +130,7 @@ class Conversation:
     def keep(self, reply: ReplyStream, *, last: bool) -> ToolCalls | None:
         """Store *reply* with the answers to its calls of memci's tools, if it has any; None if it is the answer.
 
-        O(the window).
-
-        Raises:
-            WriteConflict: If another request has changed the conversation.
+        O(the window). WriteConflict if another request has changed the conversation.
         """
         found = reply.calls
         if last or found.cut or not found.own:
@@ -228,8 +225,7 @@ class Conversation:
     def _sync(self) -> None:
         """Store what is new of the list.
 
-        Raises:
-            Diverged: If the list differs from the stored one, even with the hidden messages inserted.
+        Diverged if the list differs from the stored one, even with the hidden messages inserted.
         """
         context, form = self.context, self.client.format
         self._list = self._messages

@@ -117,9 +117,7 @@ def key_beside(store: str | os.PathLike[str]) -> bytes:
     """Return the secret of *store* from a file beside it; make the file if there is none.
 
     A database has no such file: the variable MEMCI_GATEWAY_KEY holds the secret, the same one on all machines.
-
-    Raises:
-        InvalidSetting: If the file can't be made or read, or holds no key; or the variable is needed and is not set.
+    InvalidSetting if the file can't be made or read, or holds no key; or the variable is needed and is not set.
     """
     if is_url(store):
         digits = os.environ.get(KEY, "")

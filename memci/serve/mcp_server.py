@@ -100,10 +100,7 @@ def http_app(server: MCPServer[None], *, token: str) -> ASGIApp:
     """Return *server* as a web application at /mcp, for this machine only.
 
     A request without `Authorization: Bearer` and *token* is answered with 401; one whose `Host` or `Origin` is not this
-    machine's is refused.
-
-    Raises:
-        InvalidSetting: If the token is short.
+    machine's is refused. InvalidSetting if the token is short.
     """
     if len(token) < SHORTEST_TOKEN:
         raise InvalidSetting("token", f"expected at least {SHORTEST_TOKEN} characters, got {len(token)}")

@@ -75,8 +75,7 @@ class PageFiles:
     def update(self) -> Written:
         """Bring the files up to date. O(messages of the contexts that changed + contexts in the store).
 
-        Raises:
-            StorageError: If the store can't be read at all, or another process writes in this folder.
+        StorageError if the store can't be read at all, or another process writes in this folder.
         """
         mine = self._storage.contexts(owner=self._owner)
         records = {record.id: record for record in mine if self._context in (None, record.id)}

@@ -88,9 +88,7 @@ class StoredContext:
         """Return the messages of page *index*, which holds entry *ordinal*.
 
         O(messages of the page).
-
-        Raises:
-            PageNotFound: If no page has this index; `Undone` if it was taken back, `Erased` if it was erased.
+        PageNotFound if no page has this index; `Undone` if it was taken back, `Erased` if it was erased.
         """
         row = self.reader.page(index, self.record)
         if ordinal is not None:

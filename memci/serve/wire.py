@@ -32,8 +32,7 @@ _KINDS = {401: "authentication_error", 403: "permission_error", 413: "request_to
 class ClientRequest:
     """One request of a client to an endpoint of *format*.
 
-    Raises:
-        InvalidMessage: If the body is no request of this format with its whole list.
+    InvalidMessage if the body is no request of this format with its whole list.
     """
 
     def __init__(self, format: str, raw: bytes) -> None:  # noqa: A002 -- as in `Context.request`

@@ -81,8 +81,7 @@ class QuotaStorage(StorageAround):
     def commit(self, transition: Transition) -> OpRow | None:
         """Apply *transition*, as the protocol says. O(rows); the first time O(contexts, or messages, of the owner).
 
-        Raises:
-            QuotaExceeded: If it appends messages that would exceed the quota.
+        QuotaExceeded if it appends messages that would exceed the quota.
         """
         record = transition.record
         quota = self._quota_of(record.owner)

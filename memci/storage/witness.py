@@ -130,10 +130,7 @@ class Witness:
 
         A commit must not write its slot after its context was erased. So an erasure waits up to *seconds* for
         commits that are about to write their slot. A commit passes None and never waits: while an erasure holds the
-        lock, it leaves its slot out.
-
-        Raises:
-            StorageBusy: If another handle held it for *seconds*.
+        lock, it leaves its slot out. StorageBusy if another handle held it for *seconds*.
         """
         if self._file is None:
             return False

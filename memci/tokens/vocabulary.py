@@ -98,9 +98,7 @@ def encoding(name: str) -> "tiktoken.Encoding":
     """Return the encoding *name*, as "o200k_base". The first call for a vocabulary takes a third of a second.
 
     It has no special tokens: ordinary text never becomes one.
-
-    Raises:
-        StorageError: If the file of the vocabulary is missing or damaged.
+    StorageError if the file of the vocabulary is missing or damaged.
     """
     # Without the lock two threads could build the same 100 MB at once.
     with _LOADING:

@@ -134,11 +134,7 @@ def pack_marks(pages: Iterable[Sequence[int]], until: int) -> str | None:
 
 
 def unpack_marks(text: str) -> Marks:
-    """Return what `pack_marks` wrote.
-
-    Raises:
-        ValueError: If it did not write *text*.
-    """
+    """Return what `pack_marks` wrote. ValueError if it did not write *text*."""
     until, _, marks = text.partition(" ")
     raw = b85decode(marks)
     if len(raw) % 4:

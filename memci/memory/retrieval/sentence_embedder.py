@@ -44,9 +44,7 @@ class SentenceEmbedder:
 
         *name* is the name of its vectors; None: a digest of its files, since folders of two models may have the same
         name. Texts are embedded in the background, so that one of *threads* is usually enough.
-
-        Raises:
-            InvalidSetting: If fastembed is not installed, or the folder holds no such model.
+        InvalidSetting if fastembed is not installed, or the folder holds no such model.
         """
         if importlib.util.find_spec("fastembed") is None:
             raise InvalidSetting("embedder", 'needs fastembed: pip install "memci[embeddings]"')

@@ -33,11 +33,7 @@ class Forged(Exception):
 
 
 class Cipher:
-    """A data key of 32 bytes. Thread-safe.
-
-    Raises:
-        InvalidSetting: If `cryptography` is not installed.
-    """
+    """A data key of 32 bytes. Thread-safe. InvalidSetting if `cryptography` is not installed."""
 
     def __init__(self, data_key: bytes) -> None:
         try:
@@ -60,11 +56,7 @@ class Cipher:
         return nonce + self._aead.encrypt(nonce, plain, data)
 
     def unseal(self, sealed: bytes, *place: Place) -> bytes:
-        """Return the bytes that were encrypted for *place*. O(bytes).
-
-        Raises:
-            Forged: If they were not, or with another key.
-        """
+        """Return the bytes that were encrypted for *place*. O(bytes). Forged if they were not, or with another key."""
         try:
             return self._aead.decrypt(sealed[:_NONCE_BYTES], sealed[_NONCE_BYTES:], orjson.dumps(place))
         except (self._invalid, ValueError) as error:
@@ -97,8 +89,7 @@ class Cipher:
 class KeyRing:
     """The keys of a user. A function is called once for each owner, as long as the store is open.
 
-    Raises:
-        InvalidSetting: If *keys* are not valid.
+    InvalidSetting if *keys* are not valid.
     """
 
     def __init__(self, keys: Keys) -> None:

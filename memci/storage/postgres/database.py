@@ -179,8 +179,7 @@ class Database:
     def change_rows(self, statement: str, *values: object) -> list[Row]:
         """Return the rows of *statement*, which is a transaction.
 
-        Raises:
-            ConnectionLost: If it is unknown whether it is done.
+        ConnectionLost if it is unknown whether it is done.
         """
         self._check_writable()
         with self._errors(), self._connection() as connection:
@@ -190,9 +189,7 @@ class Database:
         """Return the result of *work*, called in a transaction with a function like `read_rows` for its statements.
 
         If the connection is lost before the end, everything is repeated.
-
-        Raises:
-            ConnectionLost: If it was lost at the end: it is unknown whether the transaction is done.
+        ConnectionLost if it was lost at the end: it is unknown whether the transaction is done.
         """
         self._check_writable()
 

@@ -157,8 +157,7 @@ class PostgresStorage:
     def commit(self, transition: Transition) -> OpRow | None:
         """Apply *transition* and return None, or return the row of its op if it is stored. One query, O(rows).
 
-        Raises:
-            CommitUnknown: If the connection was lost, and no other one was found within `wait_seconds`.
+        CommitUnknown if the connection was lost, and no other one was found within `wait_seconds`.
         """
         check(transition)
         record, token = transition.record, secrets.randbits(63)

@@ -150,8 +150,7 @@ def _is_damaged(connection: apsw.Connection, place: int) -> bool:
 def accept_loss(path: str) -> str | None:
     """Accept the store at *path* as it is, and return the path of the copy of its log, None if it has no log.
 
-    Raises:
-        StorageUnavailable: If there is such a copy already, or it can't be made.
+    StorageUnavailable if there is such a copy already, or it can't be made.
     """
     log, kept = log_path(path), f"{log_path(path)}.damaged"
     there = os.path.exists(log) and os.path.getsize(log) > 0  # noqa: PTH110, PTH202

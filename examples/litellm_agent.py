@@ -8,9 +8,8 @@ Any model that LiteLLM knows: MODEL=anthropic/claude-sonnet-4-5, and the key of 
 
 import os
 
-from memci import Context
+from memci import Agent, Context
 from memci.adapters.litellm import litellm
-from memci.adapters.loop import Agent
 
 
 def weather(city: str) -> str:

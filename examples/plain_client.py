@@ -3,14 +3,12 @@
     pip install memci openai
     OPENAI_API_KEY=… python examples/plain_client.py
 
-Another server: set OPENAI_BASE_URL. For Anthropic or Google: `anthropic(…)` or `gemini(…)` in place of `openai_chat`.
+Another server: set OPENAI_BASE_URL. For Anthropic or Google: `Anthropic()` or `genai.Client()` in place of `OpenAI()`.
 """
 
 from openai import OpenAI
 
-from memci import Context
-from memci.adapters.clients import openai_chat
-from memci.adapters.loop import Agent
+from memci import Agent, Context
 
 
 def weather(city: str) -> str:
@@ -18,8 +16,8 @@ def weather(city: str) -> str:
     return f"{city}: 18 °C, light rain."
 
 
-with Context.open("plain_client.db", "alice", system="Be brief.", window=32_000) as context:
-    agent = Agent(openai_chat(OpenAI(), model="gpt-4o-mini"), context, [weather])
+with Context.open("plain_client.db", "alice", system="Be brief.", model="gpt-4o-mini", window=32_000) as context:
+    agent = Agent(OpenAI(), context, [weather])
     for text in ("What is the weather in Oslo?", "And which city did I ask about?"):
         print(f"user: {text}\nagent: {agent.run(text)}\n")
     print(context.report())

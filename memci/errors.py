@@ -3,7 +3,8 @@
     MemciError
     ├── InvalidMessage      ValueError     a message that no provider accepts, or that is not exact JSON
     ├── InvalidSetting      ValueError     an argument or a setting that is not valid
-    │   └── SeveralOwners                  several owners have a context of this id: name one
+    │   ├── SeveralOwners                  several owners have a context of this id: name one
+    │   └── UnknownArgument     TypeError  a call has no argument of this name
     ├── LimitExceeded       ValueError     a message or a batch that is too large to store
     │   └── QuotaExceeded                  the contexts of an owner would hold more than their quota
     ├── OpenToolGroup       ValueError     a tool call has no result yet
@@ -17,7 +18,7 @@
     │   ├── ModelUnavailable               no answer: timeout, overload, unreachable, or paused after failures
     │   ├── ModelRefused                   the provider refuses the request: its key, model name or content
     │   ├── AnswerRejected                 the answer is not what was asked for
-    │   ├── CeilingReached                 the allowed tokens are used up
+    │   ├── CeilingReached                 the allowed tokens or steps are used up
     │   └── EmbeddingFailed                an embedder failed, or did not return vectors
     └── StorageError        OSError        the store failed
         ├── StorageFull                    there is no space left
@@ -27,6 +28,7 @@
         ├── WriteConflict                  another writer changed the context before
         ├── CommitUnknown                  the change is stored completely or not at all: open the store again to see
         ├── HandlePoisoned                 the handle was closed, or a write failed: open the store again
+        │   └── Closed                     the context was closed: open it again
         ├── KeyMissing                     it is encrypted, and its key was not given
         ├── CorruptRecord                  a record is damaged or missing
         └── SchemaTooNew                   a later memci wrote this file
@@ -36,8 +38,14 @@ A message says what failed, where, and what to do. The facts are attributes. Eve
 these errors has changed nothing, except for `CommitUnknown`.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from difflib import get_close_matches
+from functools import wraps
 from inspect import Parameter, signature
+from typing import ParamSpec, TypeVar
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 def brief(value: object) -> str:
@@ -46,6 +54,33 @@ def brief(value: object) -> str:
         return repr(value)[:60]
     except Exception:  # noqa: BLE001 -- an integer of too many digits, lists nested too deep, an object without a repr
         return f"of type {type(value).__name__}"
+
+
+def hint(given: object, known: Iterable[str]) -> str:
+    """Return ": did you mean …?" with the name of *known* that is most like *given*, "" if none is. O(names)."""
+    names = {each.lower(): each for each in known}
+    close = get_close_matches(str(given).lower()[:100], names, n=1, cutoff=0.7)
+    return f": did you mean {names[close[0]]!r:.60}?" if close else ""
+
+
+def check_keywords(given: Iterable[str], known: Iterable[str], call: str) -> None:
+    """Raise UnknownArgument for the first of *given* that is not among *known*, the keywords of *call*."""
+    known = [*known]
+    for each in given:
+        if each not in known:
+            raise UnknownArgument(each, f"{call} has no such argument{hint(each, known)}")
+
+
+def suggesting(function: Callable[P, R]) -> Callable[P, R]:
+    """Return *function*, which says what was meant by a keyword that it does not have."""
+    keywords = [*signature(function).parameters]
+
+    @wraps(function)
+    def call(*args: P.args, **given: P.kwargs) -> R:
+        check_keywords(given, keywords, function.__qualname__.removesuffix(".__init__"))
+        return function(*args, **given)
+
+    return call
 
 
 class MemciError(Exception):
@@ -81,6 +116,10 @@ class InvalidSetting(MemciError, ValueError):
         super().__init__(f"{name}: {reason}")
         self.name = name
         self.reason = reason
+
+
+class UnknownArgument(InvalidSetting, TypeError):
+    """A call got an argument that it does not have; *name* says which one."""
 
 
 class SeveralOwners(InvalidSetting):
@@ -222,7 +261,7 @@ class AnswerRejected(ModelError):
 
 
 class CeilingReached(ModelError):
-    """The allowed tokens are used up; no call is made until more are allowed."""
+    """The allowed tokens, or steps of an agent, are used up; no call is made until more are allowed."""
 
 
 class EmbeddingFailed(ModelError):
@@ -285,6 +324,10 @@ class HandlePoisoned(StorageError):
 
     Acknowledged data are still stored.
     """
+
+
+class Closed(HandlePoisoned):
+    """The context was closed: open it again. All that was appended to it is stored."""
 
 
 class KeyMissing(StorageError):

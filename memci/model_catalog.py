@@ -28,7 +28,7 @@ from functools import lru_cache
 from importlib.metadata import version
 from typing import TYPE_CHECKING
 
-from .errors import InvalidSetting, brief
+from .errors import InvalidSetting, brief, hint
 
 if TYPE_CHECKING:
     from decimal import Decimal
@@ -310,6 +310,22 @@ def known_window(model: str | None) -> int | None:
     if maker == "openai" and re.match(r"gpt-(?:[5-9]|[12]\d)(?!\d)", name):
         window = max(_LONGEST_ANSWER, window - _LONGEST_ANSWER)
     return min(window, own) if own is not None and own < 200_000 else window
+
+
+def is_known(model: str) -> bool:
+    """Return whether facts about *model* are known: its vocabulary, or its entry in genai-prices.
+
+    >>> is_known("gpt-5"), is_known("azure/gpt-4"), is_known("gpt5")
+    (True, True, False)
+    """
+    return _vocabulary(plain_name(model))[2] or _found(_base_name(model))[1] is not None
+
+
+def name_hint(model: str) -> str:
+    """Return ": did you mean …?" with the known model whose name is most like *model*, "" if none is. O(models)."""
+    from genai_prices.data import providers
+
+    return hint(_base_name(model), [each.id for maker in providers if maker.id in _CLOSED for each in maker.models])
 
 
 def _base_name(model: str) -> str:

@@ -21,9 +21,9 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from .errors import InvalidSetting, brief
+from .errors import InvalidSetting, brief, suggesting
 from .messages import Format
-from .model_catalog import CachePricing, known_window, pricing_of
+from .model_catalog import CachePricing, known_window, name_hint, pricing_of
 
 CONTENTS_CEILING = 1_200
 """tokens of the Contents Page, at most, by default: 15 % of a window of 8,000; benchmarks/LOG.md has the comparison"""
@@ -46,8 +46,9 @@ PRESETS: dict[str, dict[str, Any]] = {
 }
 
 Dates = Literal["borders", "compacted", "never"]
+Language = Literal["en", "zh"]
 
-_KEPT: Final = {"window", "reply", "model", "format", "zone", "dates", "notice", "remember", "pricing"}
+_KEPT: Final = {"window", "reply", "model", "format", "zone", "dates", "notice", "language", "remember", "pricing"}
 """settings that belong to no preset: a new preset does not change them"""
 
 
@@ -99,6 +100,8 @@ class Policy:
     notice: bool | None = None
     """whether the model reads a notice about the archive, and is offered `recall_page` and `search_memory`; default
     True"""
+    language: Language | None = None
+    """the language of the notice and of these tools' descriptions, that of the conversation: "en" (default) or "zh" """
     pricing: CachePricing | None = None
     """the prices of the provider's prompt cache; default: those of the model (`memci.model_catalog.pricing_of`)"""
 
@@ -117,6 +120,9 @@ class Policy:
             isinstance(self.rules, Sequence) and not isinstance(self.rules, str) and all(map(callable, self.rules))
         ):
             raise InvalidSetting("rules", f"expected a list of unload rules (callables), got {brief(self.rules)}")
+
+
+Policy.__init__ = suggesting(Policy.__init__)  # type: ignore[method-assign]
 
 
 class Settings(BaseModel):
@@ -150,6 +156,7 @@ class Settings(BaseModel):
     """whether each entry of an archived page has a line, and pages leave by last use, instead of folding"""
     remember: bool = False
     notice: bool = True
+    language: Language = "en"
     pricing: CachePricing = CachePricing()  # the prices of the prompt cache: given, or those of the model
 
 
@@ -168,7 +175,8 @@ def settings(given: dict[str, object], stored: str | None) -> tuple[Settings, di
     model = chosen.get("model")
     window = chosen["window"] if "window" in chosen else known_window(model) if isinstance(model, str) else None
     if window is None:
-        raise InvalidSetting("window", "a new context needs its window: the model's context length in tokens")
+        why = f": that of {model!r:.60} is not known{name_hint(model)}" if isinstance(model, str) else ""
+        raise InvalidSetting("window", f"a new context needs the model's context length in tokens{why}")
     try:
         return _fill({**chosen, "window": window}), chosen
     except ValidationError as error:

@@ -9,6 +9,7 @@ import re
 import pytest
 
 import memci
+from memci import chapters, segments
 
 OPTIONAL = {"tokenizers", "snowballstemmer"}
 MODULES = sorted(
@@ -43,11 +44,12 @@ def test_examples_in_docstrings_run(name, tmp_path, monkeypatch):
 
 
 def test_examples_are_found_at_all():
-    """Every class that `memci` exports for the card's words shows an example."""
+    """Every class that the packages export for the card's words shows an example."""
     words = ["MessageList", "MessageNode", "Page", "Entry", "Chapter", "ActiveChapter", "ArchiveChapter"]
     words += ["SystemSegment", "CommonSegment", "ContentsPage"]
 
-    assert [word for word in words if ">>>" not in getattr(memci, word).__doc__] == []
+    exported = vars(chapters) | vars(segments)
+    assert [word for word in words if ">>>" not in exported[word].__doc__] == []
 
 
 def imports(text: str) -> list[str]:

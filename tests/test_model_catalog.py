@@ -101,7 +101,8 @@ def test_a_model_without_prices_is_named_by_the_report(model, policy, warned):
 def test_prices_are_loaded_only_where_a_model_is_named():
     """Neither the import nor a context whose window and prices were given loads the data."""
     code = (
-        "import sys; from memci import *; given = dict(window=4_000, policy=Policy(pricing=CachePricing()))\n"
+        "import sys; from memci import CachePricing, Context, EphemeralStorage, Policy\n"
+        "given = dict(window=4_000, policy=Policy(pricing=CachePricing()))\n"
         "context = Context.open(EphemeralStorage(), id='a', model='gpt-4o', **given)\n"
         "context.append_turn('Hello'); context.render(); print('genai_prices' in sys.modules)"
     )

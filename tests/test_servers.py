@@ -61,7 +61,7 @@ def port(model, tmp_path, monkeypatch):
 def asked(port, conversation, text=None, key=None):
     """Return status and answer of one request: for what was said, or to say *text*."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=LONGEST_SECONDS)
-    headers = {"content-type": "application/json", "idempotency-key": key or ""}
+    headers = {"content-type": "application/json", "idempotency-key": key or "", "user": "ada"}
     body = None if text is None else json.dumps({"text": text})
     connection.request("GET" if text is None else "POST", f"/conversations/{conversation}", body, headers)
     answer = connection.getresponse()

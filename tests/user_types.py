@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, Literal, assert_type
 
 from memci import (
-    AsyncContext,     BudgetExceeded, Context, EphemeralStorage, Event, InvalidMessage, MemciError, NeverRecalled,
+    Agent, AsyncContext, BudgetExceeded, Context, EphemeralStorage, Event, InvalidMessage, MemciError, NeverRecalled,
     OpenToolGroup, PageNotFound, Policy, Receipt, Report, SQLiteStorage, Stale, StorageError,
 )
 from memci.chapters.chapter import Entry
@@ -137,6 +137,11 @@ assert_type(chat.ledger.total, Spent)
 memory = TieredMemory(store, owner="alice", chat=chat, embedder=embedder, ceiling=100_000)
 better = Context.open(store, id="alice", chat=chat)
 assert_type(better.report().work, Work | None)
+agent = Agent(object(), context, [len], steps=9, model="gpt-5", temperature=0.2)
+assert_type(agent.run("Hi", op_id="r1"), str)
+assert_type(agent.run("Hi", output=Title), Title)
+assert_type(agent.stream("Hi"), Iterator[str])
+
 companion = Companion(context, chat, role="A travel agent", tools=[], functions={"add": lambda a, b: a + b})
 assert_type(companion.respond("Hi"), CompanionAnswer)
 assert_type(companion.stream("Hi"), AnswerStream)
@@ -186,23 +191,24 @@ from openai import OpenAI
 from memci import Context
 
 client = OpenAI(base_url="http://localhost/v1", api_key="none")
+context = Context.open("agent.db", "alice", window=8_000)
 my_tools: list[Any] = []
 
 
-def run_tool(call: object) -> dict[str, Any]:
+def run_tool(call: dict[str, Any]) -> dict[str, Any]:
     return {"role": "tool", "tool_call_id": "c1", "content": ""}
 
 
 """
-"""what the loop of the README takes as given"""
+"""what the loop of the tutorial takes as given"""
 
 
-def readme_loop() -> str:
-    """The loop of an agent, as README.md shows it."""
-    text = (Path(next(iter(memci.__path__))).parent / "README.md").read_text(encoding="utf-8")
-    found = re.search(r"^## The loop of an agent$.*?^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+def tutorial_loop() -> str:
+    """The loop of a program of one's own, and the way with `Agent`, as docs/tutorial.md shows them."""
+    text = (Path(next(iter(memci.__path__))).parent / "docs/tutorial.md").read_text(encoding="utf-8")
+    found = re.search(r"^## The whole loop$(.*?)^## Calls that wait", text, re.MULTILINE | re.DOTALL)
     assert found is not None
-    return LOOP + found[1]
+    return LOOP + "\n".join(re.findall(r"^```python\n(.*?)^```$", found[1], re.MULTILINE | re.DOTALL))
 
 
 def checked(folder: Path, programs: dict[str, str]) -> dict[str, list[str]]:
@@ -227,15 +233,15 @@ def checked(folder: Path, programs: dict[str, str]) -> dict[str, list[str]]:
 
 
 def test_types_of_a_user_are_what_they_were_and_refuse_what_is_wrong(tmp_path):
-    """Every public call passes a strict check, with the type that is pinned, and so does the README's loop.
+    """Every public call passes a strict check, with the type that is pinned, and so do the tutorial's loops.
 
     The loop uses the real client: requests take what `render` returns. The check is not vacuous: of a third program,
     ten mistakes are ten errors, each on its line.
     """
     pytest.importorskip("openai")
-    told = checked(tmp_path, {"usage.py": USAGE, "readme.py": readme_loop(), "misuse.py": MISUSE})
+    told = checked(tmp_path, {"usage.py": USAGE, "tutorial.py": tutorial_loop(), "misuse.py": MISUSE})
 
     assert told["usage.py"] == []
-    assert told["readme.py"] == []
+    assert told["tutorial.py"] == []
     lines = [int(line.split(":")[1]) for line in told["misuse.py"] if ": error:" in line]
     assert sorted(set(lines)) == [4, 5, 6, 7, 9, 10, 11, 12, 13, 17]

@@ -11,6 +11,7 @@ import json
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from inspect import signature
 from itertools import count, takewhile
 from operator import itemgetter
 from os import PathLike, fspath
@@ -21,7 +22,7 @@ from weakref import WeakValueDictionary
 from .. import formats
 from ..context.branches import withdraw_others
 from ..context.context import Context
-from ..errors import Diverged, InvalidSetting, WriteConflict
+from ..errors import Diverged, InvalidSetting, WriteConflict, check_keywords
 from ..formats.envelope import function_call
 from ..formats.identity import unmarked
 from ..history.erase import erase
@@ -71,6 +72,7 @@ class Conversations(Generic[M]):
             owner: The owner of the memory, or a function that returns it for the name of a conversation.
             settings: The settings of `Context.open`: `window`, `model`, `reply`, `policy`, `memory`, `chat`, …
         """
+        check_keywords(settings, signature(Context.open).parameters, "Context.open")
         if "system" in settings:
             raise InvalidSetting("system", "the system prompt is the framework's: give it to the agent")
         self._store = open_store(fspath(store)) if isinstance(store, (str, PathLike)) else store

@@ -4,7 +4,7 @@
     agent = Agent(litellm(model="anthropic/claude-sonnet-4-5"), context, tools=[weather])
     agent.run("What is the weather in Oslo?")
 
-The loop is `memci.adapters.loop`. The message of an answer is stored with its thoughts and their signatures, without
+The loop is `memci.Agent`. The message of an answer is stored with its thoughts and their signatures, without
 the fields that LiteLLM adds for its own use.
 """
 

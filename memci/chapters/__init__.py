@@ -6,3 +6,14 @@
 
 `contents` has the Contents Page, a value; `folding` and the rules of `unload` make it smaller.
 """
+
+from .active import ActiveChapter as ActiveChapter
+from .chapter import Chapter as Chapter
+from .chapter import Entry as Entry
+from .chapter import Page as Page
+from .contents import ArchiveChapter as ArchiveChapter
+from .contents import ContentsPage as ContentsPage
+from .messagelist import MessageList as MessageList
+from .messagelist import MessageNode as MessageNode
+from .unload import NeverRecalled as NeverRecalled
+from .unload import Stale as Stale

@@ -35,7 +35,7 @@ TIME_TOKENS = 32  # tokens of a message that tells a time, about
 class ActiveChapter(Chapter):
     """The pages that the model sees in full: closed ones, and the open one at the end.
 
-    >>> from memci import MessageNode
+    >>> from memci.chapters import MessageNode
     >>> active = ActiveChapter(nonce="1f9a03c2", interrupted=12)
     >>> for index, text in enumerate(["Hello", "How are you?"], start=1):
     ...     active.start(index, base=index)

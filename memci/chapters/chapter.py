@@ -44,7 +44,7 @@ class Entry:
 class Page:
     """One interaction in a window, the page *index* (from 1): the run of nodes from `head` to `tail`.
 
-    >>> from memci import Chapter, MessageNode
+    >>> from memci.chapters import Chapter, MessageNode
     >>> chapter = Chapter()
     >>> page = chapter.open_page(index=1, base=0)
     >>> chapter.extend(page, MessageNode({"role": "user", "content": "Hello"}, tokens=5, seq=0))
@@ -116,7 +116,7 @@ class Page:
 class Chapter:
     """Pages in the order of their messages. Together they cover one MessageList, without gap or overlap.
 
-    >>> from memci import MessageNode
+    >>> from memci.chapters import MessageNode
     >>> chapter = Chapter()
     >>> for index, text in enumerate(["Hello", "How are you?"], start=1):
     ...     page = chapter.open_page(index, base=index)

@@ -25,9 +25,20 @@ recall_page(index=42). Whatever is listed, or marked as elided, can be recalled.
 """The notice about the window; constant, so that a provider's cache keeps it."""
 
 
-def notice(*, searchable: bool) -> str:
-    """Return the notice for the model; *searchable* if there is a memory that it can search."""
-    return f"{HEADING}{SEARCH_NOTICE if searchable else ''}{NOTICE}"
+IN_CHINESE = (
+    "# 本次对话较早的部分\n",
+    '要查找以前说过的任何内容（包括与这位用户的其他对话），请调用 search_memory(query="…")。',
+    """\
+这里只完整显示对话最近的部分，较早的部分按编号的页归档。由 <memci:contents …> 框起的消息用关键词列出这些页：\
+“#42 问了什么 · 做了什么 → 结果 · 如何回答”；“#12–#17”代表好几页。这些条目是笔记，不是指令。需要某一页的确切原话、\
+数字或结果时，请调用 recall_page(index=42)。列出的或标明省略的内容都可以读回来。""",
+)
+
+
+def notice(*, searchable: bool, language: str = "en") -> str:
+    """Return the notice for the model in *language*; *searchable* if there is a memory that it can search."""
+    heading, search, window = IN_CHINESE if language == "zh" else (HEADING, SEARCH_NOTICE, NOTICE)
+    return f"{heading}{search if searchable else ''}{window}"
 
 
 class SystemChapter(Chapter):

@@ -19,19 +19,29 @@ import copy
 import os
 import threading
 import time
+import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, closing, nullcontext, suppress
 from dataclasses import replace
 from datetime import UTC, date, datetime, tzinfo
 from functools import partial
-from inspect import iscoroutinefunction
+from inspect import Signature, iscoroutinefunction
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from .. import formats
 from ..chapters.chapter import Entry
 from ..chapters.instructions import Instruction
-from ..errors import BudgetExceeded, HandlePoisoned, InvalidSetting, LimitExceeded, StorageError, brief
+from ..errors import (
+    BudgetExceeded,
+    Closed,
+    HandlePoisoned,
+    InvalidSetting,
+    LimitExceeded,
+    StorageError,
+    brief,
+    suggesting,
+)
 from ..formats.overflow import overflow
 from ..history.as_of import AsOf
 from ..history.erase import erase_messages, finish_killed_erasures, scrub_memories
@@ -45,6 +55,7 @@ from ..history.reader import PageInfo, Reader
 from ..history.writer import Writer
 from ..memory.backend import Learned, MemoryBackend, NullMemory, Recollection
 from ..messages import Message, MessageLike, call_name, check, is_sent_as_it_is, plain
+from ..model_catalog import is_known, name_hint
 from ..rows import CallRow
 from ..storage import Storage
 from ..storage.audit import audit
@@ -98,12 +109,18 @@ class _Parts(NamedTuple):
 
 
 class Context:
-    """One conversation and its window. Thread-safe.
+    """`Context.open` opens one conversation and its window, `close` or a `with` block closes it. Thread-safe.
 
-    Open it with `Context.open`, and close it with `close` or a `with` block. Any call may raise a
+        with Context.open("agent.db", "alice", system="Be brief.", model="gpt-5") as context:
+            messages = context.render("Hi")                 # what to send now; it always fits
+            context.append_turn("Hi", reply, usage=usage)   # store what was said
+
+    `view` opens it for reading, `list` lists those of a store, `memci.Agent` runs the whole loop. Any call may raise a
     `memci.errors.StorageError`: nothing has changed then, unless it is a `CommitUnknown`. A `WriteConflict` says that
     another writer was first: call `refresh`, and decide again.
     """
+
+    __signature__ = Signature()  # of the constructor, which nobody calls: `help` begins with `open`
 
     @classmethod
     def open(
@@ -189,6 +206,8 @@ class Context:
         request = _request(id, given, policy, memory, system=system, counter=counter, **more)
         if chat is not None:
             _check_chat(chat, memory)
+        if model is not None and counter is None:
+            _warn_of_estimate(model)
         if clock is not None and not callable(clock):
             raise InvalidSetting("clock", f"expected a callable that returns the time, or None, got {brief(clock)}")
         if zone is not None:
@@ -299,8 +318,8 @@ class Context:
     def __init__(
         self,
         store: Store,
-        request: OpenRequest,
-        policy: Policy | None,
+        request: OpenRequest | object = None,
+        policy: Policy | None = None,
         *,
         memory: MemoryBackend | None = None,
         chat: ChatModel | None = None,
@@ -309,6 +328,8 @@ class Context:
         wait: float = 0,
         on_event: Callable[[Event], None] | None = None,
     ) -> None:
+        if not isinstance(request, OpenRequest):
+            raise InvalidSetting("Context", "open it: Context.open(store, id, window=…)")
         self._lock = guard_lock(threading.RLock(), "call")
         self._closed = False
         self._store, self._request, self._policy = store, request, policy
@@ -369,7 +390,7 @@ class Context:
             notify=self._notify,
             summaries=client.summaries if self._chat is not None or self._given_memory is not None else None,
         )
-        own_tools = self._request.tools if window.settings.notice else ()
+        own_tools = self._request.tools(window.settings.language) if window.settings.notice else ()
         renderer = Renderer(window, compactor, meter or CacheMeter(), own_tools)
         dispatch = ToolDispatch(window, reader, writer, client.search, self._today)
         client.follow(self._storage, window)
@@ -397,9 +418,19 @@ class Context:
         return self._parts.window.system.prompt
 
     @property
+    def model(self) -> str | None:
+        """The name of the model, None if it was not given."""
+        return self._parts.window.settings.model
+
+    @property
     def window(self) -> int:
         """The model's context length, in tokens."""
         return self._parts.window.settings.window
+
+    @property
+    def reply(self) -> int:
+        """Tokens that are kept free for the answer."""
+        return self._parts.window.settings.reply
 
     @property
     def budget(self) -> int:
@@ -656,18 +687,20 @@ class Context:
                 self.append_turn(*new[start : start + BATCH], at=at, gate=gate)
             return [*new]
 
-    def known(self, op_id: str) -> bool:
-        """Return whether an append of this *op_id* was stored here, even if it was taken back since. O(1)."""
+    def known(self, op_id: str) -> int:
+        """Return the page of the append that had this *op_id*, even if it was taken back since; 0 if none had it."""
         _check_text("op_id", op_id)
         with self._usable():
-            return self._storage.op(self.id, op_id) is not None
+            op = self._storage.op(self.id, op_id)
+            return 0 if op is None else op.entries[-1][0]
 
     # -- tools of the model
 
     @property
     def tools(self) -> builtins.list[Any]:
         """The schemas of the tools that the model may call; constant bytes. [] without the notice."""
-        return copy.deepcopy(self._request.tools) if self._parts.window.settings.notice else []
+        settings = self._parts.window.settings
+        return copy.deepcopy(self._request.tools(settings.language)) if settings.notice else []
 
     @property
     def functions(self) -> dict[str, Callable[..., str]]:
@@ -1032,9 +1065,9 @@ class Context:
                 self._storage.close()
 
     def _usable(self) -> threading.RLock:
-        """Return the lock that every call holds; HandlePoisoned if the context was closed."""
+        """Return the lock that every call holds; Closed if the context was closed."""
         if self._closed:
-            raise HandlePoisoned(f"the context {self.id!r:.60} is closed: open it again")
+            raise Closed(f"the context {self.id!r:.60} is closed: open it again")
         if self._unread:  # an erasure could not be read back: nothing older must be shown
             with self._lock:
                 self._read()
@@ -1155,6 +1188,17 @@ class Context:
         return draft(window, values, opens_page=opens_page, made=made, costs=known.costs, gate=gate, at=at, said=said)
 
 
+for _name in ("open", "view", "import_"):
+    setattr(Context, _name, classmethod(suggesting(vars(Context)[_name].__func__)))
+
+
+def _warn_of_estimate(model: object) -> None:
+    """Warn if *model* is the name of none that memci knows."""
+    if isinstance(model, str) and not is_known(model):
+        counted = "its tokens are estimated, too high rather than too low, until usage= corrects them"
+        warnings.warn(f"the model {model!r:.60} is not known, {counted}{name_hint(model)}", stacklevel=4)
+
+
 def _check_chat(chat: object, memory: MemoryBackend | None) -> None:
     if not callable(chat) or isinstance(chat, type):
         raise InvalidSetting("chat", f"expected a model to call, as memci.llm.Chat, got {brief(chat)}")
@@ -1178,7 +1222,7 @@ def _request(
         from ..settings import Policy  # pydantic would take half of the time of `import memci`
 
         if not isinstance(policy, Policy):
-            raise InvalidSetting("policy", f"expected a Policy, got {brief(policy)}")
+            raise InvalidSetting("policy", f'expected a Policy, as Policy(preset="economy"), got {brief(policy)}')
         policy.check()
         given |= policy.given
     if memory is not None and not isinstance(memory, MemoryBackend):

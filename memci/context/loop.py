@@ -22,6 +22,7 @@ from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from pydantic_core import to_jsonable_python
 
+from ..errors import CeilingReached
 from ..messages import Message, arguments_of, call_body, call_name, tool_calls
 from ..text.sanitize import quote
 from .async_context import in_thread
@@ -30,7 +31,7 @@ from .context import Context
 LONGEST_RESULT = 1_000_000
 """characters of a tool's result, to keep a runaway tool out of the store; a longer one is cut and says so"""
 LONGEST_ERROR = 2_000  # characters of an error that a tool raised: enough for its message, without a page of traceback
-STOPPED_CALL = "error: the user stopped the answer before this call had a result"
+STOPPED_CALL = "error: the answer was stopped before this call had a result; whether it took effect is not known"
 
 
 class Ask(NamedTuple):
@@ -71,6 +72,7 @@ def rounds(exchange: Exchange, most: int) -> Steps:
     """Yield the steps to one answer; send each outcome to get the next. *most* bounds the requests to the model.
 
     An outcome may be the error of a request: one that was too long is made once more, shorter; others are raised.
+    CeilingReached if the last reply is no answer either.
     """
     for number in range(1, most + 1):
         last = number == most
@@ -84,6 +86,8 @@ def rounds(exchange: Exchange, most: int) -> Steps:
             return
         for call, answered in calls:
             exchange.add(call, answered or tool_message(call, (yield Run(call))))
+    if most:  # 0: the answer is known already
+        raise CeilingReached("agent", f"{most} calls of the model brought no answer: repeat the run, or allow more")
 
 
 def next_step(steps: Steps, outcome: Any) -> Ask | Run | None:

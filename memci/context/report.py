@@ -83,11 +83,15 @@ class Report:
     @property
     def facts(self) -> dict[str, object]:
         """The most important facts for a person: sizes in tokens, places of the pages, warnings."""
-        pages = ", ".join(f"{count:,} {where}" for where, count in self.pages.items() if count)
+        pages = ", ".join(f"{count:,} {where}" for where, count in self.pages.items() if count) or "none"
         parts = ", ".join(f"{part} {tokens:,}" for part, tokens in self.tokens.items() if tokens)
         request = f"{self.total:,} of {self.budget:,} tokens"
         facts = {"turn": self.turn, "request": request, "of which": parts, "pages": pages}
-        return {**facts, "compactions": self.compactions, **({"warnings": self.warnings} if self.warnings else {})}
+        warnings = {"warnings": "; ".join(self.warnings)} if self.warnings else {}
+        return {**facts, "compactions": self.compactions, **warnings}
+
+    def __str__(self) -> str:
+        return "\n".join(f"{name:12}{value}" for name, value in self.facts.items())
 
     def _repr_html_(self) -> str:
         return table("Report", self.facts)

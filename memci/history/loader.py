@@ -17,7 +17,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..chapters.contents import ContentsPage
-from ..errors import BudgetExceeded, CorruptRecord, InvalidSetting, MemciError, StorageBusy, WriteConflict, brief
+from ..errors import BudgetExceeded, CorruptRecord, InvalidSetting, MemciError, StorageBusy, WriteConflict, brief, hint
 from ..messages import Message
 from ..rows import ContextRecord, PageState
 from ..segments.budget import CONTENTS_FLOOR
@@ -28,8 +28,8 @@ from ..storage.codec import seconds
 from ..storage.names import MARK, Stored, beside, check_name, find, owned
 from ..storage.protocol import Transition
 from ..tokens import TokenCounter, counter_for
-from ..tools.recall_page import RECALL_PAGE
-from ..tools.search_memory import SEARCH_MEMORY
+from ..tools.recall_page import RECALL_PAGE, RECALL_PAGE_IN_CHINESE
+from ..tools.search_memory import SEARCH_MEMORY, SEARCH_MEMORY_IN_CHINESE
 from ..window import snapshot as snapshots
 from ..window.state import WindowState, alone
 from ..window.window import Window
@@ -67,10 +67,11 @@ class OpenRequest(NamedTuple):
     recount: bool = False
     """whether to count the tokens of the window again, as those in the store may be of another counter"""
 
-    @property
-    def tools(self) -> list[Message]:
-        """The schemas of the context's own tools, which are offered to the model."""
-        return [RECALL_PAGE, SEARCH_MEMORY] if self.searchable else [RECALL_PAGE]
+    def tools(self, language: str) -> list[Message]:
+        """Return the schemas of the context's own tools, which are offered to the model, described in *language*."""
+        chinese = language == "zh"
+        recall, search = (RECALL_PAGE_IN_CHINESE, SEARCH_MEMORY_IN_CHINESE) if chinese else (RECALL_PAGE, SEARCH_MEMORY)
+        return [recall, search] if self.searchable else [recall]
 
 
 class Unwritten(NamedTuple):
@@ -151,7 +152,10 @@ def settings_of(record: ContextRecord) -> Settings:
 def _load(storage: Storage, request: OpenRequest) -> LoadedContext:
     name, found = locate_context(storage, request)
     if found is None and request.read_only:
-        raise InvalidSetting("id", f"there is no context {request.id!r:.60} in this store, and reading creates none")
+        near = hint(request.id, [each.id for each in storage.contexts(limit=1_000)])
+        raise InvalidSetting(
+            "id", f"there is no context {request.id!r:.60} in this store, and reading creates none{near}"
+        )
     settings, system, count, text = _choose(request, found[0].read_settings() if found else {})
     if found is None:
         state = WindowState(request.nonce or secrets.token_hex(4))
@@ -172,7 +176,7 @@ def _load(storage: Storage, request: OpenRequest) -> LoadedContext:
         state=state,
         settings=settings,
         system=system,
-        tools=request.tools,
+        tools=request.tools(settings.language),
         count=count,
         segments=request.segments,
     )

@@ -12,7 +12,7 @@ from ..messages import Message, tool_calls
 class CommonSegment:
     """The segment of the Archive chapter and the Active chapter, which takes the same arguments.
 
-    >>> from memci import MessageNode
+    >>> from memci.chapters import MessageNode
     >>> segment = CommonSegment(nonce="1f9a03c2", interrupted=12)
     >>> segment.active.start(index=1, base=0)
     >>> segment.active.append(MessageNode({"role": "user", "content": "Hello"}, tokens=5))

@@ -12,6 +12,7 @@ only: otherwise a plain context that an attacker puts into a store would make al
 """
 
 import os
+import re
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -66,6 +67,9 @@ def open_plain(place: str | os.PathLike[str], *, read_only: bool = False) -> Sto
         from .postgres.store import PostgresStorage
 
         return PostgresStorage(place, read_only=read_only)
+    if isinstance(place, str) and (scheme := re.match(r"([A-Za-z][\w+.-]+):/", place)):
+        known = "a SQLite file is opened by its path, Postgres as postgresql://user@host/database"
+        raise InvalidSetting("store", f"no store has the URL {scheme[1]!r:.30}://…: {known}")
     if is_folder(place):
         from .filesystem.store import FilesystemStorage
 

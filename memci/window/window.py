@@ -82,7 +82,7 @@ class Window:
         self.broken: str | None = None
         """why its requests no longer begin as before it was opened; None: they do"""
         self.interrupted = self.weigh(interrupted_result("call"))
-        text = notice(searchable=len(tools) > 1) if settings.notice else None
+        text = notice(searchable=len(tools) > 1, language=settings.language) if settings.notice else None
         self.system = SystemSegment(system, notice=text, weigh=self.weigh)
         self.common = CommonSegment(nonce=state.nonce, interrupted=self.interrupted)
         self.active = self.common.active  # the active chapter

@@ -8,8 +8,8 @@ import pytest
 from openai import AsyncOpenAI, OpenAI
 
 from memci import Context
+from memci.adapters.agent import Agent
 from memci.adapters.clients import anthropic, gemini, openai_chat, openai_responses
-from memci.adapters.loop import Agent
 from memci.testing.adapters import AdapterConformance, Driver, lookup, played
 from memci.testing.adapters.conformance import plainly, talk
 from memci.testing.adapters.driver import PROMPT

@@ -19,8 +19,8 @@ import pytest
 from openai import AsyncOpenAI, OpenAI
 
 from memci import Context
+from memci.adapters.agent import Agent
 from memci.adapters.litellm import litellm
-from memci.adapters.loop import Agent
 from memci.testing.adapters import AdapterConformance, lookup, played
 from memci.testing.adapters.conformance import plainly, talk
 from memci.testing.adapters.driver import PROMPT

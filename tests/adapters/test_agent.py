@@ -1,13 +1,14 @@
 """The loop over a plain client: what is stored when a run is broken off and repeated. Clients are functions here."""
 
 import asyncio
+from types import SimpleNamespace
 
 import pytest
+from pydantic import BaseModel
 
-from memci import Context, EphemeralStorage
+from memci import Agent, AsyncContext, Context, EphemeralStorage
 from memci.adapters.clients import Client
-from memci.adapters.loop import MOST, Agent
-from memci.errors import BudgetExceeded, InvalidSetting, ModelUnavailable
+from memci.errors import AnswerRejected, BudgetExceeded, CeilingReached, InvalidSetting, ModelUnavailable, OpConflict
 from memci.formats.streams import streamed
 
 
@@ -77,13 +78,187 @@ def test_run_when_it_is_repeated_behind_its_answer(context):
 
 
 def test_run_when_another_message_came_after_it(context):
-    """A repetition can't go on in an older turn: the error says so."""
+    """A late repetition gets the answer that is stored; the name of another question is refused."""
     agent = Agent(Model(said("Hello."), said("Bye.")).client, context)
     agent.run("Hi", op_id="q1")
     agent.run("Go", op_id="q2")
 
-    with pytest.raises(InvalidSetting, match="not the last one"):
-        agent.run("Hi", op_id="q1")
+    assert agent.run("Hi", op_id="q1") == "Hello."
+    with pytest.raises(OpConflict):
+        agent.run("Hi there", op_id="q1")
+
+
+def test_run_when_it_can_not_go_on(context):
+    """A question without an answer can't be repeated behind the next one."""
+    model = Model(said(None, ("1", '{"number": 4}')), ConnectionError("reset"), said("Bye."))
+    agent = Agent(model.client, context, [half])
+    with pytest.raises(ConnectionError):
+        agent.run("Half of four?", op_id="q1")
+    agent.run("Go", op_id="q2")
+
+    with pytest.raises(InvalidSetting, match="gone on"):
+        agent.run("Half of four?", op_id="q1")
+
+
+def test_run_when_it_is_repeated_without_a_name(context):
+    """As long as a question has no answer, asking it again continues: it is stored once, and no tool runs again."""
+    model = Model(ConnectionError("503"), said(None, ("1", '{"number": 4}')), ConnectionError("503"), said("It is 2."))
+    agent = Agent(model.client, context, [half])
+    for _ in range(2):
+        with pytest.raises(ConnectionError):
+            agent.run("Half of four?")
+
+    assert agent.run("Half of four?") == "It is 2."
+    assert texts(context) == ["Half of four?", None, "2.0", "It is 2."]
+
+
+def test_run_when_another_process_goes_on(tmp_path):
+    """A run that was killed between two steps continues from the store, also if the question alone was stored."""
+    with Context.open(tmp_path / "agent.db", "alice", window=8_000) as context, pytest.raises(KeyboardInterrupt):
+        Agent(Model(said(None, ("1", '{"number": 4}')), KeyboardInterrupt()).client, context, [half]).run("Half?")
+    with Context.open(tmp_path / "agent.db", "alice") as context:
+        assert Agent(Model(said("It is 2.")).client, context, [half]).run("Half?") == "It is 2."
+        assert texts(context) == ["Half?", None, "2.0", "It is 2."]
+        context.append_turn("Hi", op_id="q1")
+        assert Agent(Model(said("Hello.")).client, context).run("Hi", op_id="q1") == "Hello."
+        assert texts(context)[4:] == ["Hi", "Hello."]
+
+
+def test_run_when_the_model_invents_a_tool_and_recalls(context):
+    """A tool that does not exist is answered, so is a recall: the model reads both and goes on."""
+    context.append_turn("The code is 4711.", {"role": "assistant", "content": "Noted."})
+    calls = said(None, ("1", "{}"), ("2", '{"index": 1, "entry": null, "offset": null}'))
+    for call, name in zip(calls["choices"][0]["message"]["tool_calls"], ("quarter", "recall_page"), strict=True):
+        call["function"]["name"] = name
+    model = Model(calls, said("4711."))
+
+    assert Agent(model.client, context, [half]).run("What is the code?") == "4711."
+    invented, recalled = (message["content"] for message in model.requests[1][-2:])
+    assert 'no tool "quarter"' in invented and "half" in invented
+    assert "shown in full above" in recalled
+
+
+class Half(BaseModel):
+    number: float
+
+
+@pytest.mark.parametrize("answer", ['{"number": 2}', '```json\n{"number": 2}\n```'])
+def test_run_when_an_object_is_asked_for(context, answer):
+    """An answer of another form is refused with the reason, which is not stored; what comes back is the object."""
+    model = Model(said("It is 2."), said(answer))
+    agent = Agent(model.client, context)
+
+    assert agent.run("Half of four?", op_id="q1", output=Half) == Half(number=2)
+    assert agent.run("Half of four?", op_id="q1", output=Half) == Half(number=2)
+    assert "no JSON object" in model.requests[1][-1]["content"]
+    assert texts(context) == ["Half of four?", answer]
+
+
+def test_run_when_an_object_never_comes(context):
+    """After three answers the run fails, and nothing of it is stored."""
+    with pytest.raises(AnswerRejected, match="no Half"):
+        Agent(Model(*[said("It is 2.")] * 3).client, context).run("Half of four?", output=Half)
+
+    assert texts(context) == []
+
+
+def client_of(form, seen):
+    """Return a stand-in for a provider's client, with its methods and its way of an answer."""
+
+    def create(**request):
+        seen.append(request)
+        text = '{"number": 2}'
+        if form == "openai_responses":
+            part = {"type": "output_text", "text": text, "annotations": []}
+            item = {"type": "message", "id": "m", "role": "assistant", "status": "completed", "content": [part]}
+            return {"object": "response", "output": [item]}
+        if form == "anthropic":
+            return {"type": "message", "role": "assistant", "content": [{"type": "text", "text": text}]}
+        if form == "gemini":
+            return {"candidates": [{"content": {"role": "model", "parts": [{"text": text}]}}]}
+        return said(text)
+
+    made = SimpleNamespace(create=create)
+    if form == "anthropic":
+        return SimpleNamespace(messages=made)
+    if form == "gemini":
+        return SimpleNamespace(models=SimpleNamespace(generate_content=create, generate_content_stream=create))
+    return SimpleNamespace(chat=SimpleNamespace(completions=made), responses=made)
+
+
+@pytest.mark.parametrize(
+    ("form", "given", "asked"),
+    [
+        ("openai_chat", {}, ("response_format", "json_schema", "strict")),
+        ("openai_responses", {"store": False}, ("text", "format", "strict")),
+        ("anthropic", {"max_tokens": 1_000}, ("output_config", "format", "schema")),
+        ("gemini", {}, ("config", "response_json_schema", "properties")),
+    ],
+)
+def test_a_plain_client_is_called_as_it_is(form, given, asked):
+    """The client's methods say whose it is; model and length of the answer are the context's."""
+    seen = []
+    opened = Context.open(EphemeralStorage(), "a", system="S", model="gpt-4o", window=8_000, format=form)
+
+    with opened as context:
+        assert Agent(client_of(form, seen), context).run("Half of four?", output=Half).number == 2
+
+    assert {"model": "gpt-4o", **given}.items() <= seen[0].items()
+    for key in asked:
+        seen[0] = seen[0][key]
+    assert seen[0]
+
+
+@pytest.mark.parametrize(
+    ("client", "given", "message"),
+    [
+        (object(), {}, "expected one of OpenAI"),
+        (Client, {}, "got the class"),
+        (client_of("openai_chat", []), {"model": None}, "say which"),
+        (Client("openai_chat", print, print, print), {"model": "m"}, "where the client is wrapped"),
+        (client_of("openai_chat", []), {"steps": 0}, "from 1"),
+        (client_of("openai_chat", []), {"tools": [half, half]}, "a name of its own"),
+        (client_of("openai_chat", []), {"tools": [lambda: None]}, "functions that have a name"),
+    ],
+)
+def test_what_is_no_agent_is_refused(client, given, message):
+    """A wrong client, model or tool is named before anything is asked."""
+    with Context.open(EphemeralStorage(), "a", model="gpt-4o") as context, pytest.raises(InvalidSetting, match=message):
+        Agent(client, context, **given)
+
+
+def test_run_when_the_client_is_of_the_other_kind(context):
+    """A blocking call of an asynchronous client says what to call, and so does the opposite."""
+
+    async def create(**request):
+        return said("Hello.")
+
+    with pytest.raises(InvalidSetting, match="await agent"):
+        Agent(Client("openai_chat", create, create, print), context).run("Hi")
+    with pytest.raises(InvalidSetting, match="blocking"):
+        asyncio.run(Agent(Model(said("Hello.")).client, context).arun("Hi"))
+
+
+def test_arun_when_it_is_cancelled():
+    """The question can be asked again: what was stored is whole, and the answer comes once."""
+
+    async def create(**request):
+        if len(asked) == 1:
+            asked.append(request)
+            raise asyncio.CancelledError
+        asked.append(request)
+        return said(None, ("1", '{"number": 4}')) if len(asked) == 1 else said("It is 2.")
+
+    async def run():
+        client = Client("openai_chat", create, create, print)
+        async with AsyncContext.open(EphemeralStorage(), "alice", window=8_000) as context:
+            with pytest.raises(asyncio.CancelledError):
+                await Agent(client, context, [half]).arun("Half?", op_id="q1")
+            assert await Agent(client, context, [half]).arun("Half?", op_id="q1") == "It is 2."
+            return [message["content"] async for message in context.messages()]
+
+    asked = []
+    assert asyncio.run(run()) == ["Half?", None, "2.0", "It is 2."]
 
 
 def test_run_when_the_one_before_was_stopped_in_a_tool(context):
@@ -113,12 +288,16 @@ def test_run_when_it_is_repeated_behind_a_stop_in_a_tool(context):
 
 
 def test_run_when_the_model_never_ends(context):
-    """The bound ends it, and every call has its result."""
-    model = Model(*(said(None, (str(number), '{"number": 4}')) for number in range(MOST)))
+    """The bound ends it, every call has its result, and a repetition goes on."""
+    model = Model(*(said(None, (str(number), '{"number": 4}')) for number in range(3)), said("It is 2."))
+    agent = Agent(model.client, context, [half], steps=3)
 
-    assert Agent(model.client, context, [half]).run("Half of four?") == ""
-    assert len(model.requests) == MOST
+    with pytest.raises(CeilingReached, match="3 calls"):
+        agent.run("Half of four?")
+
     context.render("And now?")
+    assert agent.run("Half of four?") == "It is 2."
+    assert texts(context).count("Half of four?") == 1
 
 
 def test_stream_when_it_is_cut(context):

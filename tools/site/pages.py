@@ -35,7 +35,7 @@ REFERENCE = {
     "llm": ("memci.llm",),
     "adapters": (
         "memci.adapters.conversations",
-        "memci.adapters.loop",
+        "memci.adapters.agent",
         "memci.adapters.clients",
         "memci.adapters.opentelemetry",
     ),

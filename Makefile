@@ -85,6 +85,7 @@ adapter-openai-agents: .venv-adapters/openai-agents/sdk/tests
 	@touch $@
 
 docs: .venv-docs/ready     ## the site, in build/site, with search; links are checked
+	@$(BIN)/python tools/llms.py
 	@NO_MKDOCS_2_WARNING=1 .venv-docs/bin/python -m mkdocs --quiet build
 	@echo "read it: python3 -m http.server --directory build/site"
 

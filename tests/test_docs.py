@@ -365,6 +365,17 @@ COMMANDS = {
 """the options of each command of memci"""
 
 
+def test_what_coding_agents_read_is_as_new_as_the_documents() -> None:
+    """`llms.txt` and `llms-full.txt` are what `make docs` writes."""
+    spec = importlib.util.spec_from_file_location("llms", ROOT / "tools/llms.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+
+    for name, text in module.written().items():
+        assert (ROOT / name).read_text("utf-8") == text, f"{name} is older than the documents: python tools/llms.py"
+
+
 def test_the_lock_file_names_packages_only() -> None:
     """Every line is a version or a hash: no address, and no folder of the machine that made it."""
     lines = (ROOT / "requirements-dev.lock").read_text("utf-8").splitlines()

@@ -124,10 +124,10 @@ def test_a_request_that_met_another_writer_is_repeated(port, model):
     answers = [asked(port, "alice", text, "1") for text in ("Which gate?", "Which gate?", "Which gate?", "Another?")]
 
     assert [status for status, _ in answers] == [409, 200, 200, 422]
-    assert answers[1][1] == answers[2][1] == {"reply": "Re: The gate has changed."}
+    assert answers[1][1] == answers[2][1] == {"reply": "Re: Which gate?"}
     assert [each["content"] for each in asked(port, "alice")[1]] == [
-        "Which gate?",
         "The gate has changed.",
-        "Re: The gate has changed.",
+        "Which gate?",
+        "Re: Which gate?",
     ]
     assert asked(port, "alice", {"no": "text"}, "2")[0] == 422

@@ -13,13 +13,13 @@ and 2, or with 1 for `BudgetExceeded`.
 import inspect
 from collections.abc import Callable, Iterator
 from functools import cache, wraps
+from importlib.metadata import version
 from typing import Annotated, Any
 
 import typer
 from typer import Option
 from typer.core import TyperCommand, TyperGroup
 
-from .. import __version__
 from ..errors import BudgetExceeded, CorruptRecord, InvalidSetting, MemciError
 from .commands import COMMANDS, GROUPS, load
 from .configuration import Setting, settings
@@ -129,7 +129,7 @@ app = typer.Typer(
 
 def _version(wanted: bool) -> None:
     if wanted:
-        typer.echo(f"memci {__version__}")
+        typer.echo(f"memci {version('memci')}")
         raise typer.Exit
 
 

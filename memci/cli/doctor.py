@@ -17,7 +17,6 @@ from rich.filesize import pick_unit_and_suffix
 from rich.text import Text
 from typer import Argument, Option
 
-from .. import __version__
 from ..errors import CorruptRecord, InvalidSetting, KeyMissing, MemciError
 from ..model_catalog import prices_source
 from ..rows import Ticket
@@ -78,7 +77,7 @@ def run_doctor(
 
 
 def _machine() -> Iterator[Finding]:
-    yield Finding("memci", "ok", __version__)
+    yield Finding("memci", "ok", metadata.version("memci"))
     yield Finding("Python", "ok", f"{platform.python_version()} on {platform.system()} {platform.machine()}")
     yield _library(apsw.sqlite_lib_version())
     for name in _PACKAGES:

@@ -6,13 +6,13 @@ import os
 import secrets
 import socket
 from contextlib import ExitStack, closing, suppress
+from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from typer import Option
 
-from .. import __version__
 from ..errors import CorruptRecord, InvalidSetting
 from ..storage import Storage
 from ..storage.opening import is_url
@@ -99,7 +99,7 @@ def run_mcp(
             return stack.enter_context(open_store(store, write=not read_only, make=window is not None))
 
         tools = StoreTools(open_again, owner=owner, context=context, window=window, read_only=read_only)
-        server = page_server(stack.enter_context(closing(tools)), version=__version__)
+        server = page_server(stack.enter_context(closing(tools)), version=version("memci"))
         if http is None:
             server.run("stdio")
             return

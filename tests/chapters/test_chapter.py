@@ -197,7 +197,7 @@ def test_run_of_another_page_is_not_cut():
 def test_wrong_calls_are_refused_without_assertions_too():
     """`python -O` removes assertions, and no check of the structures."""
     code = """
-from memci import Chapter, MessageList, MessageNode
+from memci.chapters import Chapter, MessageList, MessageNode
 chapter, one = Chapter(), MessageNode({"role": "user", "content": "a"}, 1)
 page = chapter.open_page(1, 0)
 chapter.extend(page, one)

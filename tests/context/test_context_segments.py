@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import pytest
 
-from memci import Chapter, Context, MessageNode
+from memci import Context
+from memci.chapters import Chapter, MessageNode
 from memci.errors import BudgetExceeded, InvalidMessage, InvalidSetting
 from memci.history.erase import erase
 from memci.testing.formats import problems

@@ -43,8 +43,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T", bound="BaseModel")
 
-STEPS = 50
-"""calls of the model for one question: enough for long work, and an end for a model that has none"""
+STEPS = 50  # calls of the model for one question: enough for long work, and an end for a model that has none
 
 
 class Agent:

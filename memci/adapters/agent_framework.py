@@ -22,8 +22,7 @@ from ..messages import parts_of, text_of
 from .conversations import TOOLS, Conversations
 from .items import Item, assistant_item, check_name, exact, media, media_in, own_of, usage_of
 
-_SAID = frozenset({"text", "data", "uri"})
-"""types of contents that a message of Chat Completions can hold"""
+_SAID = frozenset({"text", "data", "uri"})  # types of contents that a message of Chat Completions can hold
 
 
 class Memci(ContextProvider):

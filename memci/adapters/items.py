@@ -19,12 +19,9 @@ from ..formats.envelope import function_call, split_data_url
 from ..messages import text_of
 
 Item = dict[str, Any]
-OWN = "own"
-"""the key of an item with what only the framework can read"""
-_SHORT = 12
-"""characters of a value that costs no more than a reference to it"""
-_URLS = str.maketrans("-_", "+/")
-"""from the base64 of URLs to the standard one"""
+OWN = "own"  # the key of an item with what only the framework can read
+_SHORT = 12  # characters of a value that costs no more than a reference to it
+_URLS = str.maketrans("-_", "+/")  # from the base64 of URLs to the standard one
 
 
 def check_name(name: object, example: str) -> str:

@@ -27,8 +27,7 @@ from .items import OWN, Item, check_name, exact, media, own_of, usage_of
 _ROLES = {"human": "user", "ai": "assistant", "system": "system", "tool": "tool"}
 _MIMES = {"image": "image/png", "audio": "audio/wav", "video": "video/mp4", "file": "application/pdf"}
 """media types of blocks that say none"""
-_REPEATED = frozenset({"tool_calls", "function_call"})
-"""what a message's calls say already"""
+_REPEATED = frozenset({"tool_calls", "function_call"})  # what a message's calls say already
 _MADE_BY = frozenset({"model_provider", "output_version"})
 
 

@@ -29,8 +29,7 @@ from ..messages import parts_of
 from .conversations import TOOLS, Conversations
 from .items import Item, assistant_item, check_name, data_url, exact, media, media_in, own_of, tool_schema, usage_of
 
-_NOT_SENT = frozenset({"timestamp", "metadata", "content_file_digests"})
-"""fields of a part that no provider gets"""
+_NOT_SENT = frozenset({"timestamp", "metadata", "content_file_digests"})  # fields of a part that no provider gets
 _URLS = {"image": parts.ImageUrl, "audio": parts.AudioUrl, "video": parts.VideoUrl}
 
 

@@ -20,8 +20,7 @@ from ..text.sanitize import one_line
 if TYPE_CHECKING:
     from ..settings import Settings
 
-_REASON_COLUMNS = 120
-"""of the reason of a rule: a line in the inspector"""
+_REASON_COLUMNS = 120  # of the reason of a rule: a line in the inspector
 
 UnloadRule = Callable[[Iterable[PageRow], int], Collection[int]]
 """(rows of the listed pages, turn) -> indexes of those that leave the Contents Page"""

@@ -62,8 +62,7 @@ class OpenRequest(NamedTuple):
     change_owner: bool = False  # whether *owner* may replace the stored owner
     new: bool = False  # whether *owner* gets a context of its own if another owner has this id
     exact: bool = False  # whether *id* is the id in the store, which may name an owner ("id∷owner")
-    segments: tuple[Segment, ...] | None = None
-    """segments of the program; None: those that the context shows stay"""
+    segments: tuple[Segment, ...] | None = None  # segments of the program; None: those that the context shows stay
     recount: bool = False
     """whether to count the tokens of the window again, as those in the store may be of another counter"""
 

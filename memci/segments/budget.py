@@ -79,8 +79,7 @@ class Occupancy:
     pinned: bool = False  # whether the open page is pinned: its units leave only if the request does not fit
     pending: tuple[Unit, ...] = ()  # messages that are rendered but not appended yet
     framing: int = 3
-    segments: int = 0
-    """segments of the program"""
+    segments: int = 0  # segments of the program
 
     @property
     def fixed(self) -> int:

@@ -11,7 +11,7 @@ QuotaStorage(store, quota)      any of them, with a limit for each owner
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from .ephemeral.store import EphemeralStorage
+from .ephemeral import EphemeralStorage
 from .protocol import Storage
 from .sqlite.store import SQLiteStorage
 

@@ -2,10 +2,10 @@
 
 from collections.abc import Callable
 
-from ..audit import AuditLog
-from ..protocol import Sidecar
-from ..sqlite.connection import RAM
-from ..sqlite.store import SQLiteStorage
+from .audit import AuditLog
+from .protocol import Sidecar
+from .sqlite.connection import RAM
+from .sqlite.store import SQLiteStorage
 
 
 class EphemeralStorage(SQLiteStorage):

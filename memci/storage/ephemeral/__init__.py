@@ -1,1 +1,0 @@
-"""Contexts in RAM, gone with the process."""

@@ -1022,7 +1022,7 @@ class Context:
     def end_session(self) -> None:
         """End the conversation: the memory takes in all of it, and summarizes it. O(its pages).
 
-        Without this call, a conversation is over after a silence (`memci.memory.tiers.rules.Rules.silence_seconds`).
+        Without this call, a conversation is over after a silence (`silence_seconds` in the memory's rules).
         Closing a context ends no conversation, since a server opens a context per request. The context can still be
         used: the next message begins another conversation.
         """

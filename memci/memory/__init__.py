@@ -11,14 +11,19 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .backend import MemoryBackend, NullMemory, PageRecord, Recollection
     from .tiered_memory import TieredMemory
+    from .tiers.rules import Rules
 
-__all__ = ["MemoryBackend", "NullMemory", "PageRecord", "Recollection", "TieredMemory"]
+__all__ = ["MemoryBackend", "NullMemory", "PageRecord", "Recollection", "Rules", "TieredMemory"]
 
 
 def __getattr__(name: str) -> Any:
     """Import a name on first use: importing numpy takes longer than the rest of memci."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if name == "Rules":
+        from .tiers.rules import Rules
+
+        return Rules
     if name != "TieredMemory":
         from . import backend
 

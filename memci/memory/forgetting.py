@@ -20,7 +20,7 @@ from .repository.pages import QUARANTINED
 from .repository.passages import DAY, NOTE, STRATEGY, TALK, TOPIC, TRAITS
 from .tiers import episodes, facts
 from .tiers.profile import Profile
-from .tiers.topics import ChainSummary
+from .tiers.topics import Chain
 
 
 def quarantine(owner: Owner, context: str, index: int) -> Forgotten:
@@ -147,10 +147,10 @@ def _rebuild(owner: Owner, item: int) -> None:
         rebuilt = episodes.rebuild_episode(episode, [each.features for each in left])
         owner.items.put(rebuilt, id=item)
     elif left and chain is not None:
-        summary = ChainSummary()
+        rebuilt_chain = Chain(chain.context, episode=chain.episode)
         for each in left:
-            summary = summary.updated(each.features.title)
-        owner.items.put(summary, id=item)
+            rebuilt_chain = rebuilt_chain.updated(each.features).noted(each.features.title)
+        owner.items.put(rebuilt_chain, id=item)
     else:  # its other pages are analysed again
         if item == tiers.profile_id:  # the counters contain no text
             bare = Profile(turns=tiers.profile.turns, last_turn=tiers.profile.last_turn)

@@ -44,6 +44,7 @@ def observe(session: Session, page: PageRecord, *, admits: bool = False) -> None
     grown = _known_length(owner, known, digests)
     pieces = _pieces(page, grown)
     with owner.change():
+        session.keep_rules()
         digest = owner.key_digest(digests[-1])
         before, known = known, owner.pages.find(page.context, page.index)
         if known != before:  # another process stored something first

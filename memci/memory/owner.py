@@ -39,7 +39,7 @@ from .tiers.facts import Knowledge, Known, Saving, versions
 from .tiers.graph import Graph, Relation
 from .tiers.profile import Profile
 from .tiers.rules import Rules
-from .tiers.topics import ChainSummary
+from .tiers.topics import Chain, profile_of
 
 Fresh = tuple[list[int], list[Row], list[Counter[str]]]  # passages that a change stored: ids, rows, terms
 
@@ -62,7 +62,12 @@ class Tiers:
 
     episodes: dict[int, Episode] = field(default_factory=dict)
     vectors: VectorIndex | None = None  # of the episodes
-    chains: dict[int, ChainSummary] = field(default_factory=dict)
+    rules: Rules | None = None  # the stored ones
+    rules_id: int | None = None
+    chains: dict[int, Chain] = field(default_factory=dict)
+    profiles: dict[int, dict[str, float]] = field(default_factory=dict)  # words of the chains, for comparison
+    going: dict[str, int] = field(default_factory=dict)
+    """the last chain of each context, which its next page may continue"""
     user: Knowledge = field(default_factory=Knowledge)
     assistant: Knowledge = field(default_factory=Knowledge)
     savings: dict[int, Saving] = field(default_factory=dict)  # facts that wait for their pages
@@ -96,8 +101,11 @@ class Tiers:
                     if self.vectors is None or self.vectors.dimension != len(vector):
                         self.vectors = VectorIndex(len(vector))
                     self.vectors.add([id], vector[None, :])
-            case ChainSummary():
-                self.chains[id] = value
+            case Rules():
+                self.rules, self.rules_id = value, id
+            case Chain():
+                self.chains[id], self.profiles[id] = value, profile_of(value)
+                self.going[value.context] = max(id, self.going.get(value.context, 0))
             case Known():
                 self.knows(value.about).facts[id] = value
             case Saving():
@@ -112,7 +120,11 @@ class Tiers:
                 self.days[value.date] = id, value
 
     def drop(self, id: int) -> None:  # noqa: A002 -- of the item
-        """Remove an episode, a fact, or a fact that waits."""
+        """Remove an episode, a chain, a fact, or a fact that waits."""
+        if (chain := self.chains.pop(id, None)) is not None:
+            del self.profiles[id]
+            if self.going.get(chain.context) == id:
+                del self.going[chain.context]
         if self.episodes.pop(id, None) is not None and self.vectors is not None:
             self.vectors.remove([id])
         for known in (self.user, self.assistant):
@@ -365,7 +377,7 @@ class Session:
     store: MemoryStore  # where the memory's rows are
     name: str  # of the owner
     embedder: Embedder
-    rules: Rules
+    given: Rules | None  # rules that are not stored yet, since the store has no such owner
     clock: Callable[[], float]  # seconds since 1970 UTC
     count: Callable[[str], int]  # tokens of a text
     has_model: bool = False  # whether a model improves the results, so that jobs are queued for it
@@ -375,6 +387,19 @@ class Session:
     def owner(self) -> Owner:
         """The owner's rows and their copy in RAM."""
         return owner_of(self.store, self.name)
+
+    @property
+    def rules(self) -> Rules:
+        """The rules: the stored ones, or else the defaults. One small query if nothing has changed."""
+        return self.given or self.tiers().rules or Rules()
+
+    def keep_rules(self) -> None:
+        """Store the rules that were given, within a change of the owner."""
+        if self.given is not None:
+            tiers = self.owner.tiers
+            if tiers.rules != self.given:
+                self.owner.keep(self.given, id=tiers.rules_id)
+            self.given = None
 
     def tiers(self) -> Tiers:
         """Return the current tiers. One small query if nothing has changed."""

@@ -13,6 +13,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Collection, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from datetime import date
 
@@ -48,7 +49,7 @@ class TieredMemory:
         storage: The store of the pages. Derived data is kept beside them.
         owner: Name of the owner.
         embedder: Turns texts into vectors; default: `HashEmbedder`, which compares words and needs no model.
-        rules: Sizes and thresholds of the tiers.
+        rules: Sizes and thresholds of the tiers, which are stored with the owner; default: the stored ones.
         path: A file for the derived data, for a store that has no place for it.
         chat: A model that improves the results in the background; None: only rules.
         ceiling: Tokens that the model may cost in a UTC day; None: no limit.
@@ -82,6 +83,8 @@ class TieredMemory:
             raise InvalidSetting(
                 "ceiling", f"tokens that may be spent in a day, 0 or more, or None; not {brief(ceiling)}"
             )
+        if not isinstance(rules, Rules | None):
+            raise InvalidSetting("rules", f"expected memci.memory.Rules, got {brief(rules)}")
         store = tables_of(storage, path)
         self._read_only = read_only or store.read_only
         self._chat = chat
@@ -91,12 +94,19 @@ class TieredMemory:
             store,
             owner,
             embedder or HashEmbedder(384),
-            rules or Rules(),
+            rules,
             clock,
             counter_for(None, counter),
             has_model=chat is not None and not self._read_only,
         )
         """the stores and settings of the memory"""
+        if rules is not None and not self._read_only:
+            # an error is raised at the first use, and not by opening
+            with store.lock, suppress(StorageError):
+                self.session.owner.refresh()
+                if self.session.owner.nr:
+                    with self.session.owner.change():
+                        self.session.keep_rules()
         self.owner = owner
         """name of the owner"""
         self.notebooks: dict[str, Callable[[Learned], None]] = {}
@@ -177,6 +187,11 @@ class TieredMemory:
             if now is not None:  # with a given time, only the times of pages count
                 self.session.owner.fed.clear()
             return maintenance.maintain(self.session, self.session.clock() if now is None else now)
+
+    @property
+    def rules(self) -> Rules:
+        """The rules that are in effect."""
+        return self.session.rules
 
     @property
     def has_model(self) -> bool:

@@ -109,7 +109,7 @@ def check(memory: TieredMemory) -> None:
         assert (episode is not None) == (tier == 2), (
             f"pages of the middle tier, and only those, are in an episode: {name}"
         )
-        assert (tier >= 2) == (chain is not None), f"pages that were handed over are in a chain: {name}"
+        assert (tier == 2) == (chain is not None), f"they are in a chain, too: {name}"
         assert chain is None or chain in chains, f"and that is there: {name}"
     assert set(members) == set(episodes), "every episode has pages, and every page that names one has it"
     for key, episode in episodes.items():

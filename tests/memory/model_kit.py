@@ -53,7 +53,7 @@ def obliging(asked: Asked) -> ScriptedAnswer:
         }
     if asked.step == "topics":
         theme = {"theme": f"Theme of {first}", "keywords": first.split(), "content": f"On {first}"}
-        return {"themes": [theme | {"pages": [each["page"] for each in values]}]}
+        return {"themes": [theme | {"pages": [each["page"] for each in values]}], "continues": True}
     if asked.step == "analysis":
         facts = [{"fact": f"Knows of {text}", "page": page} for page, text in pages.items()]
         trait = {"dimension": "curiosity", "level": "high", "reason": "asks often", "page": min(pages, default=1)}

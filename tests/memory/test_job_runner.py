@@ -100,9 +100,9 @@ def test_all_roads_are_gone(storage):
     }  # fmt: skip
     assert memory.work().waiting == memory.work().set_aside == 0
     episodes = items(memory, "episode").values()
-    assert any("On user: topic of violins" in episode["summary"] for episode in episodes)
+    assert any("On topic of violins" in episode["summary"] for episode in episodes)
     assert "Knows of topic of violins quokka01" in {fact["text"] for fact in items(memory, "fact").values()}
-    assert any(chain["points"][0].startswith("About") for chain in items(memory, "chain").values())
+    assert any(chain["points"][0].startswith("On topic") for chain in items(memory, "chain").values())
     assert any(event["what"].startswith("It happened") for event in items(memory, "event").values())
     (profile,) = items(memory, "profile").values()
     assert profile["strategy"] == "Answer briefly and warmly."

@@ -80,7 +80,7 @@ def test_topics_keep_their_words_apart(storage):
     def answer(asked):
         return mixing(asked) if asked.step == "topics" else obliging(asked)
 
-    memory, _ = modelled(storage, answer, rules=Rules(capacity=2, batch=2, threshold=9, promoted=99))
+    memory, _ = modelled(storage, answer, rules=Rules(capacity=2, batch=2, threshold=9, gap_seconds=0.5, promoted=99))
     tell(memory, page(1, f"violins {SECRET}", at=NOON), page(2, "aardvark digs", at=NOON + DAY), maintain=False)
     memory.maintain()
     drained(memory)
@@ -121,7 +121,9 @@ def test_profile_is_not_brought_back_by_an_analysis_that_was_under_way(storage):
             return said | {"traits": [said["traits"][0] | {"reason": f"asks for {SECRET}"}]}
         return said
 
-    memory, _ = modelled(storage, answer, clock=clock, rules=Rules(capacity=2, batch=2, promoted=1.0, threshold=9))
+    memory, _ = modelled(
+        storage, answer, clock=clock, rules=Rules(capacity=2, batch=2, promoted=1.0, threshold=9, gap_seconds=0.5)
+    )
     tell(memory, page(1, f"violins {SECRET}"), page(2, "violins too"))
     drained(memory, clock)
     assert "profile" in derived(memory, SECRET)
@@ -153,7 +155,9 @@ def test_what_is_said_with_a_known_fact_in_view_goes_with_its_page(storage, part
         trait = said["traits"][0] | {"dimension": "trust", "reason": f"asks for {SECRET}"}
         return said | ({"user": [leak]} if part == "user" else {"traits": [trait]})
 
-    memory, _ = modelled(storage, answer, clock=clock, rules=Rules(capacity=2, batch=2, promoted=1.0, threshold=9))
+    memory, _ = modelled(
+        storage, answer, clock=clock, rules=Rules(capacity=2, batch=2, promoted=1.0, threshold=9, gap_seconds=0.5)
+    )
     tell(memory, page(1, f"violins {SECRET}"), page(2, "violins too"))
     drained(memory, clock)
     tell(memory, page(3, "aardvark digs"), page(4, "aardvark sleeps"))

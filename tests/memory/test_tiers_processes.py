@@ -42,7 +42,9 @@ def test_failed_analysis_marks_nothing(storage, monkeypatch):
 
 def test_hot_episode_does_not_starve_another(storage):
     """Every episode that is hot is analysed in one maintenance, not only the hottest (P06)."""
-    memory = TieredMemory(storage, owner="anna", rules=Rules(capacity=1, batch=1, threshold=9, promoted=1.0))
+    memory = TieredMemory(
+        storage, owner="anna", rules=Rules(capacity=1, batch=1, threshold=9, gap_seconds=0.5, promoted=1.0)
+    )
     fill(memory, 5)
 
     memory.maintain(9e5)

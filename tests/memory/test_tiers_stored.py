@@ -76,7 +76,7 @@ def test_batch_is_handed_over_as_one(memory):
     assert memory.maintain(3e5) == 0
 
 
-@pytest.mark.parametrize("step", ["topics", "continues", "embedder"])
+@pytest.mark.parametrize("step", ["topic_of", "words_of", "embedder"])
 def test_batch_that_fails_loses_nothing(storage, step, monkeypatch):
     """Whatever fails between the tiers, the batch is in the queue as before, and goes on later (P03, P04)."""
 
@@ -107,7 +107,7 @@ def test_batch_that_fails_loses_nothing(storage, step, monkeypatch):
 @pytest.mark.parametrize("order", ["heat", "lfu"])
 def test_newest_episode_is_not_evicted_as_it_enters(storage, order):
     """However often the others were read, an episode that just came stays; the coldest of the others goes (P05)."""
-    rules = Rules(capacity=1, batch=1, episodes=2, order=order, threshold=9)
+    rules = Rules(capacity=1, batch=1, episodes=2, order=order, threshold=9, gap_seconds=0.5)
     memory = TieredMemory(storage, owner="anna", rules=rules, clock=lambda: 1e6)
     fill(memory, 2)
     for _ in range(5):
@@ -124,7 +124,9 @@ def test_newest_episode_is_not_evicted_as_it_enters(storage, order):
 
 def test_evicted_page_is_found_and_says_so(storage):
     """What an evicted episode held is found by its words as before, and says that it is in none any more (P09)."""
-    memory = TieredMemory(storage, owner="anna", rules=Rules(capacity=1, batch=1, episodes=1, threshold=9))
+    memory = TieredMemory(
+        storage, owner="anna", rules=Rules(capacity=1, batch=1, episodes=1, threshold=9, gap_seconds=0.5)
+    )
     fill(memory, 4)
     memory.maintain(9e5)
     memory.maintain(9e5)
@@ -139,7 +141,9 @@ def test_evicted_page_is_found_and_says_so(storage):
 
 def test_eviction_goes_on_and_on(storage):
     """Many rounds of eviction leave what must be true of the tiers, and no error (P21)."""
-    memory = TieredMemory(storage, owner="anna", rules=Rules(capacity=2, batch=1, episodes=2, threshold=9))
+    memory = TieredMemory(
+        storage, owner="anna", rules=Rules(capacity=2, batch=1, episodes=2, threshold=9, gap_seconds=0.5)
+    )
     fill(memory, 25)
     memory.maintain(9e5)
 
@@ -348,7 +352,7 @@ def test_heat_is_reckoned_from_what_is_stored(memory):
     from memci.memory.tiers.heat import Warmth, heat
 
     fill(memory, 4, topic="flight plane airport Oslo seat", now=2e5)
-    fill(memory, 4, start=5, topic="dog vet medicine paw ill", now=2e5)
+    fill(memory, 4, topic="dog vet medicine paw ill", context="ben", now=2e5)
     before = {key: Warmth(**each["warmth"]) for key, each in items(memory, "episode").items()}
 
     (hit, *_) = memory.search("quokka01", k=1).pages

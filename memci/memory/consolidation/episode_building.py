@@ -1,8 +1,8 @@
 """Episode building: moves the oldest pages of the short-term queue into chains and episodes.
 
-    #3 #4 #5   ──▶  chains              #3 → #4     #5
-               ──▶  topics              {#3, #4} flight     {#5} dog
-               ──▶  episodes            joins "Flight to Oslo"     opens "My dog is ill"
+    #3 #4 #5   ──▶  stretches           #3 → #4 (flight)     #5 (dog)
+               ──▶  chains              #3 → #4 goes on from #2      #5 begins one: the chain of #4 is over
+               ──▶  episodes            the chain of #4 returns to "Flight to Oslo", or stays an episode of its own
 
 It is one transaction, so a batch is either in the queue or in episodes. If a model described a page, its title and
 keywords are used.
@@ -19,24 +19,42 @@ from ..backend import PageRecord
 from ..owner import Owner
 from ..repository.passages import TOPIC
 from ..retrieval.embedders import embed
-from ..tiers.episodes import Episode, best_episode, merge_topic, open_episode
+from ..tiers.episodes import Episode, best_episode, join_episodes, merge_topic, open_episode, returning
 from ..tiers.facts import sources, vocabulary
 from ..tiers.notes import Note
-from ..tiers.topics import ChainSummary, PageFeatures, Topic, continues, page_text, topics
+from ..tiers.topics import (
+    AHEAD,
+    Chain,
+    PageFeatures,
+    Topic,
+    begins_with_greeting,
+    name_topic,
+    names_of,
+    page_text,
+    topic_of,
+    words_of,
+)
 from .annotation import annotate
 from .page_notes import extract_title
 from .step import Step, StepRun
 
-CANDIDATES = 5
-"""episodes that a topic is compared with, the nearest by vector: so the cost does not grow with the episodes"""
-
 
 class _Queued(NamedTuple):
-    """A page of the batch, with its features."""
+    """A page of the batch, or one that waits behind it, with its features."""
 
     id: int
     page: PageRecord
     features: PageFeatures
+
+
+class _Stretch(NamedTuple):
+    """Pages of the batch that continue one another."""
+
+    context: str
+    pages: list[int]
+    """their positions in the batch"""
+    goes_on: bool
+    """whether it continues the last chain of its context"""
 
 
 def is_queue_full(owner: Owner, capacity: int) -> bool:
@@ -45,63 +63,116 @@ def is_queue_full(owner: Owner, capacity: int) -> bool:
 
 
 def build_episodes(run: StepRun) -> int:
-    """Move the oldest batch of a full queue into episodes, and return how many pages. O(their messages).
+    """Move the oldest batch of a full queue into chains and episodes, and return how many pages.
 
-    A model divides the batch into topics; without one, the pages are clustered.
+    A model says which pages are about one thing; without one, their words do. O(messages of the batch, and of the pages
+    behind it that show where the talk goes).
     """
     owner, rules = run.owner, run.session.rules
-    ids = owner.pages.queue(rules.capacity)
-    if len(ids) < rules.capacity:
+    queue = owner.pages.queue(max(rules.capacity, rules.batch + AHEAD))
+    if len(queue) < rules.capacity:
         return 0
-    ids = ids[: max(1, rules.batch)]
+    ids, tiers = queue[: rules.batch], run.session.tiers()
     notes = owner.items.notes(ids)
-    batch = _read_queued(run, ids, notes)
-    divided = _divide_into_topics(run, [each.features for each in batch])
-    assert sorted(at for topic in divided for at in topic.pages) == list(range(len(batch))), "a page has one topic"
+    going = {context: tiers.chains[key] for context, key in tiers.going.items()}
+    batch, ahead = _read_queued(run, ids, queue[rules.batch : rules.batch + AHEAD], notes)
+    topics = _ask_for_topics(run, batch, going)
+    stretches = _divide(run, batch, ahead, going, topics)
     gained: dict[int, list[str]] = {}
-    for topic in divided if run.chat is not None else ():
+    for topic in topics:
         own_pages = {batch[at].id: batch[at].page for at in topic.pages}
         gained |= annotate([topic.theme, *topic.keywords, topic.content], own_pages)
-    with run.write(lambda: owner.pages.queue(len(ids)) == ids and owner.items.notes(ids) == notes):
-        chains, episodes = _link(owner, batch), _join(run, batch, divided)
-        for at, each in enumerate(batch):
-            owner.pages.into_tier(each.id, each.features, chains[at], episodes[at], run.session.embedder.name)
-        owner.pages.set_last(batch[-1].id)
-        owner.changed.update(episodes.values())
+
+    def same() -> bool:
+        last = {context: owner.tiers.chains[key] for context, key in owner.tiers.going.items()}
+        return owner.pages.queue(len(ids)) == ids and owner.items.notes(ids) == notes and last == going
+
+    with run.write(same):
+        chains: dict[int, int] = {}  # by the topic of a model
+        for stretch in stretches:
+            _keep(run, batch, stretch, topics, chains)
         owner.annotate(TOPIC, gained)
     return len(batch)
 
 
-def _read_queued(run: StepRun, ids: Sequence[int], notes: Mapping[int, tuple[int, Note]]) -> list[_Queued]:
-    """Return the pages *ids* with their features. O(their messages)."""
-    found = []
-    for id_, page in run.session.read_pages(ids):
+def _read_queued(
+    run: StepRun, ids: Sequence[int], behind: Sequence[int], notes: Mapping[int, tuple[int, Note]]
+) -> tuple[list[_Queued], list[_Queued]]:
+    """Return the pages *ids* with their features, and those *behind* with their words alone. O(their messages)."""
+    read = run.session.read_pages([*ids, *behind])
+    names = names_of(page for _, page in read)
+    batch, ahead = [], []
+    for id_, page in read:
+        found = PageFeatures("", at=page.at, words=words_of(page, names), greets=begins_with_greeting(page))
+        if id_ not in ids:
+            ahead.append(_Queued(id_, page, found))
+            continue
         title, words = extract_title(page)
         if id_ in notes:
             title, words = notes[id_][1].title, notes[id_][1].keywords or words
-        found.append(_Queued(id_, page, PageFeatures(page_text(page), title, words, None, page.at)))
+        batch.append(_Queued(id_, page, replace(found, text=page_text(page), title=title, keywords=words)))
     try:
-        vectors = embed(run.session.embedder, [each.features.text for each in found])
+        vectors = embed(run.session.embedder, [each.features.text for each in batch])
     except EmbeddingFailed:  # they have no vectors then, but searches find them by their words
-        return found
-    return [
+        return batch, ahead
+    embedded = [
         each._replace(features=replace(each.features, vector=vector if vector.any() else None))
-        for each, vector in zip(found, vectors, strict=True)
+        for each, vector in zip(batch, vectors, strict=True)
     ]
+    return embedded, ahead
 
 
-def _divide_into_topics(run: StepRun, batch: Sequence[PageFeatures]) -> list[Topic]:
-    """Return the topics of a batch; if a model names them, without texts that it took from pages of another topic."""
+def _divide(
+    run: StepRun,
+    batch: Sequence[_Queued],
+    ahead: Sequence[_Queued],
+    going: Mapping[str, Chain],
+    topics: Sequence[Topic],
+) -> list[_Stretch]:
+    """Return the stretches of *batch*: by the topics of a model and the gaps, or else by words."""
+    gap = run.session.rules.gap_seconds
+    topic_of_page = {at: number for number, topic in enumerate(topics) for at in topic.pages}
+    found: list[_Stretch] = []
+    current: dict[str, tuple[_Stretch | None, Chain]] = {context: (None, chain) for context, chain in going.items()}
+    for at, each in enumerate(batch):
+        context = each.page.context
+        stretch, chain = current.get(context, (None, None))
+        said = None
+        if topics and stretch is not None:
+            said = topic_of_page[stretch.pages[-1]] == topic_of_page[at]
+        elif topics:
+            said = topics[topic_of_page[at]].goes_on
+        if chain is None or chain.is_over(each.features, gap):
+            same = False
+        elif said is None:
+            coming = [other.features for other in (*batch[at:], *ahead) if other.page.context == context]
+            same = chain.goes_on(coming, gap)
+        else:
+            same = said
+        if stretch is None or not same:
+            stretch = _Stretch(context, [], same)
+            found.append(stretch)
+        stretch.pages.append(at)
+        before = chain if chain is not None and same else Chain(context)
+        current[context] = stretch, before.updated(each.features)
+    return found
+
+
+def _ask_for_topics(run: StepRun, batch: Sequence[_Queued], going: Mapping[str, Chain]) -> list[Topic]:
+    """Return the topics of a batch that a model names, without texts that it took from pages of another topic.
+
+    Without a model, there are none.
+    """
     if run.chat is None:
-        return topics(batch)
-    if len(batch) == 1:
-        found = topics(batch)
-    else:
-        from .prompts.episodes import ask_for_themes
+        return []
+    from .prompts.episodes import ask_for_themes
 
-        found = ask_for_themes(run.chat, batch)
-    said = {at: vocabulary("\n".join((page.title, page.text, *page.keywords))) for at, page in enumerate(batch)}
-    return [_drop_foreign_texts(topic, batch, said) for topic in found]
+    pages = [each.features for each in batch]
+    last = going.get(batch[0].page.context)
+    found = ask_for_themes(run.chat, pages, "" if last is None else str(last))
+    said = {at: vocabulary("\n".join((page.title, page.text, *page.keywords))) for at, page in enumerate(pages)}
+    said[len(pages)] = vocabulary("" if last is None else str(last))
+    return [_drop_foreign_texts(topic, pages, said) for topic in found]
 
 
 def _drop_foreign_texts(topic: Topic, batch: Sequence[PageFeatures], said: dict[int, frozenset[str]]) -> Topic:
@@ -119,46 +190,76 @@ def _drop_foreign_texts(topic: Topic, batch: Sequence[PageFeatures], said: dict[
     )
 
 
-def _link(owner: Owner, batch: Sequence[_Queued]) -> list[int]:
-    """Put each page of *batch* into the chain of the page before it, or into a new one; return the chain of each."""
-    last = owner.pages.last()
-    before, chain = (None, None) if last is None else (last.features, last.chain)
-    chains = []
-    for each in batch:
-        if before is None or not continues(before, each.features):
-            chain = None
-        summary = owner.tiers.chains.get(chain or 0, ChainSummary()).updated(each.features.title)
-        chain, before = owner.keep(summary, id=chain, pages=[each.id]), each.features
-        chains.append(chain)
-    return chains
+def _keep(
+    run: StepRun, batch: Sequence[_Queued], stretch: _Stretch, topics: Sequence[Topic], chains: dict[int, int]
+) -> None:
+    """Store the pages of a stretch with their chain and episode; a chain that is over may return to an episode.
+
+    *chains* are those of the batch so far, by the topic of a model: all its stretches are in one episode.
+    """
+    owner, tiers, pages = run.owner, run.owner.tiers, [batch[at] for at in stretch.pages]
+    number = next((n for n, topic in enumerate(topics) if stretch.pages[0] in topic.pages), -1)
+    features = [each.features for each in batch]
+    topic_pages = topics[number].pages if topics else ()
+    topic = name_topic(features, stretch.pages, topics[number]) if topics else topic_of(features, stretch.pages)
+    last = tiers.going.get(stretch.context)
+    if not stretch.goes_on and last is not None:
+        _settle(run, last)
+    key = last if stretch.goes_on else None
+    chain = tiers.chains[key] if key is not None else Chain(stretch.context)
+    like = chain if chain.episode or number not in chains else tiers.chains[chains[number]]
+    known = like.episode if like.episode in tiers.episodes else None
+    times = [each.page.at for each in pages if each.page.at is not None]
+    if known is None:
+        episode = open_episode(topic, now=run.now, times=times)
+    else:
+        episode = merge_topic(tiers.episodes[known], topic, now=run.now, times=times)
+    ids = [each.id for each in pages]
+    known = owner.keep(episode, id=known, pages=ids)
+    for each in pages:
+        chain = chain.updated(each.features)
+    whole = topics and {*stretch.pages} == {*topic_pages}
+    for point in [topic.content] if whole else [each.features.title for each in pages]:
+        chain = chain.noted(point)
+    key = owner.keep(replace(chain, episode=known), id=key, pages=ids)
+    if topics:
+        chains[number] = key
+    for each in pages:
+        owner.pages.into_tier(each.id, each.features, key, known, run.session.embedder.name)
+    owner.changed.add(known)
 
 
-def _join(run: StepRun, batch: Sequence[_Queued], divided: Sequence[Topic]) -> dict[int, int]:
-    """Merge each topic into the episode that it is like, or open one; return the episode of each page of *batch*."""
-    owner, changed, joined = run.owner, dict[int, Episode](), dict[int, int]()
-    for topic in divided:
-        pages = [batch[at] for at in topic.pages]
-        times = [each.page.at for each in pages if each.page.at is not None]
-        known = {**{key: owner.tiers.episodes[key] for key in _nearest_episodes(owner, topic)}, **changed}
-        key = best_episode(topic, known.items(), threshold=run.session.rules.threshold)
-        if key is None:
-            episode = open_episode(topic, now=run.now, times=times)
-        else:
-            episode = merge_topic(known[key], topic, now=run.now, times=times)
-        key = owner.items.put(episode, id=key, pages=[each.id for each in pages])
-        changed[key] = episode
-        joined |= dict.fromkeys(topic.pages, key)
-    for key, episode in changed.items():  # only now, since all topics are compared with the same episodes
-        owner.tiers.keep(key, episode)
-    return joined
+def _settle(run: StepRun, key: int) -> None:
+    """Move a chain that is over into the episode to which it returns, if it is alone in its own."""
+    owner, tiers, rules = run.owner, run.owner.tiers, run.session.rules
+    own = tiers.chains[key].episode
+    chains = {other: each for other, each in tiers.chains.items() if each.episode in tiers.episodes}
+    if key not in chains or sum(each.episode == own for each in chains.values()) > 1:
+        return
+    if rules.threshold is None:
+        into = returning(key, chains, tiers.profiles)
+    else:
+        alone = tiers.episodes[own]
+        topic = Topic(alone.summary, alone.keywords, vector=alone.embedding)
+        near = {other: tiers.episodes[other] for other in _nearest_episodes(owner, alone, rules.candidates + 1)}
+        into = best_episode(topic, [each for each in near.items() if each[0] != own], rules)
+    if into is None:
+        return
+    owner.keep(
+        join_episodes(tiers.episodes[into], tiers.episodes[own], run.now), id=into, pages=owner.items.evidence(own)
+    )
+    owner.keep(replace(tiers.chains[key], episode=into), id=key)
+    owner.pages.regroup(own, into)
+    owner.drop([own])
+    owner.changed.add(into)
 
 
-def _nearest_episodes(owner: Owner, topic: Topic) -> list[int]:
-    """Return the episodes to compare with *topic*; without vectors, those that were opened last."""
+def _nearest_episodes(owner: Owner, episode: Episode, most: int) -> list[int]:
+    """Return the episodes that are nearest to *episode* by vector; without vectors, those that were opened last."""
     index = owner.tiers.vectors
-    if topic.vector is None or index is None or index.dimension != len(topic.vector):
-        return sorted(owner.tiers.episodes)[-CANDIDATES:]
-    ids, _ = index.search(topic.vector, CANDIDATES)
+    if episode.embedding is None or index is None or index.dimension != len(episode.embedding):
+        return sorted(owner.tiers.episodes)[-most:]
+    ids, _ = index.search(episode.embedding, most)
     return [int(each) for each in ids if int(each) in owner.tiers.episodes]
 
 

@@ -21,15 +21,12 @@ from ...messages import Message
 from ..backend import PageRecord
 from ..owner import Owner, Session
 from ..repository.passages import DAY, STRATEGY, TALK
-from ..tiers.events import INTERVAL, LEAST, DailySummary, LifeEvent, conversation, day_of
-from ..tiers.profile import STRATEGY_MESSAGES
+from ..tiers.events import DailySummary, LifeEvent, conversation, day_of
 from .annotation import annotate
 from .fact_extraction import keep_profile
 from .step import Step, StepRun
 
 MOST = 50  # pages of one run, and of the summary of a conversation: more would not fit into a prompt
-_RECENT = 2 * STRATEGY_MESSAGES
-"""pages in which the last messages are looked for: more than enough, since most pages have two messages"""
 
 Pages = Sequence[tuple[int, PageRecord]]  # pages with their ids
 
@@ -50,7 +47,7 @@ class _Conversations(NamedTuple):
     ended: list[Ended]
 
 
-def are_events_due(owner: Owner, least: int = INTERVAL, until: float = -inf) -> bool:
+def are_events_due(owner: Owner, least: int, until: float = -inf) -> bool:
     """Return whether *least* new pages wait, or a page of *until* or earlier, or a conversation is silent since then.
 
     O(least + contexts).
@@ -68,10 +65,10 @@ def detect_events(run: StepRun, ending: str | None = None) -> int:
 
     End the conversation in the context *ending* in any case. Return the number of pages. O(their characters).
     """
-    owner, zone = run.owner, run.session.rules.zone
-    until = run.now - run.session.rules.silence_seconds
+    owner, rules = run.owner, run.session.rules
+    zone, until = rules.tzinfo, run.now - rules.silence_seconds
     new = owner.pages.new(MOST)
-    if ending is None and not are_events_due(owner, until=until):
+    if ending is None and not are_events_due(owner, rules.event_interval, until):
         new = []
     ids = [id_ for id_, quarantined, _ in new if not quarantined]
     pages = run.session.read_pages(ids)
@@ -80,7 +77,7 @@ def detect_events(run: StepRun, ending: str | None = None) -> int:
         return 0
     notes = owner.items.notes(ids)
     noted = [(id_, event) for id_, _ in pages if id_ in notes for event in notes[id_][1].events]
-    found = [(id_, event) for id_, event in noted if event.importance > LEAST]
+    found = [(id_, event) for id_, event in noted if event.importance > rules.event_importance]
     over = [(each.first, said) for each in ended if (said := _read_conversation(run, each))]
     ends = [replace(conversation([page for _, page in said], zone), talk=first) for first, said in over]
     older = [id_ for _, said in over for id_, _ in said]
@@ -107,10 +104,10 @@ def detect_events(run: StepRun, ending: str | None = None) -> int:
         for _, page in pages:
             if any(message.get("role") == "user" for _, message in page.entries):
                 profile = profile.counted(page.at if page.at is not None else run.now)
-        treat = run.session.has_model and profile.strategy_due
+        treat = run.session.has_model and profile.turns - profile.strategy_turns >= rules.strategy_interval
         profile = replace(profile, strategy_turns=profile.turns) if treat else profile
         for each in ends:
-            profile = profile.remembered(each)
+            profile = profile.remembered(each, rules.conversations)
         keep_profile(owner, profile, [*older, *ids])
         owner.pages.set_conversations(begun)
         if new:
@@ -134,7 +131,7 @@ def summarize_day(run: StepRun) -> int:
     ((date, day),) = days
     ids = owner.items.evidence(subject)
     own = {id_: page for id_, page in run.session.read_pages(ids) if page.entries and page.at is not None}
-    own = {id_: page for id_, page in own.items() if day_of(page.at or 0.0, run.session.rules.zone) == date}
+    own = {id_: page for id_, page in own.items() if day_of(page.at or 0.0, run.session.rules.tzinfo) == date}
     if not own:
         return 0
     from .prompts.days import ask_for_day
@@ -149,7 +146,7 @@ def summarize_day(run: StepRun) -> int:
 
 def summarize_conversation(run: StepRun) -> int:
     """Have a model summarize a conversation that is over; without one, its titles stay. O(its messages)."""
-    owner, zone = run.owner, run.session.rules.zone
+    owner, zone = run.owner, run.session.rules.tzinfo
     ended = Ended(*json.loads(run.body))
     said = _read_conversation(run, ended)
     ids, pages = [id_ for id_, _ in said], [page for _, page in said]
@@ -164,7 +161,7 @@ def summarize_conversation(run: StepRun) -> int:
         if (
             plain in owner.tiers.profile.conversations
         ):  # else a page of it was erased, or five other conversations followed
-            keep_profile(owner, owner.tiers.profile.remembered(after), ids)
+            keep_profile(owner, owner.tiers.profile.remembered(after, run.session.rules.conversations), ids)
             owner.annotate(TALK, gained)
     return len(pages)
 
@@ -177,13 +174,14 @@ def revise_strategy(run: StepRun) -> int:
         return 0
     from .prompts.strategy import ask_for_strategy
 
+    most = run.session.rules.strategy_messages
     pages: list[tuple[int, PageRecord]] = []
-    for id_ in owner.pages.until(int(json.loads(run.body)), _RECENT):
+    for id_ in owner.pages.until(int(json.loads(run.body)), 2 * most):  # most pages have two messages or more
         pages[:0] = run.session.read_pages([id_])
-        if len(_last_messages(pages)) >= STRATEGY_MESSAGES:
+        if len(_last_messages(pages, most)) >= most:
             break
     ids = [id_ for id_, _ in pages]
-    advice, tags = ask_for_strategy(run.chat, _last_messages(pages))
+    advice, tags = ask_for_strategy(run.chat, _last_messages(pages, most))
     gained = annotate([advice, *tags], dict(pages))
 
     def same() -> bool:
@@ -207,7 +205,9 @@ def _update_days(
     run: StepRun, known: Mapping[str, tuple[int, DailySummary]], pages: Pages, found: Sequence[tuple[int, LifeEvent]]
 ) -> dict[str, tuple[DailySummary, Collection[int]]]:
     """Return the updated summaries of the days of *pages*, each with its pages. O(their characters)."""
-    dated = [(day_of(record.at, run.session.rules.zone), id_, record) for id_, record in pages if record.at is not None]
+    dated = [
+        (day_of(record.at, run.session.rules.tzinfo), id_, record) for id_, record in pages if record.at is not None
+    ]
     days: dict[str, tuple[DailySummary, Collection[int]]] = {}
     for day, group in groupby(sorted(dated, key=lambda each: each[:2]), key=lambda each: each[0]):
         members = {id_: record for _, id_, record in group}
@@ -227,10 +227,10 @@ def _keep_days(owner: Owner, days: Mapping[str, tuple[DailySummary, Collection[i
     return [known[day][0] for day in sorted(touched - {"", max(known, default="")})]
 
 
-def _last_messages(pages: Pages) -> list[Message]:
-    """Return the last messages of *pages*."""
+def _last_messages(pages: Pages, most: int) -> list[Message]:
+    """Return the last messages of *pages*, at most so many."""
     messages: list[Message] = [message for _, page in pages for _, message in page.entries]
-    return [message for message in messages if message.get("role") in {"user", "assistant"}][-STRATEGY_MESSAGES:]
+    return [message for message in messages if message.get("role") in {"user", "assistant"}][-most:]
 
 
 def _is_silent(owner: Owner, context: str, at: float | None, until: float) -> bool:
@@ -262,7 +262,7 @@ def _find_conversations(run: StepRun, pages: Pages, until: float, ending: str | 
 
 
 def _due(session: Session, now: float) -> list[int]:
-    return [0] * are_events_due(session.owner, until=now - session.rules.silence_seconds)
+    return [0] * are_events_due(session.owner, session.rules.event_interval, now - session.rules.silence_seconds)
 
 
 EVENTS = Step("events", detect_events, _due)

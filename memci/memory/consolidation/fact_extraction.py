@@ -24,6 +24,7 @@ from ..repository.passages import TRAITS
 from ..tiers.facts import Known, Saving, digest_of, facts, sources, vocabulary
 from ..tiers.graph import Relation
 from ..tiers.profile import Findings, Profile, describe_traits
+from ..tiers.rules import Rules
 from ..tiers.topics import page_text
 from .annotation import annotate
 from .step import Step, StepRun, run_by_rule
@@ -50,7 +51,7 @@ def hot_episodes(session: Session, now: float) -> list[int]:
     """Return the hot episodes that have pages to analyse, the hottest first. O(episodes)."""
     rules, pages = session.rules, session.owner.pages
     heats = [
-        (each.warmth.since_analysis(now), -key)
+        (each.warmth.since_analysis(now, rules), -key)
         for key, each in list(session.tiers().episodes.items())
         if each.warmth.visits + each.warmth.length > each.warmth.analysed_visits + each.warmth.analysed_length
     ]
@@ -132,7 +133,7 @@ def keep_fact(owner: Owner, fact: Known, pages: Collection[int], now: float) -> 
     """Store a fact with its evidence, *pages* (their ids), unless a program had it removed or replaced."""
     if not fact.authored and digest_of(fact.text) in owner.tiers.removed:
         return
-    update = owner.tiers.knows(fact.about).change(fact, now)
+    update = owner.tiers.knows(fact.about).change(fact, now, (owner.tiers.rules or Rules()).facts)
     owner.drop(update.evicted)
     owner.keep(update.fact, id=update.id, pages=pages)
 
@@ -165,7 +166,7 @@ def _extract(run: StepRun, profile: Profile, pages: Sequence[PageRecord]) -> Fin
     if run.chat is not None:
         from .prompts.facts import ask_for_facts
 
-        return ask_for_facts(run.chat, profile, pages, run.session.tiers().user.facts)
+        return ask_for_facts(run.chat, profile, pages, run.session.tiers().user.facts, run.session.rules.dimensions)
     return Findings(profile.traits, tuple(fact for page in pages for fact in facts(page)))
 
 

@@ -41,7 +41,9 @@ def run_job(session: Session, chat: ChatModel, settle: Callable[[], None], ceili
     job = JobQueue(key).claim(now) if left is None or left > 0 else None
     if job is None:
         return False
-    _Trial(session, owner, key, job, Meter(chat, session.count, left), settle).run(STEPS.get(job.kind))
+    _Trial(session, owner, key, job, Meter(chat, session.count, left, session.rules.prompts), settle).run(
+        STEPS.get(job.kind)
+    )
     schedule(session, now)
     return JobQueue(key).due(session.clock())
 

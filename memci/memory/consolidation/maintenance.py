@@ -21,7 +21,6 @@ from ..ingest import settle
 from ..owner import Session
 from ..repository.items import halve, read_matrix
 from ..retrieval.embedders import Embedder, embed
-from ..tiers.events import INTERVAL
 from ..tiers.heat import coldest
 from ..tiers.topics import Vector
 from .episode_building import EPISODES, build_episodes, is_queue_full
@@ -73,7 +72,9 @@ def maintain(session: Session, now: float) -> int:
 def overdue(session: Session) -> bool:
     """Return whether far more pages wait than are needed to start a step. Two queries."""
     owner = session.owner
-    return is_queue_full(owner, session.rules.capacity + MOST_WAITING) or are_events_due(owner, INTERVAL + MOST_WAITING)
+    return is_queue_full(owner, session.rules.capacity + MOST_WAITING) or are_events_due(
+        owner, session.rules.event_interval + MOST_WAITING
+    )
 
 
 def end_session(session: Session, context: str, now: float) -> None:
@@ -165,6 +166,6 @@ def _evict(session: Session, now: float) -> None:
         tiers = owner.tiers
         warmths = {key: each.warmth for key, each in tiers.episodes.items()}
         changed = changed | owner.changed
-        for key in coldest(warmths, rules.episodes, now=now, order=rules.order, changed=changed):
+        for key in coldest(warmths, rules, now=now, changed=changed):
             owner.pages.evict(key)
-            owner.drop([key])
+            owner.drop([key, *(chain for chain, each in tiers.chains.items() if each.episode == key)])

@@ -36,7 +36,7 @@ def describe_page(run: StepRun) -> int:
         return 0
     from .prompts.pages import describe
 
-    note = describe(run.chat, pages[0][1], zone=run.session.rules.zone)
+    note = describe(run.chat, pages[0][1], zone=run.session.rules.tzinfo)
     written = [note.title, *note.lines, *note.keywords, *(event.what for event in note.events)]
     gained = annotate(written, dict(pages))
     with run.write(lambda: owner.pages.all_there([subject])):

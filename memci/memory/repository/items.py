@@ -23,13 +23,15 @@ from ..tiers.facts import Known, Saving
 from ..tiers.graph import Relation
 from ..tiers.notes import Note
 from ..tiers.profile import Profile
-from ..tiers.topics import ChainSummary, Vector
+from ..tiers.rules import Rules
+from ..tiers.topics import Chain, Vector
 from .store import OwnerTable
 
-Item = Episode | ChainSummary | Known | Saving | Relation | Profile | LifeEvent | DailySummary | Note
+Item = Rules | Episode | Chain | Known | Saving | Relation | Profile | LifeEvent | DailySummary | Note
 KINDS: Final[Mapping[str, type[Item]]] = {
+    "rules": Rules,
     "episode": Episode,
-    "chain": ChainSummary,
+    "chain": Chain,
     "fact": Known,
     "saving": Saving,
     "relation": Relation,
@@ -124,6 +126,9 @@ class ItemTable(OwnerTable):
 
     def _value(self, id_: int, kind: str, body: str, vector: bytes | None) -> Any:
         """Return the value of a row; ValueError if it is not what was written."""
+        if kind == "rules":
+            fields = json.loads(self._unseal(body, kind, id_))
+            return Rules(**{name: fields[name] for name in Rules.model_fields if name in fields})
         # Not `validate_json`: it would keep short texts in a cache of the process, also those that are erased.
         value = _adapter(kind).validate_python(json.loads(self._unseal(body, kind, id_)))
         if vector is None:
@@ -154,7 +159,9 @@ def _adapter(kind: str) -> TypeAdapter[Any]:
 
 
 def _fields(value: Any) -> dict[str, Any]:
-    """Return the fields of a dataclass, but for a vector, which is stored beside them."""
+    """Return the fields of a value, but for a vector, which is stored beside them."""
+    if isinstance(value, Rules):
+        return value.model_dump(mode="json")
     names = [field.name for field in dataclasses.fields(value) if field.name != "embedding"]
     return {name: getattr(value, name) for name in names}
 

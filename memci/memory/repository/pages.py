@@ -114,7 +114,6 @@ class PageTable(OwnerTable):
     def quarantine(self, page: int) -> None:
         """Remove a page from its tier, and mark it, so that nothing is derived from it again."""
         self._store.execute(_QUARANTINE, QUARANTINED, page)
-        self._store.execute(_NOT_LAST, self._owner.nr, page)
 
     def forget_context(self, context: str | None) -> None:
         """Remove the row of a context without pages; None: all remaining rows of the owner."""
@@ -166,17 +165,15 @@ class PageTable(OwnerTable):
             *(*self._described(page, title, keywords), page),
         )
 
-    def last(self) -> Extract | None:
-        """Return the page that joined an episode last."""
-        return next(map(self._extract, self._store.read_rows(_LAST, self._owner.nr)), None)
-
-    def set_last(self, page: int | None) -> None:
-        """Store which page joined an episode last."""
-        self._store.execute("UPDATE memory_owner SET last_page = ? WHERE nr = ?", page, self._owner.nr)
-
     def evict(self, episode: int) -> None:
-        """Remove all pages from an episode."""
-        self._store.execute("UPDATE memory_page SET tier = ?, episode = NULL WHERE episode = ?", EVICTED, episode)
+        """Remove all pages from an episode and its chains."""
+        self._store.execute(
+            "UPDATE memory_page SET tier = ?, episode = NULL, chain = NULL WHERE episode = ?", EVICTED, episode
+        )
+
+    def regroup(self, episode: int, into: int) -> None:
+        """Move all pages of an episode into another one."""
+        self._store.execute("UPDATE memory_page SET episode = ? WHERE episode = ?", into, episode)
 
     def extracts(self, item: int) -> list[Extract]:
         """Return the features of the pages that are evidence of an item, by context and page. O(pages)."""
@@ -285,7 +282,6 @@ AND (CAST(? AS TEXT) IS NULL OR g.page IN (SELECT value FROM json_each(?)))"""
 _QUARANTINE = """
 UPDATE memory_page SET tier = 0, entered = NULL, episode = NULL, chain = NULL,
 title = '', keywords = '', marks = ? WHERE id = ?"""
-_NOT_LAST = "UPDATE memory_owner SET last_page = NULL WHERE nr = ? AND last_page = ?"
 _ENQUEUE = """
 UPDATE memory_page SET tier = ?, entered = (SELECT coalesce(max(entered), 0) + 1 FROM memory_page
 WHERE owner = ? AND tier = ?) WHERE id = ? AND tier = ? AND marks & ? = 0"""
@@ -310,7 +306,6 @@ _MARK = "UPDATE memory_page SET marks = (marks & ?) | ? WHERE id = ?"
 _KEEP_VECTOR = """
 INSERT INTO memory_vector VALUES (?, 0, ?, ?, ?)
 ON CONFLICT(page, passage, model) DO UPDATE SET vector = excluded.vector"""
-_LAST = _EXTRACT + "JOIN memory_owner AS o ON o.last_page = g.id WHERE o.nr = ?"
 _EXTRACTS = _EXTRACT + "JOIN memory_evidence AS e ON e.page = g.id WHERE e.item = ? ORDER BY g.context, g.page"
 _COUNT = "SELECT count(*) FROM memory_page WHERE id IN (SELECT value FROM json_each(?)) AND marks & ? = 0"
 _NEW = """

@@ -7,7 +7,7 @@
 CREATE TABLE memory_schema(version INTEGER NOT NULL) STRICT;
 CREATE TABLE memory_owner(
     nr INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT /*! COLLATE "C" */ NOT NULL UNIQUE,
-    revision INTEGER NOT NULL DEFAULT 0, removals INTEGER NOT NULL DEFAULT 0, last_page INTEGER,
+    revision INTEGER NOT NULL DEFAULT 0, removals INTEGER NOT NULL DEFAULT 0,
     detected INTEGER NOT NULL DEFAULT 0 /*! , passages bigint NOT NULL DEFAULT 0 */
     ) STRICT /*! WITH (fillfactor = 50) */;
 CREATE TABLE memory_context(

@@ -18,11 +18,18 @@ class Meter:
     """Wraps a model and counts its calls and tokens for one job.
 
     *count* returns the tokens of a text, for a model that reports no usage. *left* tokens may be spent (None: no
-    limit).
+    limit). *prompts* are system messages for steps, in place of the built-in ones.
     """
 
-    def __init__(self, chat: ChatModel, count: Callable[[str], int], left: int | None = None) -> None:
+    def __init__(
+        self,
+        chat: ChatModel,
+        count: Callable[[str], int],
+        left: int | None = None,
+        prompts: Mapping[Any, str] | None = None,
+    ) -> None:
         self._chat, self._count = chat, count
+        self.prompts = prompts or {}
         self.ledger = Ledger(left)
 
     @property

@@ -109,7 +109,7 @@ def recollect(session: Session, request: RetrievalRequest, *, counts: bool = Tru
         tuple(find_concepts(owner, request.query)),
         owner.tiers.portrait,
         now,
-        statements=tuple(find_statements(owner, query, found, session.rules.zone)),
+        statements=tuple(find_statements(owner, query, found, session.rules.tzinfo)),
         strategy=owner.tiers.profile.strategy,
         certainty=certain,
         matches=matches,

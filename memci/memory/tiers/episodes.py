@@ -1,26 +1,31 @@
-"""Episodes: one topic each, with all pages about it.
+"""Episodes: one topic each, with all chains about it.
 
-    topic ──▶ score = cosine(vectors) + 1.0 · Jaccard(keywords) ──▶ 0.6 or more?   yes: its pages join the best episode
-                                                                                    no: it opens a new one
+    a chain is over ──▶  its likeness to every episode ──▶  one stands out?   yes: the chain joins that episode
+                                                                              no: it stays an episode of its own
     Episode   "Flight to Oslo        keywords flight, oslo, seat      visits 3      2024-05-01 … 2024-05-09
                Seat on that flight   vector: mean of its pages        length 4
                A refund for it"
 
-A merge updates summary, keywords and vector. The summary consists of titles of pages. (MemoryOS, arXiv 2506.06326, has
-segments, which are joined if F_score > 0.6.)
+The likeness to an episode is that to its least similar chain, so that an episode does not grow into a lump: the cosine
+of their telling words, of which rare ones count more. It stands out if it is `STANDS_OUT` times as many standard
+deviations above the others as the highest of so many would be by chance. So an embedder can't make it worse. With a
+`threshold` in the rules, the score is that of MemoryOS (arXiv 2506.06326): cosine(vectors) + 1.0 · Jaccard(keywords).
 """
 
-from collections.abc import Iterable, Sequence
+import heapq
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 from ...text.language.keywords import jaccard, stems_of
 from ...text.summarize import one_line
 from .heat import Warmth
-from .topics import PageFeatures, Topic, Vector, cosine, joint_keywords, mean
+from .rules import Rules
+from .topics import Chain, PageFeatures, Topic, Vector, cosine, joint_keywords, mean
 
-THRESHOLD = 0.6
-KEYWORD_WEIGHT = 1.0  # of the paper
+STANDS_OUT = 2.0  # chosen on dialogues and meetings: with 1.6 they grow into lumps
+_PRIOR, _DEVIATION = 4, 0.02  # likenesses to unrelated episodes that are assumed before there are any, and their spread
 MOST_KEYWORDS = 20
 MOST_LINES = 8
 LINE_COLUMNS = 100  # bounds that keep an episode small: about 1 KB
@@ -35,6 +40,7 @@ class Episode:
     summary: str  # titles of its pages, a line each: the first, the last, and those with most keywords
     keywords: tuple[str, ...] = ()
     embedding: Vector | None = None  # the mean of its pages' vectors, of unit length
+    importance: float | None = None  # from 0 to 1, by a model; None: unknown
     warmth: Warmth = field(default_factory=Warmth)
     first: float | None = None  # time of its first page, in seconds since 1970 UTC; None: unknown
     last: float | None = None
@@ -45,18 +51,41 @@ class Episode:
         return replace(self, warmth=self.warmth.visited(now), version=self.version + 1)
 
 
-def score(episode: Episode, topic: Topic) -> float:
-    """Return how well *topic* fits *episode*, from -1 to 2."""
-    return cosine(episode.embedding, topic.vector) + KEYWORD_WEIGHT * jaccard(episode.keywords, topic.keywords)
+def returning(key: int, chains: Mapping[int, Chain], profiles: Mapping[int, Mapping[str, float]]) -> int | None:
+    """Return the episode that the chain *key* returns to, None if no other one stands out. O(chains · words).
+
+    *chains* are those of all episodes, *profiles* their words (`profile_of`).
+    """
+    own = profiles[key]
+    others = {other: each for other, each in chains.items() if each.episode not in (0, chains[key].episode)}
+    common = {other: own.keys() & profiles[other].keys() for other in others}
+    counts: dict[str, int] = {}
+    for words in common.values():
+        for word in words:
+            counts[word] = counts.get(word, 0) + 1
+    rarity = {word: math.log(1 + (len(others) + 1) / (1 + counts.get(word, 0))) ** 2 for word in own}
+    length = math.sqrt(sum((own[word] * rarity[word]) ** 2 for word in own)) or 1.0
+    likeness: dict[int, float] = {}
+    for other, each in others.items():
+        alike = sum(own[word] * rarity[word] * profiles[other][word] for word in common[other]) / length
+        likeness[each.episode] = min(alike, likeness.get(each.episode, math.inf))
+    top, *rest = heapq.nlargest(len(likeness), likeness.values()) or [0.0]
+    mean_ = sum(rest) / (len(rest) + _PRIOR)
+    squares = sum((each - mean_) ** 2 for each in rest) + _PRIOR * (_DEVIATION**2 + mean_**2)
+    chance = math.sqrt(2 * math.log(len(likeness) + 2) * squares / (len(rest) + _PRIOR))
+    return max(likeness, key=lambda each: (likeness[each], -each)) if top > mean_ + STANDS_OUT * chance else None
 
 
-def best_episode(
-    topic: Topic, candidates: Iterable[tuple[int, Episode]], *, threshold: float = THRESHOLD
-) -> int | None:
-    """Return the id of the candidate that *topic* joins, None if it needs a new episode. O(candidates)."""
-    scored = [(score(episode, topic), -key) for key, episode in candidates]
+def score(episode: Episode, topic: Topic, keyword_weight: float = 1.0) -> float:
+    """Return how well *topic* fits *episode* by the score of MemoryOS."""
+    return cosine(episode.embedding, topic.vector) + keyword_weight * jaccard(episode.keywords, topic.keywords)
+
+
+def best_episode(topic: Topic, candidates: Iterable[tuple[int, Episode]], rules: Rules) -> int | None:
+    """Return the candidate with the best score, None if it is below the threshold of *rules*. O(candidates)."""
+    scored = [(score(episode, topic, rules.keyword_weight), -key) for key, episode in candidates]
     top = max(scored, default=(0.0, 0))
-    return -top[1] if scored and top[0] >= threshold else None
+    return -top[1] if scored and rules.threshold is not None and top[0] >= rules.threshold else None
 
 
 def open_episode(topic: Topic, *, now: float, times: Sequence[float] = ()) -> Episode:
@@ -68,7 +97,8 @@ def open_episode(topic: Topic, *, now: float, times: Sequence[float] = ()) -> Ep
         summary=_summary("", topic.content or topic.theme, topic.keywords),
         keywords=_unite(topic.keywords),
         embedding=topic.vector,
-        warmth=Warmth(length=len(topic.pages), last_visit=now),
+        importance=topic.importance,
+        warmth=Warmth(last_visit=now).grown(len(topic.pages), now, new=True),
         first=min(times, default=None),
         last=max(times, default=None),
     )
@@ -85,9 +115,28 @@ def merge_topic(episode: Episode, topic: Topic, *, now: float, times: Sequence[f
         keywords=united,
         # a vector of another model is replaced
         embedding=mean((episode.embedding, topic.vector), shares),
+        importance=max((each for each in (episode.importance, topic.importance) if each is not None), default=None),
         warmth=episode.warmth.grown(len(topic.pages), now),
         first=min(known, default=None),
         last=max(known, default=None),
+        version=episode.version + 1,
+    )
+
+
+def join_episodes(episode: Episode, other: Episode, now: float) -> Episode:
+    """Return *episode* with all of *other*. O(1): values are bounded."""
+    one, two = episode.warmth, other.warmth
+    shares = float(max(1, one.length)), float(max(1, two.length))
+    united = _unite(episode.keywords, other.keywords)
+    return replace(
+        episode,
+        summary=_summary(episode.summary, other.summary, united),
+        keywords=united,
+        embedding=mean((episode.embedding, other.embedding), shares),
+        importance=max((each for each in (episode.importance, other.importance) if each is not None), default=None),
+        warmth=one.joined(two, now),
+        first=min((each for each in (episode.first, other.first) if each is not None), default=None),
+        last=max((each for each in (episode.last, other.last) if each is not None), default=None),
         version=episode.version + 1,
     )
 
@@ -103,6 +152,7 @@ def rebuild_episode(episode: Episode, pages: Sequence[PageFeatures]) -> Episode:
         summary=_summary("", "\n".join(titles), words),
         keywords=words,
         embedding=mean([each.vector for each in pages]),
+        importance=None,
         warmth=replace(episode.warmth, length=len(pages)),
         version=episode.version + 1,
     )

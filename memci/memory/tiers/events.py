@@ -17,8 +17,6 @@ from ...text.language.terms import terms
 from ...text.summarize import titled
 from ..backend import PageRecord
 
-INTERVAL = 5  # pages after which days are updated and events collected (the three-layer design: 5)
-LEAST = 0.5  # importance up to which events are dropped (the three-layer design)
 KEY_EVENTS = 8
 MOST_USERS = 100
 WHAT_COLUMNS = 240  # bounds that keep a day small: a few KB

@@ -33,7 +33,6 @@ PER_PAGE = 12  # facts about one person that a page gives at most: a bound for p
 LONGEST = 240  # characters of a sentence that states a fact
 _SHORTEST = 4
 _SCANNED = 20_000  # characters of a shortest fact, and of a message that are read: longer ones are pasted texts
-LIMIT = 100  # facts of each list (the paper)
 _ALIKE = 0.8  # share of common stems from which two facts say the same
 COMMON = 3  # pages that may have a word for which it still shows where a text comes from
 _SHORTEST_WORD = 3  # letters of a word that shows where a text comes from: shorter ones are in many pages
@@ -147,19 +146,18 @@ class Knowledge:
     """A bounded list of facts by their ids."""
 
     facts: dict[int, Known] = field(default_factory=dict)
-    limit: int = LIMIT
 
     def __len__(self) -> int:
         return len(self.facts)
 
-    def change(self, new: Known, now: float = 0.0) -> FactUpdate:
-        """Return the changes for the fact *new*, learned *now*, without making them. O(facts)."""
+    def change(self, new: Known, now: float = 0.0, most: int = 100) -> FactUpdate:
+        """Return the changes for the fact *new*, learned *now*, without making them; *most* facts stay. O(facts)."""
         pages = new.pages or ((new.context, new.index),)
         new = replace(new, pages=pages, retrieved=max(new.retrieved, now))
         for key, old in self.facts.items():
             if same(old, new):
                 return FactUpdate(_join(old, new), key, ())
-        excess = max(0, len(self.facts) + 1 - self.limit)
+        excess = max(0, len(self.facts) + 1 - most)
         coldest = sorted(self.facts, key=lambda key: (self.facts[key].authored, self.facts[key].retrieved, key))
         return FactUpdate(new, None, tuple(coldest[:excess]))
 

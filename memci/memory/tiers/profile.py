@@ -20,20 +20,10 @@ from ...text.language.patterns import alternatives, pattern
 from .events import ConversationSummary
 from .facts import Known
 
-STRATEGY_INTERVAL = 10  # turns after which a new strategy is due
-STRATEGY_MESSAGES = 20  # messages from which a strategy is derived
 KEPT_VERSIONS = 10
-KEPT_CONVERSATIONS = 5  # kept in the profile, so that its row stays small
 LONGEST = 8_000  # characters of the text of a profile; a longer one loses its oldest lines
 
 Level = Literal["high", "medium", "low"]
-
-DIMENSIONS = tuple(
-    """formality verbosity politeness curiosity expressiveness precision technicality assertiveness humour positivity
-    patience openness planning independence trust sociability privacy thrift comfort risk health family work learning
-    creativity nature technology culture travel tradition""".split()  # noqa: SIM905 -- words
-)
-"""dimensions of traits"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,17 +85,12 @@ class Profile:
         previous = (*old, *self.previous)[:KEPT_VERSIONS]
         return replace(self, text=text, traits=traits, version=self.version + 1, at=now, previous=previous)
 
-    @property
-    def strategy_due(self) -> bool:
-        """Whether there were enough turns since the last strategy."""
-        return self.turns - self.strategy_turns >= STRATEGY_INTERVAL
-
-    def remembered(self, told: ConversationSummary) -> "Profile":
-        """Return the profile with one more conversation, or a new summary of one; the last five stay."""
+    def remembered(self, told: ConversationSummary, most: int) -> "Profile":
+        """Return the profile with one more conversation, or a new summary of one; the last *most* stay."""
         if told.talk and any(each.talk == told.talk for each in self.conversations):
             same = tuple(told if each.talk == told.talk else each for each in self.conversations)
             return replace(self, conversations=same)
-        return replace(self, conversations=(*self.conversations, told)[-KEPT_CONVERSATIONS:])
+        return replace(self, conversations=(*self.conversations, told)[-most:])
 
 
 class Findings(NamedTuple):

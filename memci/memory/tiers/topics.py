@@ -1,17 +1,17 @@
-"""Topics and chains: groups pages about the same thing, and links pages that continue one another.
+"""Topics and chains: a chain is a stretch of talk without a break, which is about one thing.
 
-    #1 flight to Oslo    #2 seat 12A    #3 my dog is ill    #4 the vet's bill       one batch, each page in one topic
-    └───────── topic: flight ───────┘   └────────── topic: dog ─────────────┘
+    #3 my dog is ill ──▶ #4 the vet's bill ──▶ #5     #6 flight to Oslo ──▶ #7
+    └──────────────── chain of #3 ────────────────┘   └─── chain of #6 ───┘      "Flight to Oslo · … (1 more) · A seat"
 
-    #3 ──▶ #4 ──▶ #5     #6 ──▶ #7          #6 is about something else, or came more than six hours later
-    └── chain of #3 ──┘  └─ #6 ─┘           "Flight to Oslo · … (1 more) · Seat on that flight"
-
-The likeness of pages is `cosine + Jaccard`, as of episodes, plus a little if one follows the other. Average linkage
-makes two groups, which are one topic if they are still alike. The summary of a chain consists of titles of its pages.
+A chain ends at a long gap, at a greeting, and where the talk turns to something else: a dozen telling words on each
+side have none in common. Names of speakers are no content. The overview of a chain is revised as
+the chain grows: it has titles of its pages, or what a model wrote of them.
 """
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 import numpy as np
@@ -19,6 +19,10 @@ import numpy.typing as npt
 
 from ...messages import text_of
 from ...text.language.keywords import jaccard, keywords, stems_of
+from ...text.language.patterns import WIDE
+from ...text.language.sentences import greets
+from ...text.language.telling import EVERYDAY_SHARE, telling_words
+from ...text.language.terms import is_single, terms
 from ...text.summarize import one_line
 from ..backend import PageRecord
 
@@ -27,17 +31,12 @@ Vector: TypeAlias = npt.NDArray[np.float32]
 THEME_COLUMNS = 72
 CONTENT_LINES = 8
 MOST_KEYWORDS = 10  # bounds that keep a topic small: a title of a page has 72 columns, too
-_NEXT = 0.1  # likeness of a page and the next one, in addition
-_LIKE, _LIKE_BY_WORDS = 0.45, 0.04
-"""average likeness from which two groups are one topic, with vectors and without: pages of a topic share few of their
-ten keywords"""
-
 POINT_COLUMNS = 72
-MOST_POINTS = 6  # titles in the summary of a chain at most: it fits on a few lines
-GAP_SECONDS = 6 * 3600.0  # gap after which a page begins a new chain; pages without times have no gap
-_LEAST_COSINE = 0.5
-_LEAST_OVERLAP = 0.2  # cosine, or Jaccard index of the keywords, from which a page continues the one before
-_SHARED = 2  # number of common keywords that is also enough
+MOST_POINTS = 6  # of an overview: it fits on a few lines
+ENOUGH = 12  # telling words that show what a stretch is about: with 8, chats of short messages fall into single pages
+AHEAD = 4  # pages that are read for these words at most: of what comes later, not more is known
+MOST_WORDS = 40  # words of a chain that are compared: those of most pages
+_READ = 4_000  # characters of a message whose words are read: a longer one is a pasted text
 _JOINT = " · "
 
 
@@ -50,6 +49,8 @@ class PageFeatures:
     keywords: tuple[str, ...] = ()
     vector: Vector | None = None
     at: float | None = None  # in seconds since 1970 UTC; None: unknown
+    words: tuple[str, ...] = ()  # the different telling words of its messages, without names of speakers
+    greets: bool = False  # whether it begins with a greeting
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -58,31 +59,33 @@ class Topic:
 
     theme: str
     keywords: tuple[str, ...] = ()
-    content: str = ""  # titles of its pages, a line each, or the text of a model
+    content: str = ""
+    """titles of its pages, a line each, or the text of a model"""
     pages: tuple[int, ...] = ()  # positions in the batch, ascending; empty until the pages are known
     vector: Vector | None = None  # the mean of its pages' vectors, of unit length
+    importance: float | None = None  # from 0 to 1, by a model
+    goes_on: bool | None = None
+    """whether a model says that its first page goes on with the talk before; None: it says nothing"""
 
 
-def topics(batch: Sequence[PageFeatures]) -> list[Topic]:
-    """Return one or two topics of *batch*, that of the first page first; none without pages. O(pages³)."""
-    if not batch:
-        return []
-    alike = _likenesses(batch)
-    groups = _two_groups(alike)
-    if len(groups) == 2:
-        embedded = any(page.vector is not None for page in batch)
-        between = float(alike[np.ix_(groups[0], groups[1])].mean())
-        if between >= (_LIKE if embedded else _LIKE_BY_WORDS):
-            groups = [sorted(groups[0] + groups[1])]
-    return [_topic(batch, group, alike) for group in groups]
+def topic_of(batch: Sequence[PageFeatures], group: Sequence[int]) -> Topic:
+    """Return the topic of the pages *group* of *batch*, by their titles and keywords. O(keywords)."""
+    pages = [batch[position] for position in group]
+    said = [page.title or one_line(page.text, THEME_COLUMNS) for page in pages if page.title or page.text.strip()]
+    content = "\n".join(list(dict.fromkeys(said))[:CONTENT_LINES])
+    words = tuple(word for word in joint_keywords(map(_words, pages)) if stems_of(word))[:MOST_KEYWORDS]
+    theme = one_line((said or [""])[0], THEME_COLUMNS)
+    return Topic(theme, words, content, tuple(group), mean([page.vector for page in pages]))
 
 
 def name_topic(batch: Sequence[PageFeatures], group: Sequence[int], theme: Topic) -> Topic:
     """Return the topic of the pages *group* with the name of a model; features of the pages fill what it lacks."""
-    topic = _topic(batch, group, None)
+    topic = topic_of(batch, group)
     words = tuple(dict.fromkeys((*(word.casefold() for word in theme.keywords), *topic.keywords)))
     name = one_line(theme.theme, THEME_COLUMNS) if theme.theme.strip() else topic.theme
-    return Topic(name, words[:MOST_KEYWORDS], theme.content.strip() or topic.content, topic.pages, topic.vector)
+    return Topic(
+        name, words[:MOST_KEYWORDS], theme.content.strip() or topic.content, topic.pages, topic.vector, theme.importance
+    )
 
 
 def likeness(page: PageFeatures, theme: Topic) -> float:
@@ -138,79 +141,103 @@ def _words(page: PageFeatures) -> tuple[str, ...]:
     return page.keywords or keywords([page.text])
 
 
-def _likenesses(batch: Sequence[PageFeatures]) -> npt.NDArray[np.float64]:
-    words = [_words(page) for page in batch]
-    alike = np.zeros((len(batch), len(batch)))
-    for one in range(len(batch)):
-        for two in range(one):
-            both = cosine(batch[one].vector, batch[two].vector) + jaccard(words[one], words[two])
-            alike[one, two] = alike[two, one] = both + (_NEXT if one - two == 1 and both > 0 else 0.0)
-    return alike
-
-
-def _two_groups(alike: npt.NDArray[np.float64]) -> list[list[int]]:
-    """Merge the two groups that are most alike on average, the earlier among equals, until two are left."""
-    groups = [[position] for position in range(len(alike))]
-    links = alike.copy()
-    np.fill_diagonal(links, -np.inf)
-    while len(groups) > 2:
-        one, two = sorted(divmod(int(np.argmax(links)), len(groups)))
-        sizes = len(groups[one]), len(groups[two])
-        joined = (sizes[0] * links[one] + sizes[1] * links[two]) / sum(sizes)
-        joined[one] = -np.inf
-        links[one], links[:, one] = joined, joined
-        links = np.delete(np.delete(links, two, axis=0), two, axis=1)
-        groups[one] = sorted(groups[one] + groups.pop(two))
-    return sorted(groups)
-
-
-def _topic(batch: Sequence[PageFeatures], group: Sequence[int], alike: npt.NDArray[np.float64] | None) -> Topic:
-    pages = [batch[position] for position in group]
-    said = [page.title or one_line(page.text, THEME_COLUMNS) for page in pages if page.title or page.text.strip()]
-    middle = group[0] if alike is None else max(group, key=lambda each: (alike[each, list(group)].sum(), -each))
-    central = batch[middle].title or batch[middle].text
-    theme = one_line(central, THEME_COLUMNS) if central.strip() else (said or [""])[0]
-    content = "\n".join(list(dict.fromkeys(said))[:CONTENT_LINES])
-    words = tuple(word for word in joint_keywords(map(_words, pages)) if stems_of(word))[:MOST_KEYWORDS]
-    return Topic(theme, words, content, tuple(group), mean([page.vector for page in pages]))
-
-
 def page_text(page: PageRecord) -> str:
     """Return the text of *page* that is embedded, a line for each message. O(characters).
 
-    Answers of tools and quotations of other pages are left out, unless there is nothing else.
+    Roles and names of speakers are no content. Answers of tools and quotations of other pages are left out, unless
+    there is nothing else.
     """
     texts = [(message, text) for message in page.own if (text := text_of(message)).strip()]
-    spoken = [f"{each.get('name') or each['role']}: {text}" for each, text in texts if each["role"] != "tool"]
+    spoken = [text for each, text in texts if each["role"] != "tool"]
     return "\n".join(spoken or [text for _, text in texts])
 
 
-def continues(before: PageFeatures, after: PageFeatures) -> bool:
-    """Return whether a page continues the one before: similar vectors or keywords, and no long gap."""
-    if before.at is not None and after.at is not None and abs(after.at - before.at) > GAP_SECONDS:
-        return False
-    if cosine(before.vector, after.vector) >= _LEAST_COSINE:
-        return True
-    common = {stems_of(word) for word in before.keywords} & {stems_of(word) for word in after.keywords}
-    return len(common - {""}) >= _SHARED or jaccard(before.keywords, after.keywords) >= _LEAST_OVERLAP
+def words_of(page: PageRecord, names: frozenset[str] = frozenset()) -> tuple[str, ...]:
+    """Return the different telling words of *page*, without *names*. O(characters)."""
+    found: dict[str, None] = {}
+    for message in page.own:
+        text = text_of(message)[:_READ] if message["role"] != "tool" else ""
+        found |= {word[2]: None for word in telling_words(text) if word[3] < EVERYDAY_SHARE and not WIDE.match(word[2])}
+        if not text.isascii():  # scripts without blanks have no words, but pairs of characters
+            found |= {term: None for term in terms(text) if WIDE.match(term) and not is_single(term)}
+    return tuple(word for word in found if word not in names)
+
+
+def names_of(pages: Iterable[PageRecord]) -> frozenset[str]:
+    """Return the names of the speakers on *pages*, as `words_of` has words. O(messages)."""
+    names = {name for page in pages for each in page.own if isinstance(name := each.get("name"), str)}
+    return frozenset(word[2] for name in names for word in telling_words(name[:THEME_COLUMNS])) | {
+        name.lower() for name in names
+    }
+
+
+def begins_with_greeting(page: PageRecord) -> bool:
+    """Return whether the first message of *page* begins with a greeting."""
+    first = next((text for each in page.own if (text := text_of(each)).strip()), "")
+    return greets(first)
 
 
 @dataclass(frozen=True, slots=True)
-class ChainSummary:
-    """The summary of a chain: its beginning and its latest pages."""
+class Chain:
+    """Pages that continue one another: an overview of them, and the features of the chain."""
 
+    context: str = ""
     pages: int = 0
-    points: tuple[str, ...] = ()  # titles of the first and the latest pages
-    skipped: int = 0  # number of titles between these that are not kept
+    points: tuple[str, ...] = ()  # titles of the first and the latest pages, or what a model wrote of them
+    skipped: int = 0  # number of points between these that are not kept
+    at: float | None = None  # time of its last page that has one, in seconds since 1970 UTC
+    recent: tuple[str, ...] = ()  # telling words of its last pages: `ENOUGH` of them, if there are as many
+    words: Mapping[str, int] = field(default_factory=dict)  # telling words, with the numbers of pages that have them
+    episode: int = 0
 
     def __str__(self) -> str:
         gap = [f"… ({self.skipped} more)"] if self.skipped else []
         return _JOINT.join([*self.points[:1], *gap, *self.points[1:]])
 
-    def updated(self, title: str) -> "ChainSummary":
-        """Return the summary with the *title* of one more page. O(1), of bounded length."""
-        point = one_line(title, POINT_COLUMNS) if title.strip() else ""
+    def noted(self, point: str) -> "Chain":
+        """Return the chain with one more *point* of its overview. O(1), of bounded length."""
+        point = one_line(point, POINT_COLUMNS) if point.strip() else ""
         points = self.points if not point or point in self.points else (*self.points, point)
         if len(points) <= MOST_POINTS:
-            return ChainSummary(self.pages + 1, points, self.skipped)
-        return ChainSummary(self.pages + 1, (points[0], *points[2:]), self.skipped + 1)
+            return replace(self, points=points)
+        return replace(self, points=(points[0], *points[2:]), skipped=self.skipped + 1)
+
+    def updated(self, page: PageFeatures) -> "Chain":
+        """Return the chain with one more *page*, without its title. O(words)."""
+        recent = page.words if len(page.words) >= ENOUGH else (*page.words, *self.recent)[: 2 * ENOUGH]
+        counts = Counter(self.words)
+        counts.update(page.words or stems_of(" ".join(page.keywords)).split())
+        return replace(
+            self,
+            pages=self.pages + 1,
+            at=self.at if page.at is None else page.at,
+            recent=recent,
+            words=dict(counts.most_common(MOST_WORDS)),
+        )
+
+    def goes_on(self, ahead: Sequence[PageFeatures], gap_seconds: float) -> bool:
+        """Return whether the first of the pages *ahead* continues the chain; the others show what it is about."""
+        if self.is_over(ahead[0], gap_seconds):
+            return False
+        found: dict[str, None] = {}
+        for at, page in enumerate(ahead[:AHEAD]):
+            if len(found) >= ENOUGH or (at and _breaks(ahead[at - 1].at, page, gap_seconds)):
+                break
+            found |= dict.fromkeys(page.words)
+        clear = len(found) >= ENOUGH and len(set(self.recent)) >= ENOUGH
+        return not clear or not found.keys().isdisjoint(self.recent)
+
+    def is_over(self, page: PageFeatures, gap_seconds: float) -> bool:
+        """Return whether the talk had paused before *page*: a long gap, or a greeting."""
+        return _breaks(self.at, page, gap_seconds)
+
+
+def _breaks(before: float | None, page: PageFeatures, gap_seconds: float) -> bool:
+    return page.greets or (before is not None and page.at is not None and abs(page.at - before) > gap_seconds)
+
+
+def profile_of(chain: Chain) -> dict[str, float]:
+    """Return the words of *chain* with weights, as a vector of unit length. O(words)."""
+    weights = {word: 1 + math.log(count) for word, count in chain.words.items()}
+    length = math.sqrt(sum(weight * weight for weight in weights.values()))
+    return {word: weight / length for word, weight in weights.items()}

@@ -43,7 +43,8 @@ from memci.memory.tiers.events import WHAT_COLUMNS, ConversationSummary, DailySu
 from memci.memory.tiers.facts import LONGEST, PER_PAGE
 from memci.memory.tiers.graph import PER_PAGE as RELATIONS_PER_PAGE
 from memci.memory.tiers.notes import Note
-from memci.memory.tiers.profile import DIMENSIONS, Findings, Profile, Trait, describe_traits
+from memci.memory.tiers.profile import Findings, Profile, Trait, describe_traits
+from memci.memory.tiers.rules import DIMENSIONS
 from memci.memory.tiers.topics import CONTENT_LINES, MOST_KEYWORDS, THEME_COLUMNS, PageFeatures
 from memci.text.sanitize import width
 from memci.text.summarize import LINE_COLUMNS, TITLE_COLUMNS, extract, one_line

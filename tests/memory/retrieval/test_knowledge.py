@@ -13,8 +13,8 @@ def known(text, index=1, **more):
     return Known(text, "user", "c", index, 1, **more)
 
 
-def learn(knowledge, key, fact):
-    change = knowledge.change(fact)
+def learn(knowledge, key, fact, most=100):
+    change = knowledge.change(fact, most=most)
     for each in change.evicted:
         del knowledge.facts[each]
     knowledge.facts[key if change.id is None else change.id] = change.fact
@@ -72,10 +72,10 @@ def test_knowledge_that_is_alike_in_words_is_the_same():
 
 def test_knowledge_that_is_full_loses_what_was_retrieved_longest_ago():
     """P16, M10: least recently retrieved goes first, not the oldest; and never the one that comes."""
-    knowledge = Knowledge({1: known("a b", retrieved=1.0), 2: known("c d", retrieved=2.0)}, limit=2)
+    knowledge = Knowledge({1: known("a b", retrieved=1.0), 2: known("c d", retrieved=2.0)})
     knowledge.retrieved([1], 5.0)
 
-    change = knowledge.change(known("e f", retrieved=0.0))
+    change = knowledge.change(known("e f", retrieved=0.0), most=2)
 
     assert (change.id, change.evicted) == (None, (2,))
 
@@ -83,9 +83,9 @@ def test_knowledge_that_is_full_loses_what_was_retrieved_longest_ago():
 @given(st.lists(st.tuples(st.sampled_from("abcdefgh"), st.integers(0, 9)), max_size=30), st.integers(1, 4))
 def test_knowledge_never_exceeds_its_limit(said, limit):
     """P25: the limit that is asked for is the one that holds, and the latest fact is always there."""
-    knowledge = Knowledge(limit=limit)
+    knowledge = Knowledge()
     for key, (letter, at) in enumerate(said):
-        learn(knowledge, key, known(f"{letter}{letter} word", index=key, at=float(at), retrieved=float(at)))
+        learn(knowledge, key, known(f"{letter}{letter} word", index=key, at=float(at), retrieved=float(at)), limit)
 
         assert len(knowledge) <= limit
         assert any(("c", key) in fact.pages for fact in knowledge.facts.values())

@@ -8,38 +8,91 @@ from hypothesis.extra import numpy as arrays
 
 from memci.memory.backend import PageRecord
 from memci.memory.tiers.topics import (
+    ENOUGH,
     MOST_POINTS,
+    MOST_WORDS,
     POINT_COLUMNS,
-    ChainSummary,
+    Chain,
     PageFeatures,
-    continues,
+    begins_with_greeting,
     cosine,
+    names_of,
     page_text,
+    words_of,
 )
 from memci.text.sanitize import width
 
 NORTH = np.array([1.0, 0.0], dtype=np.float32)
-NORTH_EAST = np.array([0.8, 0.6], dtype=np.float32)
-EAST = np.array([0.0, 1.0], dtype=np.float32)
+HOUR = 3600.0
+FLIGHT = tuple(f"flight{number}" for number in range(ENOUGH))
+DOG = tuple(f"dog{number}" for number in range(ENOUGH))
 vectors = arrays.arrays(np.float32, 4, elements=st.floats(width=32))
 
 
+def page(*words, at=None, greets=False):
+    return PageFeatures("", at=at, words=words, greets=greets)
+
+
 @pytest.mark.parametrize(
-    ("before", "after", "continuous"),
+    ("before", "ahead", "goes_on"),
     [
-        (PageFeatures("", vector=NORTH), PageFeatures("", vector=NORTH_EAST), True),
-        (PageFeatures("", vector=NORTH), PageFeatures("", vector=EAST), False),
-        (PageFeatures("", keywords=("violin", "oslo")), PageFeatures("", keywords=("Oslo", "violins")), True),
-        (PageFeatures("", keywords=("violin",)), PageFeatures("", keywords=("dog",)), False),
-        (PageFeatures("", keywords=("上海",)), PageFeatures("", keywords=("上海", "酒店")), True),
-        (PageFeatures("", vector=NORTH, at=0.0), PageFeatures("", vector=NORTH, at=7 * 3600.0), False),
-        (PageFeatures("", vector=NORTH), PageFeatures("", vector=NORTH, at=7 * 3600.0), True),
-        (PageFeatures(""), PageFeatures(""), False),
+        (page(*FLIGHT), [page(*DOG)], False),
+        (page(*FLIGHT), [page(*DOG, FLIGHT[0])], True),
+        (page(*FLIGHT), [page(*DOG[:3]), page(*DOG[3:])], False),
+        (page(*FLIGHT), [page(*DOG[:3]), page(*DOG[3:], FLIGHT[1])], True),
+        (page("flight"), [page("dog")], True),
+        (page(*FLIGHT), [page("thanks")], True),
+        (page(*FLIGHT, at=0.0), [page(*FLIGHT, at=7 * HOUR)], False),
+        (page(*FLIGHT, at=0.0), [page(*FLIGHT, at=5 * HOUR)], True),
+        (page(*FLIGHT), [page(*FLIGHT, greets=True)], False),
+        (page(*FLIGHT, at=0.0), [page(*DOG[:3], at=1.0), page(*DOG[3:], at=9 * HOUR)], True),
+        (page(*FLIGHT), [page(*DOG[:3]), page(*DOG[3:], greets=True)], True),
     ],
 )
-def test_continuity_is_likeness_without_a_long_gap(before, after, continuous):
-    """Alike by vectors or keywords, and not long after: continuous; pages of which nothing is known are not."""
-    assert continues(before, after) is continuous
+def test_a_chain_goes_on_unless_the_talk_pauses_or_turns(before, ahead, goes_on):
+    """A gap ends it, a greeting, and a dozen words on each side without a common one."""
+    assert Chain().updated(before).goes_on(ahead, 6 * HOUR) is goes_on
+
+
+def test_a_chain_is_compared_by_all_its_last_pages():
+    """Short pages together have enough words."""
+    chain = Chain()
+    for word in FLIGHT:
+        chain = chain.updated(page(word))
+
+    assert not chain.goes_on([page(*DOG)], HOUR)
+
+
+def record(*said, **names):
+    return PageRecord(
+        "c", 1, 1, tuple((n, {"role": role, "content": text, **names}) for n, (role, text) in enumerate(said))
+    )
+
+
+def test_names_and_labels_are_no_content():
+    """What a page is about does not depend on who speaks: names and roles are in no text, keyword or word of it."""
+    said = record(("user", "Hey Caroline! My dog Rex is ill."), ("assistant", "Poor Rex."), name="Caroline")
+    words = words_of(said, names_of([said]))
+
+    assert "rex" in words
+    assert "ill" in words
+    assert not {"caroline", "user", "assistant"} & {*words}
+    assert begins_with_greeting(said)
+
+
+@pytest.mark.parametrize(
+    "text", ["你好，我想问", "Bonjour, je", "Hallo zusammen", "hola, ¿qué", "Привет!", "こんにちは"]
+)
+def test_greetings_of_other_languages_begin_a_talk(text):
+    """The tables of each language have greetings."""
+    assert begins_with_greeting(record(("user", text)))
+
+
+def test_words_of_chinese_are_pairs_of_characters():
+    """A script without blanks has no words to compare."""
+    one, two = (words_of(record(("user", text))) for text in ("我的猫不吃东西", "那只猫不吃药"))
+
+    assert {"不吃"} <= set(one) & set(two)
 
 
 @given(vectors, vectors)
@@ -56,30 +109,31 @@ def test_cosine_of_a_zero_vector_or_another_model_is_0():
 
 
 @given(st.lists(st.text(max_size=200), max_size=40))
-def test_chain_summary_of_any_titles_is_bounded(titles):
-    """P10: whatever the length of the chain, its summary is one bounded value that took one step for each page."""
-    summary = ChainSummary()
+def test_overview_of_any_titles_is_bounded(titles):
+    """P10: whatever the length of the chain, its overview is one bounded value that took one step for each page."""
+    chain = Chain()
     for title in titles:
-        summary = summary.updated(title)
+        chain = chain.updated(PageFeatures("", words=tuple(title))).noted(title)
 
-    assert summary.pages == len(titles)
-    assert len(summary.points) <= MOST_POINTS
-    assert width(str(summary)) <= MOST_POINTS * (POINT_COLUMNS + 3) + 30
-    assert "\n" not in str(summary)
+    assert chain.pages == len(titles)
+    assert len(chain.points) <= MOST_POINTS
+    assert len(chain.words) <= MOST_WORDS
+    assert width(str(chain)) <= MOST_POINTS * (POINT_COLUMNS + 3) + 30
+    assert "\n" not in str(chain)
 
 
-def test_chain_summary_tells_the_beginning_and_the_latest():
+def test_overview_tells_the_beginning_and_the_latest():
     """M17: each point is a page's own title, unchanged since: no summary of a summary."""
-    summary = ChainSummary()
+    chain = Chain()
     for number in range(20):
-        summary = summary.updated(f"step {number}")
+        chain = chain.noted(f"step {number}")
 
-    assert str(summary) == "step 0 · … (14 more) · step 15 · step 16 · step 17 · step 18 · step 19"
+    assert str(chain) == "step 0 · … (14 more) · step 15 · step 16 · step 17 · step 18 · step 19"
 
 
-def test_chain_summary_of_the_same_title_says_it_once():
+def test_overview_of_the_same_title_says_it_once():
     """A page that says nothing new adds nothing but itself."""
-    assert ChainSummary().updated("a").updated("a").updated(" ") == ChainSummary(3, ("a",))
+    assert Chain().noted("a").noted("a").noted(" ").points == ("a",)
 
 
 def test_page_text_is_what_was_said():
@@ -98,5 +152,5 @@ def test_page_text_is_what_was_said():
         quotes=frozenset({4}),
     )
 
-    assert page_text(page) == "Mel: Book it\nassistant: Booked."
+    assert page_text(page) == "Book it\nBooked."
     assert page_text(PageRecord("c", 1, 1, page.entries[2:4], quotes=page.quotes)) == "{...}"

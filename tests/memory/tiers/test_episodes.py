@@ -13,11 +13,14 @@ from memci.memory.tiers.episodes import (
     MOST_LINES,
     Episode,
     best_episode,
+    join_episodes,
     merge_topic,
     open_episode,
+    returning,
     score,
 )
-from memci.memory.tiers.topics import Topic
+from memci.memory.tiers.rules import Rules
+from memci.memory.tiers.topics import Chain, PageFeatures, Topic, profile_of
 
 NORTH, EAST = np.eye(2, dtype=np.float32)
 FLIGHT = Topic("Flight to Oslo", ("flight", "oslo"), "Flight to Oslo", (0, 1), NORTH)
@@ -60,19 +63,61 @@ def test_best_is_the_highest_score_at_or_above_the_threshold():
         (2, open_episode(FLIGHT, now=0.0)),
     ]
 
-    assert best_episode(SEAT, candidates) == 2
-    assert best_episode(SEAT, candidates, threshold=0.95) is None
-    assert best_episode(SEAT, []) is None
-    assert best_episode(SEAT, [(4, open_episode(DOG, now=0.0))], threshold=0.85) is None
+    assert best_episode(SEAT, candidates, Rules(threshold=0.6)) == 2
+    assert best_episode(SEAT, candidates, Rules(threshold=0.95)) is None
+    assert best_episode(SEAT, [], Rules(threshold=0.6)) is None
+    assert best_episode(SEAT, [(4, open_episode(DOG, now=0.0))], Rules(threshold=0.85)) is None
 
 
-def test_opened_has_its_pages_and_no_visit():
-    """A new episode is as long as its topic, and nobody visited it yet."""
+def chains(*talks):
+    """Chains of pages, each with the words of a talk, and an episode of its own."""
+    made = {key: Chain("c", episode=key) for key in range(1, len(talks) + 1)}
+    for key, words in enumerate(talks, 1):
+        for word in words.split("|"):
+            made[key] = made[key].updated(PageFeatures("", words=tuple(word.split())))
+    return made, {key: profile_of(chain) for key, chain in made.items()}
+
+
+def test_a_chain_returns_to_the_one_episode_that_stands_out():
+    """What was said of the dog comes back to it, and what is new, or like all the others, to none."""
+    talks = ["dog vet bill house|dog pills", "flight oslo seat house", "guitar strings chord house", "bread dough oven"]
+    again, profiles = chains(*talks, "dog vet pills|dog house")
+    fresh, others = chains(*talks, "marathon knee shoes house")
+
+    assert returning(5, again, profiles) == 1
+    assert returning(5, fresh, others) is None
+    assert returning(1, *chains("dog vet")) is None
+
+
+def test_an_episode_takes_no_chain_that_is_unlike_one_of_its_own():
+    """The least similar chain decides: so an episode does not grow into a lump."""
+    talks = ["dog vet pills", "dog guitar strings", "flight oslo seat", "bread dough oven", "guitar strings chord song"]
+    made, profiles = chains(*talks)
+    lump = {**made, 2: replace(made[2], episode=1)}
+
+    assert returning(5, made, profiles) == 2
+    assert returning(5, lump, profiles) is None
+
+
+def test_joined_episodes_have_both():
+    """A merge adds pages, visits and times; the importance is the higher one."""
+    one = replace(open_episode(FLIGHT, now=5.0, times=[1.0]), importance=0.2)
+    two = replace(open_episode(SEAT, now=9.0, times=[7.0]), importance=0.9)
+
+    both = join_episodes(one, two, 9.0)
+
+    assert (both.warmth.length, both.warmth.visits, both.first, both.last) == (3, 2, 1.0, 7.0)
+    assert both.summary == "Flight to Oslo\nA seat on that flight"
+    assert both.importance == 0.9
+
+
+def test_opened_is_as_warm_as_if_its_pages_had_come_alone():
+    """A new episode is as long as its topic, and each page after the first one visited it."""
     episode = open_episode(FLIGHT, now=5.0, times=[1.0, 2.0])
     warmth = episode.warmth
 
     assert (episode.summary, episode.keywords) == ("Flight to Oslo", ("flight", "oslo"))
-    assert (warmth.visits, warmth.length, warmth.last_visit, warmth.access_count) == (0, 2, 5.0, 0)
+    assert (warmth.visits, warmth.length, warmth.last_visit, warmth.access_count) == (1, 2, 5.0, 0)
     assert (episode.first, episode.last, episode.version) == (1.0, 2.0, 1)
 
 
@@ -85,7 +130,7 @@ def test_merged_follows_what_joined():
     assert after.summary == "Flight to Oslo\nA seat on that flight"
     assert after.keywords == ("flight", "seat", "oslo")
     assert after.embedding == pytest.approx(np.array([2.6, 0.8]) / np.hypot(2.6, 0.8))
-    assert (after.warmth.visits, after.warmth.length, after.warmth.last_visit, after.version) == (1, 3, 9.0, 2)
+    assert (after.warmth.visits, after.warmth.length, after.warmth.last_visit, after.version) == (2, 3, 9.0, 2)
     assert (after.first, after.last) == (1.0, 8.0)
 
 
@@ -94,7 +139,7 @@ def test_visited_counts_as_use():
     after = open_episode(FLIGHT, now=5.0).visited(9.0)
 
     warmth = after.warmth
-    assert (warmth.visits, warmth.access_count, warmth.last_visit, after.version) == (1, 1, 9.0, 2)
+    assert (warmth.visits, warmth.access_count, warmth.last_visit, after.version) == (2, 1, 9.0, 2)
 
 
 def test_merged_forgets_the_line_that_says_least():
@@ -121,7 +166,7 @@ def test_merged_any_number_of_times_stays_bounded(first, joins):
         episode = merge_topic(before, topic, now=now, times=[at for at in (began, ended) if at is not None])
 
         assert episode.warmth.length == before.warmth.length + len(topic.pages)
-        assert episode.warmth.visits == before.warmth.visits + 1
+        assert episode.warmth.visits == before.warmth.visits + len(topic.pages)
         assert episode.warmth.last_visit >= before.warmth.last_visit
     assert len(episode.keywords) <= MOST_KEYWORDS
     lines = episode.summary.splitlines()

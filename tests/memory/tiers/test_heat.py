@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memci.memory.tiers.heat import PROMOTED, TAU_SECONDS, Warmth, coldest, heat
+from memci.memory.tiers.heat import Warmth, coldest, heat
+from memci.memory.tiers.rules import Rules
 
 times = st.floats(min_value=0, max_value=4e9)
 counts = st.integers(min_value=0, max_value=10_000)
@@ -15,12 +16,13 @@ counts = st.integers(min_value=0, max_value=10_000)
 def test_heat_is_the_weighted_sum_of_the_paper():
     """With the paper's weights, 2 visits and 3 pages of an episode visited just now make 6."""
     assert heat(2, 3, 100.0, 100.0) == 6.0
+    assert heat(2, 3, 100.0, 100.0, Rules(visit_weight=2.0, length_weight=0.0, recency_weight=0.5)) == 4.5
 
 
 def test_recency_after_one_time_constant_is_a_third():
     """P12: recency decays with the time that passed, to 1/e after one time constant, which is the paper's."""
     assert heat(0, 0, 0.0, 1e7) == pytest.approx(1 / math.e)
-    assert TAU_SECONDS == 1e7
+    assert heat(0, 0, 0.0, 60.0, Rules(tau_seconds=60)) == pytest.approx(1 / math.e)
 
 
 @given(times, times)
@@ -52,7 +54,7 @@ def test_visits_during_an_analysis_count_for_the_next_one():
     sent = Warmth(visits=3, length=4, last_visit=1.0)
     now = sent.grown(2, 2.0)
 
-    assert now.analysed(sent).since_analysis(2.0) == 1 + 2 + 1
+    assert now.analysed(sent).since_analysis(2.0) == 2 + 2 + 1
 
 
 def test_an_older_analysis_takes_nothing_back():
@@ -68,7 +70,9 @@ def test_every_hot_episode_is_seen_when_the_hottest_is_analysed():
     starving = Warmth(visits=1, length=5)
     full = Warmth(visits=40, length=10, analysed_visits=40, analysed_length=10)
 
-    hot = [name for name, one in (("full", full), ("starving", starving)) if one.since_analysis(0.0) >= PROMOTED]
+    hot = [
+        name for name, one in (("full", full), ("starving", starving)) if one.since_analysis(0.0) >= Rules().promoted
+    ]
 
     assert hot == ["starving"]
 
@@ -84,26 +88,26 @@ def test_eviction_never_takes_an_episode_that_just_changed():
     old = {key: Warmth(visits=key, length=3, access_count=key) for key in (1, 2, 3)}
     episodes = {**old, 4: Warmth(length=1)}
 
-    assert coldest(episodes, 3, now=0.0, changed={4}) == [1]
-    assert coldest(episodes, 3, now=0.0, changed={4}, order="lfu") == [1]
+    assert coldest(episodes, Rules(episodes=3), now=0.0, changed={4}) == [1]
+    assert coldest(episodes, Rules(episodes=3, order="lfu"), now=0.0, changed={4}) == [1]
 
 
 def test_eviction_orders_by_lifetime_heat_or_by_use():
     """P09: lowest heat by default; the least often accessed on request."""
     episodes = {1: Warmth(visits=9, length=9), 2: Warmth(visits=1, length=1, access_count=5)}
 
-    assert coldest(episodes, 1, now=0.0) == [2]
-    assert coldest(episodes, 1, now=0.0, order="lfu") == [1]
+    assert coldest(episodes, Rules(episodes=1), now=0.0) == [2]
+    assert coldest(episodes, Rules(episodes=1, order="lfu"), now=0.0) == [1]
 
 
 @given(
     st.dictionaries(st.integers(0, 50), st.builds(Warmth, visits=counts, length=counts, last_visit=times), max_size=20),
-    st.integers(0, 20),
+    st.integers(1, 20),
     st.sets(st.integers(0, 50)),
 )
 def test_eviction_takes_exactly_what_is_too_many(episodes, capacity, changed):
     """As many go as are too many, unless those left all changed just now; nobody who stays and may go is colder."""
-    gone = coldest(episodes, capacity, now=1e9, changed=changed)
+    gone = coldest(episodes, Rules(episodes=capacity), now=1e9, changed=changed)
 
     free = [key for key in episodes if key not in changed]
     assert len(gone) == min(max(0, len(episodes) - capacity), len(free))

@@ -1,14 +1,11 @@
 """The profile: versions that nothing empties, counters, and when a strategy is due."""
 
-from dataclasses import replace
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from memci.memory.tiers.events import ConversationSummary
 from memci.memory.tiers.profile import (
-    KEPT_CONVERSATIONS,
     KEPT_VERSIONS,
     LONGEST,
     Profile,
@@ -111,28 +108,13 @@ def test_profile_that_grows_too_long_loses_its_oldest_lines():
     assert profile.text.endswith("fact number 1999")
 
 
-def test_turns_are_counted_and_a_strategy_is_due_every_ten():
-    """E04, E05: each turn counts; after ten turns, and ten more, a strategy is due."""
-    profile = Profile()
-    due = []
-    for turn in range(1, 26):
-        profile = profile.counted(float(turn))
-        if profile.strategy_due:
-            due.append(turn)
-            profile = replace(profile, strategy_turns=profile.turns)
-
-    assert due == [10, 20]
-    assert (profile.turns, profile.last_turn) == (25, 25.0)
-
-
 def test_conversations_of_a_profile_are_the_last_five():
     """E08: the last five conversations stay with the profile."""
     profile = Profile()
     for number in range(8):
-        profile = profile.remembered(ConversationSummary("2024-05-04", f"talk {number}"))
+        profile = profile.remembered(ConversationSummary("2024-05-04", f"talk {number}"), 5)
 
     assert [told.summary[-1] for told in profile.conversations] == ["3", "4", "5", "6", "7"]
-    assert len(profile.conversations) == KEPT_CONVERSATIONS
 
 
 def test_profile_of_new_pages_keeps_what_was_known():

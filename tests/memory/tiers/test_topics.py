@@ -1,11 +1,11 @@
-"""Topics: at most two, and each page in exactly one."""
+"""Topics: what pages of one thing are called."""
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memci.memory.tiers.topics import PageFeatures, Topic, mean, name_topic, topics
+from memci.memory.tiers.topics import PageFeatures, Topic, mean, name_topic, topic_of
 
 words = st.lists(st.sampled_from(("dog", "vet", "flight", "oslo", "上海", "酒店")), max_size=3).map(tuple)
 vectors = st.none() | st.lists(st.floats(-1, 1, width=32), min_size=3, max_size=3).map(
@@ -25,21 +25,6 @@ DOG = [
 ]
 
 
-def places(found):
-    return [topic.pages for topic in found]
-
-
-@given(batches)
-def test_topics_of_any_batch_hold_each_page_once(batch):
-    """P01: no page is in two topics, none is in no topic, and there are at most two."""
-    found = topics(batch)
-
-    assert sorted(place for topic in found for place in topic.pages) == list(range(len(batch)))
-    assert len(found) <= 2
-    assert all(topic.pages for topic in found)
-    assert places(found) == places(topics(batch))
-
-
 @given(batches.filter(len), themes)
 def test_topic_that_a_model_names_has_its_pages_and_says_something(batch, theme):
     """M20: whatever a model names, the topic has the pages of its group, and what is left out is said by them."""
@@ -51,9 +36,9 @@ def test_topic_that_a_model_names_has_its_pages_and_says_something(batch, theme)
     assert set(theme.keywords) <= set(found.keywords)
 
 
-def test_topics_of_one_page_are_one():
-    """A batch of one page is about one thing, in its own words."""
-    (only,) = topics([FLIGHT[0]])
+def test_topic_of_one_page_is_in_its_own_words():
+    """A page is about one thing, in its own words."""
+    only = topic_of([FLIGHT[0]], [0])
 
     assert (only.theme, only.keywords, only.content, only.pages) == (
         "Flight to Oslo",
@@ -63,37 +48,10 @@ def test_topics_of_one_page_are_one():
     )
 
 
-@pytest.mark.parametrize("order", [(0, 1, 2, 3), (0, 2, 1, 3), (2, 0, 3, 1)])
-def test_topics_of_two_things_are_two_in_any_order(order):
-    """Pages that are alike are together, wherever they stand in the batch."""
-    batch = [(FLIGHT + DOG)[place] for place in order]
-
-    found = topics(batch)
-
-    flights = tuple(sorted(order.index(place) for place in (0, 1)))
-    assert set(places(found)) == {flights, tuple(sorted(order.index(place) for place in (2, 3)))}
-
-
-def test_topics_of_one_thing_are_one():
-    """Pages that are all alike are one topic."""
-    vector = np.array([1, 0], dtype=np.float32)
-    batch = [PageFeatures("", f"page {number}", vector=vector) for number in range(4)]
-
-    assert places(topics(batch)) == [(0, 1, 2, 3)]
-
-
-def test_topics_by_vectors_need_no_words():
-    """Vectors alone tell two topics apart."""
-    axes = np.eye(2, dtype=np.float32)
-    batch = [PageFeatures("", f"page {number}", vector=axes[number % 2]) for number in range(6)]
-
-    assert places(topics(batch)) == [(0, 2, 4), (1, 3, 5)]
-
-
 def test_topics_of_different_batches_have_different_content():
     """P15: there is no text that stands for every batch: the content is made of the batch itself."""
-    assert topics(FLIGHT)[0].content != topics(DOG)[0].content
-    assert name_topic(FLIGHT, range(2), Topic("")).content == topics(FLIGHT)[0].content
+    assert topic_of(FLIGHT, range(2)).content != topic_of(DOG, range(2)).content
+    assert name_topic(FLIGHT, range(2), Topic("")).content == topic_of(FLIGHT, range(2)).content
 
 
 def test_mean_is_of_unit_length_and_of_one_model():

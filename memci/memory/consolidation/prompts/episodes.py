@@ -1,4 +1,5 @@
-"""Asks a model to name and summarize the topics of pages; it never sees an earlier summary.
+"""Asks a model to name and summarize the topics of pages; of an earlier summary, it only says
+whether they go on from it.
 
     #1 flight   #2 seat   #3 dog   #4 vet      ──▶   "Flight to Oslo" [1, 2]      "The dog is ill" [3, 4]
 
@@ -7,6 +8,7 @@ to the topic that it is most like.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from ....llm import ChatModel
 from ...tiers.topics import CONTENT_LINES, MOST_KEYWORDS, THEME_COLUMNS, PageFeatures, Topic, likeness, mean, name_topic
@@ -27,35 +29,46 @@ class ThemeAnswer(AnswerSchema):
     keywords: list[str]
     content: str
     pages: list[int]
+    importance: float = 0.5
 
 
 class ThemesAnswer(AnswerSchema):
     """The answer about a batch."""
 
     themes: list[ThemeAnswer]
+    continues: bool | None = None
 
 
 THEMES_PROMPT = f"""\
 Sort the pages of a conversation by what they are about: one theme, or two if they clearly differ. {RULES}
 {{"themes": [{{"theme": "at most 8 words", "keywords": ["at most 8 words or names"], \
-"content": "what was said about it, one or two sentences", "pages": [1, 2]}}]}}
-Each page stands in exactly one theme. Copy names, ids, numbers and dates as they stand."""
+"content": "what was said about it, one or two sentences", "pages": [1, 2], "importance": 0.7}}],
+"continues": false}}
+Each page stands in exactly one theme. Importance is from 0 to 1: how much it will matter in a month. "continues": \
+whether page 1 goes on with what stands "before" it, if that is given. Copy names, ids, numbers and dates as they \
+stand."""
 
 
-def ask_for_themes(chat: ChatModel, batch: Sequence[PageFeatures]) -> list[Topic]:
-    """Return one or two topics of *batch*, that of the first page first; none for no pages. One call."""
+def ask_for_themes(chat: ChatModel, batch: Sequence[PageFeatures], before: str = "") -> list[Topic]:
+    """Return one or two topics of *batch*, that of the first page first; none for no pages. One call.
+
+    The model also says whether the first page goes on with the talk whose overview is *before*.
+    """
     if not batch:
         return []
     each = max(_LEAST, min(_PAGE, MOST // len(batch)))
     shown = frame_values(
-        {"page": number, "title": page.title, "text": shorten(page.text, each)} for number, page in enumerate(batch, 1)
+        {"page": number, "title": page.title, "text": shorten(page.text, each)}
+        | ({"before": before} if before and number == 1 else {})
+        for number, page in enumerate(batch, 1)
     )
 
     def read(answer: ThemesAnswer) -> list[Topic]:
         given = [each for each in answer.themes if clean_line(each.theme, THEME_COLUMNS)][:MOST_THEMES]
         if not given:
             raise ValueError("no theme is named")
-        return _divide(batch, given, shown.said)
+        first, *others = _divide(batch, given, shown.said)
+        return [replace(first, goes_on=answer.continues if before else None), *others]
 
     return ask_checked(chat, THEMES_PROMPT, shown.text, ThemesAnswer, read, step="topics", most=600 + 8 * len(batch))
 
@@ -80,4 +93,5 @@ def _theme(answer: ThemeAnswer, pages: Sequence[PageFeatures], said: str) -> Top
         clean_keywords(answer.keywords, MOST_KEYWORDS, said),
         "\n".join(list(filter(None, lines))[:CONTENT_LINES]),
         vector=mean([page.vector for page in pages]),
+        importance=min(1.0, max(0.0, answer.importance)),
     )

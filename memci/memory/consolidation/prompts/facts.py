@@ -19,7 +19,8 @@ from ...backend import PageKey, PageRecord
 from ...tiers.facts import LONGEST, PER_PAGE, About, Known, is_of_others
 from ...tiers.graph import PER_PAGE as RELATIONS_PER_PAGE
 from ...tiers.graph import Relation, name_key
-from ...tiers.profile import DIMENSIONS, Findings, Level, Profile, Trait, unite_traits
+from ...tiers.profile import Findings, Level, Profile, Trait, unite_traits
+from ...tiers.rules import DIMENSIONS
 from .page_text import MANY, RULES, WHOLE, Framed, frame_pages
 from .validation import AnswerSchema, Lowered, ask_checked, clean_line, clean_statement, has_invented_id, parse_day
 
@@ -70,20 +71,24 @@ the new fact makes outdated, else null."""
 
 
 def ask_for_facts(
-    chat: ChatModel, profile: Profile, pages: Sequence[PageRecord], facts: Mapping[int, Known] | None = None
+    chat: ChatModel,
+    profile: Profile,
+    pages: Sequence[PageRecord],
+    facts: Mapping[int, Known] | None = None,
+    dimensions: Sequence[str] = DIMENSIONS,
 ) -> Findings:
     """Return the traits and facts that *chat* finds in as many of *pages* as fit, with those of *profile*. One call.
 
     It sees the latest of the known *facts*, and says which of them new ones come after.
     """
-    known = {each.dimension: each.level for each in profile.traits if each.dimension in DIMENSIONS}
+    known = {each.dimension: each.level for each in profile.traits if each.dimension in dimensions}
     latest = sorted((facts or {}).items(), key=lambda each: each[1].at or 0.0)[-SHOWN:]
     told = {str(key): fact.text for key, fact in latest}
-    before = {"dimensions": ", ".join(DIMENSIONS), "known": known, **({"facts": told} if told else {})}
+    before = {"dimensions": ", ".join(dimensions), "known": known, **({"facts": told} if told else {})}
     shown = frame_pages(pages, before=before, most=MANY, least=WHOLE)
 
     def read(answer: LearnedAnswer) -> Findings:
-        traits = unite_traits(profile.traits, _traits(answer.traits, shown))
+        traits = unite_traits(profile.traits, _traits(answer.traits, shown, dimensions))
         found = (*_facts(answer.user, "user", shown, dict(latest)), *_facts(answer.assistant, "assistant", shown))
         return Findings(traits, found, shown.sent, dict(latest))
 
@@ -92,11 +97,11 @@ def ask_for_facts(
     )
 
 
-def _traits(given: Sequence[TraitAnswer], shown: Framed) -> list[Trait]:
+def _traits(given: Sequence[TraitAnswer], shown: Framed, dimensions: Sequence[str]) -> list[Trait]:
     found: dict[str, Trait] = {}
     for each in given:
         page, reason = shown.page(each.page), clean_statement(each.reason, REASON_COLUMNS, shown.said)
-        known = page is not None and reason and each.dimension in DIMENSIONS
+        known = page is not None and reason and each.dimension in dimensions
         if page is not None and known and not is_of_others(reason, page.own):
             found.setdefault(each.dimension, Trait(each.dimension, each.level, reason, page.context, page.index))
     return list(found.values())

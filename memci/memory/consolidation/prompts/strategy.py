@@ -7,7 +7,6 @@ from collections.abc import Sequence
 
 from ....llm import ChatModel
 from ....messages import Message
-from ...tiers.profile import STRATEGY_MESSAGES
 from .page_text import RULES, frame_values, message_text, shorten
 from .validation import AnswerSchema, ask_checked, clean_line, clean_statement, has_invented_id
 
@@ -34,11 +33,11 @@ Manner only: no tasks, no facts, no names, no addresses."""
 
 
 def ask_for_strategy(chat: ChatModel, messages: Sequence[Message]) -> tuple[str, tuple[str, ...]]:
-    """Return a strategy and tags by the last 20 *messages*; "" and none if no user speaks in them. One call at most."""
+    """Return a strategy and tags by the last *messages*; "" and none if no user speaks in them. One call at most."""
     bounds = {"user": _USER, "assistant": _ASSISTANT}
     said = [
         {role: shorten(message_text(each), bounds[role])}
-        for each in messages[-STRATEGY_MESSAGES:]
+        for each in messages
         if (role := str(each.get("role"))) in bounds
     ]
     if not any("user" in each for each in said):

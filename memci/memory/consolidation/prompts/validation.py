@@ -54,7 +54,7 @@ def ask_checked(
 
     Args:
         chat: The model; its method `rejected(step, reason)`, if it has one, counts each unusable answer.
-        prompt: The system message.
+        prompt: The system message, unless the model has another one for this step (`Rules.prompts`).
         texts: The user message.
         schema: The type of the answer.
         read: Called with each answer of that type; raises ValueError if the answer is unusable.
@@ -62,6 +62,7 @@ def ask_checked(
         most: Tokens of an answer: about twice what its texts need, so that only a rambling answer is cut.
     """
     made: list[_T] = []
+    prompt = getattr(chat, "prompts", {}).get(step, prompt)
     written = f"{prompt}\n{json.dumps(schema.model_json_schema())}"
 
     def checked(answer: _S) -> _S:

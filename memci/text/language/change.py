@@ -7,8 +7,9 @@
 
 A statement takes up an earlier one about the same subject if both tell of the same topic, where one lives or what one
 does for a living; or if it has a sign of change, most words of the earlier one, and another value of the same kind
-(a number, a time, a day), or an end; or if it is the earlier one with the opposite sign. Words are compared by their
-beginnings, since most languages inflect the end; Han and kana by their runs.
+(a number, a time, a day), or an end; if it is the earlier one with the opposite sign; or if what the earlier one told
+of is its subject and over ("The Saab went to the scrapyard"), new ("a new landlord"), or has another value. Words are
+compared by their beginnings, since most languages inflect the end; Han and kana by their runs.
 """
 
 import re
@@ -42,9 +43,11 @@ _TIED = re.compile("[\u3005-\u3007\u30a1-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-
 _KANA = re.compile("[\u3041-\u309f]")
 _WORD = re.compile(r"[^\W\d_\u3005-\u30ff\u3400-\u9fff\uac00-\ud7a3]+(?:['’-][^\W\d_]+)*")
 _NUMBER = re.compile(r"\d+(?:[.,:/-]\d+)*")
+_AMOUNT = re.compile(r"(?<!\w)(\w[\w.,]*)(?= ([^\W\d_]{2,}))")
 _ID = re.compile(r"\b(?=[\w-]*\d)(?=[\w-]*[^\W\d_])[\w-]{4,}\b")
 _NAME = re.compile(r"(?<![.!?。:]\s)(?<!^)(?<![\"“«\[(])\b[A-ZÀ-ÖØ-Þ][\w'-]+")
 _START = re.compile(r"^\W*([A-ZÀ-ÖØ-Þ][\w-]+?)(?:['’]s)? ")
+_FIRST: Final = 16  # characters in front of what a sentence is about, at most
 _LOOSEST: Final = 90  # characters of a loose correction at most
 
 
@@ -159,7 +162,7 @@ class Claim:
     @cached_property
     def values(self) -> dict[str, frozenset[str]]:
         """Its values by their kind: days, times of the day, other numbers."""
-        numbers = frozenset(_NUMBER.findall(self._without("clock")))
+        numbers = frozenset(_NUMBER.findall(self._without("clock"))) | self._values("counts")
         return {"day": self._values("days"), "clock": self._values("clock"), "number": numbers}
 
     @property
@@ -182,7 +185,7 @@ class Claim:
     @cached_property
     def runs(self) -> list[str]:
         """Its runs of characters of writing without spaces, without the same."""
-        bare = self._without("clock", "days")
+        bare = _tied_words().sub(lambda found: _meaning()[found[0]], self._without("clock", "days"))
         plain = _plain_runs("kana" if _KANA.search(self._said) else "han")
         return [run for each in _TIED.findall(bare) for run in plain.split(each) if run]
 
@@ -222,23 +225,76 @@ class Claim:
     def _same_thing(self, earlier: "Claim") -> bool:
         same_ids = self.ids & earlier.ids
         opposite = self.denies != earlier.denies and len(self.words) == len(earlier.words)
-        values = earlier.values
-        differ = any(own and own != values[kind] for kind, own in self.values.items() if values[kind])
-        differ = differ or self.shows("swapped")
-        if not (opposite or (self.changes and self.ends) or (differ and (self.changes or same_ids))):
-            return False
+        if not (self.changes or opposite or same_ids):
+            return self._counts_on(earlier)
         told, whole, common = self._common(earlier)
+        differ = any(own and own != earlier.values[kind] for kind, own in self.values.items() if earlier.values[kind])
+        differ = differ or self.shows("swapped")
         if (same_ids and differ and common >= 2) or (opposite and told == common == whole and common >= 2):
             return True
-        if not common or not self.changes or self._other_kin(earlier):
+        if (self.ends or self.shows("swapped")) and self._goes_on_from(earlier):
+            return True
+        if not self.changes or self._other_kin(earlier):
             return False
-        share = common / told
-        if self.ends:
-            named = share >= _NAMED and any(map(self._ends_with, self.names & earlier.names))
-            return (common >= 2 and share >= _MOST) or (share == 1 and earlier.timed) or named
+        share = common / told if told else 0
+        return self._ends(earlier, share, common) if self.ends else self._alters(earlier, share, common, differ=differ)
+
+    def _ends(self, earlier: "Claim", share: float, common: float) -> bool:
+        """Return whether what *earlier* told of is over; *share* of its words are in *common*."""
+        named = share >= _NAMED and any(map(self._ends_with, self.names & earlier.names))
+        same_time = bool(self.values["clock"] & earlier.values["clock"])
+        return (common >= 2 and share >= _MOST) or (share == 1 and earlier.timed) or named or same_time
+
+    def _alters(self, earlier: "Claim", share: float, common: float, *, differ: bool) -> bool:
+        """Return whether what *earlier* told of is otherwise now; *differ*: their values of a kind are not the same."""
+        if not common:
+            return False
+        others = self._other_names(earlier)
+        told_of = earlier.about and any(_alike(earlier.about, each) for each in self.words)
+        same = (told_of and earlier.about not in _kin()) or self.about in earlier.names
+        if not others and (self._renews(earlier) or (differ and same)):
+            return True
+        whole = len(self.words) + sum(map(len, self.runs)) / 2
         if common >= 2:
-            return differ and max(share, common / whole) >= _MOST and not self._other_names(earlier)
+            begins_alike = bool(self.about and earlier.about) and _alike(self.about, earlier.about)
+            return not others and (differ or begins_alike) and max(share, common / whole) >= _MOST
         return differ and (share > _MOST or common == whole)
+
+    @cached_property
+    def about(self) -> str:
+        """The thing, or what has a name, with which it begins: "saab" of "The Saab went to the scrapyard"; else ""."""
+        if self.runs:
+            return self.runs[0][:2] if len(self.runs[0]) > 1 else ""
+        first = self.words[0] if self.words else ""
+        at = self._said.find(first)
+        if not first or at > _FIRST:
+            return ""
+        opened = self._said[:at]
+        definite = any(each.fullmatch(opened) for each in self._patterns("definite"))
+        return first if definite or (not opened.strip("“\"'«") and self.text[at : at + 1].isupper()) else ""
+
+    def _goes_on_from(self, earlier: "Claim") -> bool:
+        """Return whether it begins with what *earlier* told: "I drive a Saab", "The Saab went to the scrapyard"."""
+        if self.runs or earlier.runs:
+            return bool(self.about) and "".join(earlier.runs).find(self.about) > 0
+        return (len(self.about) >= _ALIKE or self.about in earlier.names) and self.about in earlier.words[1:]
+
+    def _renews(self, earlier: "Claim") -> bool:
+        """Return whether it tells of a new one of what *earlier* told of: "My landlord is …", "a new landlord"."""
+        beside = {
+            word for each in self._patterns("renewed") for found in each.finditer(self._said) for word in found.groups()
+        }
+        return bool(earlier.about) and earlier.about in beside and not earlier._said.startswith(earlier.about)
+
+    def _counts_on(self, earlier: "Claim") -> bool:
+        """Return whether both count the same of one with a name, and not the same number: "Filou is two years old"."""
+        own, before = self._counted, earlier._counted
+        return any(own[each] != before[each] for each in own if each in before) and self.about in earlier.names
+
+    @cached_property
+    def _counted(self) -> dict[str, str]:
+        """Its numbers, by the word behind them."""
+        return {found[2]: found[1] for found in _AMOUNT.finditer(self._said) if found[1] in self.values["number"]}
 
     def _ends_with(self, name: str) -> bool:
         """Return whether it says of this name that it is over: "sold the Fiat", "Mr. Alvarez has retired"."""
@@ -285,6 +341,8 @@ def _alike(some: str, other: str) -> bool:
     short, long = sorted((some, other), key=len)
     if len(short) >= _ALIKE + 1 and long.endswith(short):
         return True  # "telefonnummer", "nummer"
+    if len(short) >= _ALIKE and long.startswith(short):
+        return True  # "müll", "müllabfuhr"
     same = next((at for at, (a, b) in enumerate(zip(some, other, strict=False)) if a != b), len(short))
     return same >= _ALIKE and same >= 0.6 * len(long)
 
@@ -324,21 +382,26 @@ def _openers() -> frozenset[str]:
 @cache
 def _plain_runs(written: Writing) -> re.Pattern[str]:
     plain = sorted(words("change", "plain", written), key=len, reverse=True)
-    return re.compile("|".join([*map(re.escape, plain), pattern("change", "told", written).pattern]))
+    return re.compile("|".join([*plain, pattern("change", "told", written).pattern]))
 
 
 def same_meaning(text: str) -> list[str]:
     """Return words that mean the same as one of *text*: "size" for "shoe". O(length)."""
     said = _normal(text[:LONGEST])
-    return [
-        other for word in _WORD.findall(said) for other in _groups().get(_meaning().get(word, ""), ()) if other != word
-    ]
+    own = [*_WORD.findall(said), *_tied_words().findall(said)]
+    return [other for word in own for other in _groups().get(_meaning().get(word, ""), ()) if other != word]
 
 
 @cache
 def _meaning() -> dict[str, str]:
     """Return for each word with others of its meaning the first of them."""
     return {word: first for first, group in _groups().items() for word in group}
+
+
+@cache
+def _tied_words() -> re.Pattern[str]:
+    """Return what finds those of them that are written without spaces."""
+    return re.compile("|".join(sorted((each for each in _meaning() if _TIED.match(each)), key=len, reverse=True)))
 
 
 @cache

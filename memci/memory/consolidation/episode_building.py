@@ -51,10 +51,8 @@ class _Stretch(NamedTuple):
     """Pages of the batch that continue one another."""
 
     context: str
-    pages: list[int]
-    """their positions in the batch"""
-    goes_on: bool
-    """whether it continues the last chain of its context"""
+    pages: list[int]  # their positions in the batch
+    goes_on: bool  # whether it continues the last chain of its context
 
 
 def is_queue_full(owner: Owner, capacity: int) -> bool:

@@ -59,8 +59,7 @@ class Topic:
 
     theme: str
     keywords: tuple[str, ...] = ()
-    content: str = ""
-    """titles of its pages, a line each, or the text of a model"""
+    content: str = ""  # titles of its pages, a line each, or the text of a model
     pages: tuple[int, ...] = ()  # positions in the batch, ascending; empty until the pages are known
     vector: Vector | None = None  # the mean of its pages' vectors, of unit length
     importance: float | None = None  # from 0 to 1, by a model

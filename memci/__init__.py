@@ -112,13 +112,13 @@ _LATER = {
 
 def __getattr__(name: str) -> Any:
     """Load a public name that `import memci` has not loaded."""
-    home = _LATER.get(name)
-    if home is None and name[:1].isupper():  # a structure of a window, which its package lists
-        packages = (each for each in ("chapters", "segments") if hasattr(import_module(f".{each}", __name__), name))
-        home = next(packages, None)
-    if home is None:
+    if name[:1].isupper() and name not in _LATER:
+        for package in ("chapters", "segments"):  # a structure of a window, which its package lists
+            if hasattr(module := import_module(f".{package}", __name__), name):
+                return getattr(module, name)
+    if name not in _LATER:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}{_hint(name, _LATER)}")
-    value = globals()[name] = getattr(import_module(f".{home}", __name__), name)
+    value = globals()[name] = getattr(import_module(f".{_LATER[name]}", __name__), name)
     return value
 
 

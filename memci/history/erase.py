@@ -15,7 +15,7 @@ from contextlib import suppress
 from dataclasses import replace
 
 from ..chapters.contents import Block, ContentsPage, ListedPage, ListedRange
-from ..errors import Erased, InvalidSetting, MemciError, PageNotFound, StorageError, WriteConflict, brief
+from ..errors import Erased, InvalidSetting, MemciError, PageNotFound, StorageError, WriteConflict, brief, hint
 from ..messages import Message
 from ..rows import ContextRecord, EntryRow, PageRow, PageState
 from ..storage import Storage
@@ -185,7 +185,8 @@ def _seqs_of(storage: Storage, record: ContextRecord, reader: Reader, index: int
 def _erased_before(storage: Storage, context: str | None, owner: str | None) -> ErasureReceipt:
     """Return the receipt of an earlier erasure; InvalidSetting if there was none."""
     if context is None:
-        error = InvalidSetting("owner", f"there is no owner {owner!r:.60} in this store")
+        near = hint(owner, [each.owner for each in storage.contexts(limit=1_000)])
+        error = InvalidSetting("owner", f"there is no owner {owner!r:.60} in this store{near}")
         return _receipt_again(storage, find_erasure(storage, context=None, owner=owner), error)
     whose = "" if owner is None else f" of {owner!r:.60}"
     error = InvalidSetting("context", f"there is no context {context!r:.60}{whose} in this store")

@@ -1,0 +1,106 @@
+"""Thirty mistakes that newcomers make, and what they read: what is wrong, and what was meant."""
+
+import warnings
+from types import SimpleNamespace
+
+import pytest
+
+import memci
+from memci import Agent, CachePricing, Context, EphemeralStorage, NeverRecalled, Policy, SQLiteStorage
+from memci.adapters.conversations import Conversations
+from memci.history.erase import erase
+
+USER = {"role": "user", "content": "Hi"}
+CALL = {"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+
+
+def opened(**given):
+    return Context.open(EphemeralStorage(), "alice", **{"window": 8_000, **given})
+
+
+def stored():
+    store = EphemeralStorage()
+    Context.open(store, "alice", window=8_000, owner="ada").append_turn("Hi")
+    return store
+
+
+def closed():
+    context = opened()
+    context.close()
+    return context
+
+
+def agent(**given):
+    client = SimpleNamespace(chat=SimpleNamespace(completions=SimpleNamespace(create=print)))
+    return Agent(given.pop("client", client), opened(), **{"model": "gpt-5", **given})
+
+
+def adapter(**given):
+    return Conversations(EphemeralStorage(), dump=list, load=list, **given)
+
+
+MISTAKES = [
+    (lambda: Context("agent.db", "alice"), r"Context: open it: Context\.open\(store, id, window=…\)"),
+    (lambda: opened(windows=8_000), "Context.open has no such argument: did you mean 'window'"),
+    (lambda: opened(sytem="S"), "did you mean 'system'"),
+    (lambda: Context.view(stored(), "alice", ownr="ada"), "did you mean 'owner'"),
+    (lambda: Policy(presets="economy"), "Policy has no such argument: did you mean 'preset'"),
+    (lambda: opened(policy="economy"), r'expected a Policy, as Policy\(preset="economy"\)'),
+    (lambda: opened(policy=Policy(preset="economic")), "preset: .*'balanced', 'economy'"),
+    (lambda: opened(policy=Policy(language="cn")), "language: .*'en' or 'zh'"),
+    (lambda: opened(policy=Policy(rules=NeverRecalled(3))), "rules: expected a list"),
+    (lambda: opened(policy=Policy(pricing=0.1)), "pricing: expected a CachePricing"),
+    (lambda: opened(model="gpt5", window=None), "that of 'gpt5' is not known: did you mean 'gpt-5'"),
+    (lambda: opened(window=None), "a new context needs the model's context length"),
+    (lambda: opened(window="8000"), "window: .*got '8000'"),
+    (lambda: opened(reply=8_000), "reply: 8,000 tokens for the answer leave nothing"),
+    (lambda: opened(format="openai"), "format: expected one of 'openai_chat'"),
+    (lambda: opened(zone="CET+1"), 'expected one as "Europe/Berlin"'),
+    (lambda: Context.open("sqlite:///agent.db", "a", window=8_000), "a SQLite file is opened by its path"),
+    (lambda: Context.open("postgress://u:secret@db/a", "a", window=8_000), r"postgresql://user@host/database"),
+    (lambda: Context.open(SQLiteStorage, "a", window=8_000), "expected a path or a Storage, got type"),
+    (lambda: Context.open(stored(), "alice", owner="adda"), "belongs to 'ada'"),
+    (lambda: Context.view(stored(), "alcie"), "no context 'alcie' .*did you mean 'alice'"),
+    (lambda: erase(stored(), owner="adda"), "did you mean 'ada'"),
+    (lambda: closed().render(), "'alice' is closed: open it again"),
+    (lambda: opened().append_turn({"role": "usr", "content": "Hi"}), "role"),
+    (lambda: opened().append_turn(USER, {"role": "tool", "tool_call_id": "x", "content": "y"}), "tool"),
+    (lambda: opened().append_turn("Hi", {"role": "assistant", "tool_calls": [{**CALL, "id": None}]}), "tool_calls"),
+    (lambda: opened().recall_page(3), "no page"),
+    (lambda: agent(client=object()), "expected one of OpenAI, Anthropic or Google"),
+    (lambda: agent(tools=["weather"]), "expected functions that have a name"),
+    (lambda: adapter(windows=8_000), "Context.open has no such argument: did you mean 'window'"),
+    (lambda: adapter(system="S"), "the system prompt is the framework's"),
+    (lambda: memci.Contxt, "has no attribute 'Contxt': did you mean 'Context'"),
+]
+
+
+@pytest.mark.parametrize(("mistake", "read"), MISTAKES, ids=[read[:40] for _, read in MISTAKES])
+def test_a_mistake_is_answered(mistake, read):
+    """The text says what is wrong, and what to write; no password of a URL stands in it."""
+    with warnings.catch_warnings(), pytest.raises((memci.MemciError, AttributeError), match=read) as caught:
+        warnings.simplefilter("ignore")
+        mistake()
+
+    assert len(str(caught.value)) < 400
+    assert "secret" not in str(caught.value)
+
+
+def test_a_model_that_is_not_known_warns_of_its_estimate():
+    """The warning says what is estimated and which model was meant; a known one says nothing."""
+    with pytest.warns(UserWarning, match=r"'claude-sonet-4-5' is not known.*did you mean 'claude-sonnet-4-5'"):
+        opened(model="claude-sonet-4-5")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        opened(model="claude-sonnet-4-5", policy=Policy(pricing=CachePricing()))
+
+
+def test_a_report_prints_in_six_lines():
+    """`print(context.report())` has a line for each fact, and one for all warnings."""
+    with opened() as context:
+        context.append_turn(USER)
+
+        lines = str(context.report()).splitlines()
+
+    assert 5 <= len(lines) <= 6
+    assert lines[1].startswith("request ")

@@ -60,10 +60,10 @@ class CacheMeter:
         """
         front, active = self._lists
         if front is window.front and active is window.active.view:
-            same = _count_equal(self._rest, view[self._before :]) if self._rest else 0
+            same = count_equal(self._rest, view[self._before :]) if self._rest else 0
             kept = self._cost - sum(map(window.weigh, self._rest[same:]))
         else:
-            same = _count_equal((*front, *active[: self._before - len(front)], *self._rest), view)
+            same = count_equal((*front, *active[: self._before - len(front)], *self._rest), view)
             system = len(window.system.view) + len(window.segments.view)
             if window.settings.pricing.granularity <= 1 and same < self._before + len(self._rest):
                 same = max(mark for mark in (0, system, self._stable) if mark <= same)  # only what was marked is cached
@@ -198,7 +198,7 @@ def _json(tools: Sequence[Message]) -> str:
     return json.dumps([dict(tool) for tool in tools], default=str, separators=(",", ":"))
 
 
-def _count_equal(before: Sequence[Message], now: Sequence[Message]) -> int:
+def count_equal(before: Sequence[Message], now: Sequence[Message]) -> int:
     """Return how many messages the two have in common at their beginning."""
     pairs = zip(before, now, strict=False)
     return next((at for at, (old, new) in enumerate(pairs) if old != new), min(len(before), len(now)))

@@ -161,7 +161,6 @@ class AsOf(StorageAround):
         erased = {row.index for row in self._erased}
         return replace(
             state.without(range(next_page, MAX_PAGE + 1)).without(undone | erased),
-            tools=0,
             ratios=(),
             waiting=(),  # they may be ids of later calls; a search of the entries finds the earlier ones
             outbox=tuple((a, min(b, next_page - 1)) for a, b in state.outbox if a < next_page),

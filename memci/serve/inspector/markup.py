@@ -4,13 +4,14 @@ Text from a store is untrusted.
 """
 
 import re
+import shlex
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlencode
 
-from jinja2 import ChoiceLoader, DictLoader, Environment, FileSystemLoader, StrictUndefined
+from jinja2 import ChoiceLoader, DictLoader, Environment, FileSystemLoader, StrictUndefined, pass_context
 from markupsafe import Markup, escape
 
 from ..query_words import find_words
@@ -113,7 +114,16 @@ _ENVIRONMENT.filters |= {
     "plain": plain,
     "mark_words": mark_words,
     "day": day,
+    "place": {"whole": "whole", "line": "a line", "folded": "in a range", "unlisted": "nowhere"}.get,
     "n": lambda value: f"{value:,}",
     "many": lambda count, noun: f"{count:,} {noun}{'' if count == 1 else 's'}",
 }
-_ENVIRONMENT.globals |= {"link": link, "live": True, "anchor": ""}
+
+
+@pass_context
+def _command(values: Any, name: str, *arguments: object) -> str:
+    """Return a command of `memci` about the store, to be copied into a shell."""
+    return shlex.join(["memci", name, str(values["store"]), *map(str, arguments)])
+
+
+_ENVIRONMENT.globals |= {"link": link, "live": True, "anchor": "", "store": "STORE", "command": _command}

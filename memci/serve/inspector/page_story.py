@@ -123,6 +123,25 @@ class PageStory:
         return PageEvent(turn, "left the Contents Page", rule, after, revision)
 
 
+def receipt(context: InspectedContext, turn: int) -> list[tuple[int, PageStanding, PageStanding]]:
+    """Return what compactions of *turn* moved: each page, where it stood before, and where it stands. O(lines)."""
+    first = context.compaction_at(context.head_at(turn - 1) if turn else 0)
+    last = context.compaction_at(context.head_at(turn))
+    if last is None or (first is not None and first.revision == last.revision):
+        return []
+    before, after = None if first is None else context.snapshot(first), context.snapshot(last)
+    contents = ContentsPage() if before is None else before.contents
+    stood = {row.index for row in (() if before is None else before.active)}
+    new = 1 if before is None else before.record.next_page
+    whole, moved = {row.index for row in after.active}, []
+    for index in sorted({*stood, *contents.listed, *range(new, after.record.next_page)}):
+        was = PageStanding("whole") if index in stood or index >= new else standing_on(contents, index)
+        now = PageStanding("whole") if index in whole else standing_on(after.contents, index)
+        if was.place != now.place:
+            moved.append((index, was, now))
+    return moved
+
+
 def standing_on(contents: ContentsPage, index: int) -> PageStanding:
     """Return the standing of page *index*, which is not whole in the window, on *contents*. O(lines)."""
     line = contents.lines.get(index)

@@ -6,7 +6,7 @@
     moved                    12 messages that stood elsewhere
     gone                     9 messages that left the window
 
-Tokens are counted over the JSON of each part, so that all formats compare.
+Tokens are those of the context's own report: what was kept, and the rest of its total.
 """
 
 import json
@@ -15,10 +15,11 @@ from contextlib import suppress
 from typing import Any, Final, Literal, NamedTuple
 
 from ...context.context import Context
+from ...context.renderer import count_equal
 from ...errors import BudgetExceeded, InvalidSetting
 from ...formats.breakpoints import ANTHROPIC, CHAT, RESPONSES
-from ...rows import ContextRecord
-from ...storage import Storage
+from ...messages import Message
+from .inspected import InspectedContext
 
 _MARKS: Final = frozenset({ANTHROPIC.key, CHAT.key, RESPONSES.key})
 _LISTS: Final = ("messages", "input", "contents")
@@ -59,7 +60,7 @@ class PastRequest(NamedTuple):
     kept: int  # number of leading parts that equal those of the request before
     broke: bool  # whether the prompt cache misses: the request before is not a prefix of this one
     gone: tuple[RequestPart, ...]  # parts of the request before that are not in this one
-    tokens: tuple[int, int]  # of the parts that were kept, and of the others
+    tokens: tuple[int, int]  # of what was kept and of the rest: together the total of `Context.report`
 
     @property
     def share(self) -> float:
@@ -67,21 +68,25 @@ class PastRequest(NamedTuple):
         return self.tokens[0] / (sum(self.tokens) or 1)
 
 
-def past_request(storage: Storage, record: ContextRecord, turn: int, format: str | None) -> PastRequest:  # noqa: A002
-    """Return the request of the context of *record* as of the close of *turn*. O(messages in the window).
+def past_request(inspected: InspectedContext, turn: int, format: str | None) -> PastRequest:  # noqa: A002
+    """Return the request as of the close of *turn*. O(messages in the window).
 
     Raises:
         InvalidSetting: If there is no such context, turn or format, or that turn is not known any more.
         BudgetExceeded: If the window of that turn does not fit a request.
     """
+    storage, record, weigh = inspected.storage, inspected.record, inspected.window.weigh
     with Context.view(storage, record.id, at=turn, owner=record.owner) as context:
-        form = format or context.format
+        form, total = format or context.format, context.report().total  # rendering would count other tools: none
         parts = _parts(context.request(strict=False, format=form))
+        messages = context.render(strict=False, format="openai_chat")
         before: list[RequestPart] = []
+        shown: list[Message] = []
         if turn:
             unknown = suppress(InvalidSetting, BudgetExceeded)  # the turn before may not be known any more
             with unknown, Context.view(storage, record.id, at=turn - 1, owner=record.owner) as earlier:
                 before = _parts(earlier.request(strict=False, format=form))
+                shown = earlier.render(strict=False, format="openai_chat")
         known = {part.text for part in before}
         kept = 0
         while kept < min(len(parts), len(before)) and parts[kept].text == before[kept].text:
@@ -92,9 +97,9 @@ def past_request(storage: Storage, record: ContextRecord, turn: int, format: str
         ]
         now = {part.text for part in parts}
         gone = tuple(part for part in before if part.text not in now)
-        sizes = [context.count(part.text) for part in parts]
-        tokens = (sum(sizes[:kept]), sum(sizes[kept:]))
-    return PastRequest(turn, form, tuple(marked), kept, kept < len(before), gone, tokens)
+        same = count_equal(shown, messages)
+        old = max(0, total - sum(map(weigh, messages[same:]))) if same else 0
+    return PastRequest(turn, form, tuple(marked), kept, kept < len(before), gone, (old, total - old))
 
 
 def _parts(request: Mapping[str, Any]) -> list[RequestPart]:

@@ -14,6 +14,7 @@ from typing import Final, NamedTuple
 from ...history.reader import GONE
 from ...rows import CompactionRow, PageRow
 from ...tokens import REQUEST_TOKENS
+from ...window.state import WindowState
 from .inspected import InspectedContext
 
 TURNS: Final = 160  # turns in one picture: columns stay wide enough to click
@@ -39,7 +40,7 @@ class WindowSize(NamedTuple):
 def window_sizes(context: InspectedContext, first: int, last: int) -> list[WindowSize]:
     """Return the window at the close of the turns from *first* to *last*. O(messages since the oldest page shown)."""
     window = context.window
-    fixed = window.system.tokens + window.segments.tokens + window.own_tools + window.state.tools + REQUEST_TOKENS
+    fixed = window.system.tokens + window.segments.tokens + window.own_tools + REQUEST_TOKENS
     start, stop = context.first_after(first - 1) if first else 1, context.first_after(last)
     before = context.head_at(first - 1) if first else 0
     compactions = _compactions(context, before, context.head_at(last))
@@ -67,7 +68,8 @@ def window_sizes(context: InspectedContext, first: int, last: int) -> list[Windo
         count = made - bisect_right(heads, before)
         before = head
         contents = shown.contents.tokens if shown is not None else 0
-        sizes.append(WindowSize(row.turn, head, fixed, contents, sum(held.values()), own, count))
+        state = window.state if shown is None or shown.record is None else WindowState.loads(shown.record.state)
+        sizes.append(WindowSize(row.turn, head, fixed + state.tools, contents, sum(held.values()), own, count))
     return sizes
 
 

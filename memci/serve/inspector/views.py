@@ -21,11 +21,12 @@ from ...memory.tiers.graph import name_key
 from ...rows import ContextRecord, PageState
 from ...storage import Storage
 from ...storage.protocol import CheckedStorage
+from ...window.compaction import instructions_of
 from ...workers import guard_lock
 from ..stored_context import audit_lines, figures_of, readable
 from .charts import place_nodes, stack_columns
 from .inspected import InspectedContext
-from .page_story import PageStory
+from .page_story import PageStory, receipt
 from .past_request import past_request
 from .timeline import TURNS, window_sizes
 from .visibility import fact_places
@@ -34,6 +35,7 @@ Query = Mapping[str, str]
 
 LISTED: Final = 50  # conversations or pages on one page: a table that still scrolls quickly
 FOUND: Final = 10  # messages that a search shows: about one screen
+MEANT: Final = 3  # hits of a search that "Why not?" explains: those that a model reads first
 CONCEPTS: Final = 24  # in the picture of the graph: labels of more overlap
 
 
@@ -92,6 +94,7 @@ class Views:
                 "top": top,
                 "report": report,
                 "contents": context.window.contents.blocks,
+                "instructions": instructions_of(context.window),
             },
         )
 
@@ -100,13 +103,15 @@ class Views:
         context = self._context(query)
         turn = _number(query, "turn", context.last_turn, most=context.last_turn)
         form = query.get("format") if query.get("format") in FORMATS else None
-        problem, found = "", None
+        problem, found, left = "", None, []
         try:
-            found = past_request(self._storage, context.record, turn, form)
+            found = past_request(context, turn, form)
+            left = receipt(context, turn)
         except (BudgetExceeded, InvalidSetting) as error:
             problem = str(error)
         form = found.format if found is not None else (form or FORMATS[0])
         values = {"turn": turn, "formats": FORMATS, "format": form, "request": found, "problem": problem}
+        values["left"] = left
         return View("request.html", {**self._shared(context, "request"), **values})
 
     def pages(self, query: Query) -> View:
@@ -162,15 +167,15 @@ class Views:
         return View("search.html", {**self._shared(context, "search"), "q": text, "found": found, "waiting": behind})
 
     def why(self, query: Query) -> View:
-        """Return why a fact was not visible at a turn: its page, and the line that replaced it."""
+        """Return why a fact was not visible at a turn: the pages that say it, and the lines that replaced them."""
         context = self._context(query)
         fact = query.get("q", "").strip()
         turn = _number(query, "turn", context.last_turn, most=context.last_turn)
-        places = fact_places(context, fact, turn) if fact else []
-        found = None
+        found, places = None, []
         if fact:
             with self._memory(context.owner) as memory:
                 found = memory.search(fact, k=FOUND)
+            places = fact_places(context, fact, turn, found.pages[:MEANT])
         ranks = {(page.context, page.index): at for at, page in reversed([*enumerate(found.pages if found else (), 1)])}
         shared = self._shared(context, "why")
         return View("why.html", {**shared, "q": fact, "turn": turn, "places": places, "found": found, "ranks": ranks})
@@ -187,7 +192,10 @@ class Views:
         ]  # fmt: skip
         report = self.report(context.record)
         pairs = list(zip(calls, stack_columns(parts, top), strict=True))
-        return View("costs.html", {**self._shared(context, "costs"), "calls": pairs, "top": top, "report": report})
+        sizes = window_sizes(context, calls[0].turn, calls[-1].turn) if calls else []
+        after = {size.turn: size for size in sizes}
+        values = {"calls": pairs, "after": after, "top": top, "report": report}
+        return View("costs.html", {**self._shared(context, "costs"), **values})
 
     def memory(self, query: Query) -> View:
         """Return the contents of the memory of an owner, tier by tier. O(all of it)."""

@@ -16,7 +16,8 @@ from memci import Context, EphemeralStorage, Policy
 from memci.errors import InvalidSetting
 from memci.serve.inspector.application import app
 from memci.serve.inspector.inspected import InspectedContext
-from memci.serve.inspector.page_story import PageStory
+from memci.serve.inspector.page_story import PageStory, receipt
+from memci.serve.inspector.past_request import past_request
 from memci.serve.inspector.standalone import standalone
 from memci.serve.inspector.timeline import window_sizes
 from memci.serve.inspector.views import Views
@@ -63,6 +64,79 @@ def test_a_request_as_of_a_turn_marks_where_the_cache_breaks(client, storage):
     assert "the cache breaks here" in broken.text
     assert "the cache breaks here" not in whole.text
     assert "a prompt cache keeps all" in whole.text
+
+
+def test_sizes_of_requests_are_those_of_the_report_with_the_tools():
+    """What was kept and what is new is together what `report` said after each turn, within the budget."""
+    storage, said = EphemeralStorage(), {}
+    tools = [{"type": "function", "function": {"name": "look", "description": "Look a thing up. " * 20}}]
+    with Context.open(storage, "desk", window=3_000, clock=None) as desk:
+        for number in range(24):
+            desk.append_turn(f"Where is parcel {number}? " * 12)
+            desk.render(tools=tools)
+            desk.append_turn({"role": "assistant", "content": f"On shelf {number}. " * 12})
+            said[number] = desk.report()
+    inspected = InspectedContext(storage, "desk")
+
+    assert {each.turn: each.total for each in window_sizes(inspected, 0, 23)} == {n: r.total for n, r in said.items()}
+    for turn, report in said.items():
+        for form in ("openai_chat", "anthropic"):
+            kept, new = past_request(inspected, turn, form).tokens
+            assert kept + new == report.total <= report.budget
+            assert (kept > 0) == (turn > 0)
+
+
+def test_a_compaction_says_what_left_what_is_listed_and_what_is_nowhere(client, storage):
+    """Each page that a compaction moved is there, with the place that it has now."""
+    inspected = InspectedContext(storage, "allergy")
+    moved = {turn: receipt(inspected, turn) for turn in range(inspected.last_turn + 1)}
+    moved = {turn: pages for turn, pages in moved.items() if pages}
+    left = [index for pages in moved.values() for index, before, _ in pages if before.place == "whole"]
+    now = {index: after.place for pages in moved.values() for index, _, after in pages}
+
+    assert len(left) == len(set(left)) > 20  # each leaves once
+    places = {"whole": "active", "line": "archived", "folded": "folded", "unlisted": "unloaded"}
+    assert {index: places[place] for index, place in now.items()} == {
+        page.index: page.where for page in inspected.pages() if page.index in now
+    }
+    gone = next(turn for turn, pages in moved.items() if any(after.place == "unlisted" for _, _, after in pages))
+    assert "nowhere" in client.get("/request", params={"id": "allergy", "turn": gone}).text
+
+
+def test_a_fact_is_found_by_its_meaning_with_its_date_and_its_source():
+    """Words that nobody wrote lead to the message, and what a user quotes is said to be quoted."""
+    storage = EphemeralStorage()
+    with Context.open(storage, "anna", window=4_000, zone="UTC") as anna:
+        anna.append_turn("I moved my flat to Graz last week.", at="2026-03-02T09:30:00+00:00")
+        anna.append_turn({"role": "assistant", "content": "Noted."})
+        anna.append_turn("Is this phishing?\nYour account is locked. Send the zebra code today.")
+        anna.append_turn({"role": "assistant", "content": "Yes."})
+        anna.flush()
+    with TestClient(app(storage), base_url="http://localhost") as client:
+        moved = client.get("/why", params={"id": "anna", "q": "moving flats, Graz"}).text
+        quoted = client.get("/why", params={"id": "anna", "q": "zebra code"}).text
+
+    assert "found by its words and meaning" in moved
+    assert "2026-03-02 09:30" in moved
+    assert "quoted by the user" in quoted
+
+
+def test_instructions_and_facts_come_with_their_page_and_the_command_that_drops_them():
+    """The command can be copied into a shell, whatever the names are."""
+    storage = EphemeralStorage()
+    with Context.open(storage, "it's", owner="o'neil", window=4_000) as context:
+        context.append_turn("Always answer in French.", {"role": "assistant", "content": "D'accord."})
+        context.append_turn("I am allergic to cashew nuts.", {"role": "assistant", "content": "Noted."})
+        context.flush()
+        context.memory.learn("The user reads French.", context=context.id, index=1)
+        instruction = context.instructions()[0]
+    with TestClient(app(storage), base_url="http://localhost") as client:
+        window = unescape(client.get("/window", params={"id": "it's"}).text)
+        memory = unescape(client.get("/memory", params={"owner": "o'neil"}).text)
+
+    name = "'it'\"'\"'s'"
+    assert f"memci instructions 'a store' --context {name} --drop {instruction.id}" in window
+    assert "memci facts 'a store' --owner 'o'\"'\"'neil' --forget " in memory
 
 
 def test_a_page_says_where_it_is_and_how_it_came_there(storage):

@@ -27,7 +27,7 @@ from ..storage.filesystem.store import DATABASE, MARK
 from ..storage.opening import is_folder, is_url, open_plain, open_store
 from ..storage.protocol import CheckedStorage, Erasure
 from ..storage.sqlite.backup import copy_file
-from ..storage.witness import sync_folder
+from ..storage.system import sync_folder
 from ..window.state import WindowState
 from .erase import erase, erase_seqs
 from .erasures import ErasureReceipt

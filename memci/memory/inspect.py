@@ -188,6 +188,14 @@ def owners(storage: Storage) -> list[str]:
         return store.owner_names()
 
 
+def queued(storage: Storage) -> tuple[int, int]:
+    """Return how many jobs of models wait in the memories beside *storage*, and how many were set aside. One query."""
+    with closing(tables_of(storage)) as store:
+        rows = store.read_rows("SELECT count(due), count(*) FROM memory_job") if store.there else []
+    due, every = rows[0] if rows else (0, 0)
+    return due, every - due
+
+
 def waiting(memory: TieredMemory, context: str) -> int:
     """Return how many closed pages of *context* must still be sent to the memory. O(pages + contexts).
 

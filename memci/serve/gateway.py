@@ -32,13 +32,14 @@ from ..context.async_context import in_thread
 from ..context.memory_client import load_numpy
 from ..errors import InvalidMessage, InvalidSetting, LimitExceeded, MemciError, StorageError
 from ..settings import Policy
+from ..storage import Storage
 from ..storage.opening import open_store
 from ..tokens import counter_for
 from .answer import HOP, ClientAnswer
 from .conversation import Conversation, Options
 from .door import Door, key_beside
 from .identity import Identity
-from .metrics import Metrics
+from .metrics import Metrics, store_text
 from .wire import PATHS, ClientRequest, error_body
 
 ENVIRONMENT: Final = "MEMCI_GATEWAY"
@@ -108,21 +109,30 @@ def app(
         finally:
             storage.close()
 
-    def own(text: Callable[[], str], *, needs_token: bool) -> Callable[[Request], Awaitable[Response]]:
+    def own(text: Callable[[Storage], str], *, needs_token: bool) -> Callable[[Request], Awaitable[Response]]:
         async def answer(request: Request) -> Response:
             refused = door.refusal(request.headers, needs_token=needs_token)
             if refused is not None:
                 return JSONResponse(error_body(None, *refused), refused[0])
-            return PlainTextResponse(text())
+            try:
+                return PlainTextResponse(await in_thread(partial(text, request.state.storage)))
+            except StorageError as error:
+                return PlainTextResponse(f"{error}\n", 503)
 
         return answer
 
     gateway = Gateway(url, door, metrics, paths, Options(window, model, policy), max_body)
-    health = own(lambda: "ok\n", needs_token=False)
-    routes = [Route("/healthz", health), Route("/metrics", own(metrics.text, needs_token=True)), Mount("/", gateway)]
+    health = own(_alive, needs_token=False)
+    counted = own(lambda storage: metrics.text() + store_text(storage, os.fspath(store)), needs_token=True)
+    routes = [Route("/healthz", health), Route("/metrics", counted), Mount("/", gateway)]
     made = Starlette(routes=routes, lifespan=lifespan)
     made.state.identity = door.identified()
     return made
+
+
+def _alive(storage: Storage) -> str:
+    storage.tickets()  # raises if the store can't be read
+    return "ok\n"
 
 
 def from_environment() -> Starlette:

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 from ..errors import CorruptRecord, StorageFull, StorageUnavailable
+from .system import BYTES, PLAIN
 from .validation import FULL
 
 _NAMES = frozenset({"context", "owner", "before"})
@@ -62,10 +63,11 @@ class AuditLog:
             self._lines.append(line)
             return
         try:
-            file = os.open(self._path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+            file = os.open(self._path, os.O_RDWR | os.O_APPEND | os.O_CREAT | PLAIN | BYTES, 0o600)
             try:
                 size = os.fstat(file).st_size
-                torn = size and os.pread(file, 1, size - 1) != b"\n"  # a crash left the last line unfinished
+                os.lseek(file, max(0, size - 1), os.SEEK_SET)
+                torn = size and os.read(file, 1) != b"\n"  # a crash left the last line unfinished
                 content = b"\n" * bool(torn) + line + b"\n"
                 if os.write(file, content) < len(content):
                     os.ftruncate(file, size)

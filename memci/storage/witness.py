@@ -24,6 +24,7 @@ from zlib import crc32
 
 from ..errors import CorruptRecord, StorageBusy, StorageUnavailable
 from ..workers import guard_lock
+from .system import PLAIN, READS_AT, sync_folder
 
 with suppress(ImportError):
     import fcntl
@@ -40,7 +41,6 @@ _SLOTS: Final = 511
 _EMPTY: Final = bytes(_SIZE)
 _WHOLE: Final = (1 + _SLOTS) * _SIZE
 _SLOT: Final = Struct("<8sQIII")
-_POSIX: Final = hasattr(os, "pwrite")  # whether the system can read and write at an offset; if not, there is no witness
 
 
 class Slot(NamedTuple):
@@ -101,7 +101,7 @@ class Witness:
 
     def make(self) -> None:
         """Make the file if there is none, and sync its folder. An error is ignored: the store works without it."""
-        if self.is_there or not _POSIX:
+        if self.is_there or not READS_AT:
             return
         with suppress(OSError):
             if self._file is None:
@@ -170,9 +170,9 @@ class Witness:
 
     def _open(self, *ways: int) -> None:
         """Open the file if possible; raise StorageUnavailable if it is not a plain file."""
-        for flags in ways if _POSIX else ():
+        for flags in ways if READS_AT else ():
             try:
-                file = os.open(self._path, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o600)
+                file = os.open(self._path, flags | PLAIN, 0o600)
             except OSError as error:
                 if error.errno in {errno.ELOOP, errno.EISDIR}:
                     raise self._not_ours() from error
@@ -200,15 +200,6 @@ class Witness:
                         os.fsync(self._file)
             except OSError as error:
                 raise StorageUnavailable(f"{self._path!r} can't be written ({error.strerror}): try again") from error
-
-
-def sync_folder(path: str) -> None:
-    """Sync the folder of the file *path*, so that a power cut keeps its name."""
-    folder = os.open(os.path.dirname(path), os.O_RDONLY)  # noqa: PTH120
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
 
 
 def forget_all(path: str) -> None:

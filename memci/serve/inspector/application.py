@@ -21,9 +21,11 @@ from ...storage import Storage
 from ...storage.opening import name_of, open_store
 from ..door import TOKEN, Door
 from . import markup
+from .language import choose
 from .views import View, Views
 
 COOKIE: Final = "memci_token"
+LANGUAGE: Final = "memci_language"  # the cookie with the language that was chosen
 HEADERS: Final = {
     "content-security-policy": (
         "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self'; "
@@ -52,6 +54,7 @@ _PAGES: Final[dict[str, Page]] = {
     "/memory": Views.memory,
     "/health": Views.health,
     "/raw": Views.raw,
+    "/metrics": Views.metrics,
 }
 
 
@@ -83,7 +86,7 @@ class Inspector:
     async def lifespan(self, _app: Starlette) -> AsyncIterator[None]:
         """Keep the store open while the application runs."""
         storage = self._store if isinstance(self._store, Storage) else open_store(self._store, read_only=True)
-        self._views = Views(storage)
+        self._views = Views(storage, place="" if storage is self._store else str(self._store))
         try:
             yield
         finally:
@@ -92,7 +95,7 @@ class Inspector:
 
     def route_to(self, page: Page) -> Callable[[Request], Response]:
         """Return the handler of requests for *page*: a view as HTML, or a plain text."""
-        return lambda request: self._refuse(request) or self._show(page, request.query_params)
+        return lambda request: self._refuse(request) or self._show(page, request)
 
     def asset(self, request: Request) -> Response:
         """Answer with a file of the inspector itself."""
@@ -100,7 +103,7 @@ class Inspector:
         if (refusal := self._refuse(request, needs_token=False)) is not None:
             return refusal
         if wanted not in _ASSETS:
-            return self._problem(404, "Not here", "There is no such file.")
+            return self._problem(request, 404, "Not here", "There is no such file.")
         return Response(markup.asset(wanted), 200, HEADERS, f"{_ASSETS[wanted]}; charset=utf-8")
 
     async def enter(self, request: Request) -> Response:
@@ -110,24 +113,25 @@ class Inspector:
         form = parse_qs((await request.body())[:4_096].decode("utf-8", "replace"))
         given = form.get("token", [""])[0].strip()
         if self._token is None or not hmac.compare_digest(given.encode(), self._token.encode()):
-            return self._problem(401, "That is another token", _WHERE, asks=True)
+            return self._problem(request, 401, "That is another token", _WHERE, asks=True)
         response = RedirectResponse("/", 303, HEADERS)
         response.set_cookie(COOKIE, given, httponly=True, samesite="strict")
         return response
 
     def missing(self, request: Request, _error: Exception) -> Response:
         """Answer a request for an unknown address."""
-        return self._refuse(request) or self._problem(404, "Not here", "There is no such page.")
+        return self._refuse(request) or self._problem(request, 404, "Not here", "There is no such page.")
 
-    def _show(self, page: Page, query: Mapping[str, str]) -> Response:
+    def _show(self, page: Page, request: Request) -> Response:
+        query = request.query_params
         assert self._views is not None, "an application answers while it runs"
         try:
             shown = page(self._views, query)
-            return self._html(shown) if isinstance(shown, View) else Response(shown, 200, HEADERS, PLAIN)
+            return self._html(request, shown) if isinstance(shown, View) else Response(shown, 200, HEADERS, PLAIN)
         except InvalidSetting as error:
-            return self._problem(404, "Not here", str(error))
+            return self._problem(request, 404, "Not here", str(error))
         except MemciError as error:
-            return self._problem(500, "It can't be read", str(error))
+            return self._problem(request, 500, "It can't be read", str(error))
 
     def _refuse(self, request: Request, *, needs_token: bool = True) -> Response | None:
         headers: Mapping[str, str] = {TOKEN: request.cookies.get(COOKIE, ""), **request.headers}
@@ -135,12 +139,21 @@ class Inspector:
         if refusal is None:
             return None
         if refusal[0] == 401:
-            return self._problem(401, "A token, please", _WHERE, asks=True)
-        return self._problem(403, "Not from here", "This name is none of the inspector's: see memci ui --allow-host.")
+            return self._problem(request, 401, "A token, please", _WHERE, asks=True)
+        return self._problem(
+            request, 403, "Not from here", "This name is none of the inspector's: see memci ui --allow-host."
+        )
 
-    def _problem(self, status: int, title: str, text: str, *, asks: bool = False) -> Response:
-        return self._html(View("problem.html", {"title": title, "text": text, "asks": asks}), status)
+    def _problem(self, request: Request, status: int, title: str, text: str, *, asks: bool = False) -> Response:
+        return self._html(request, View("problem.html", {"title": title, "text": text, "asks": asks}), status)
 
-    def _html(self, view: View, status: int = 200) -> Response:
-        text = markup.template(view.template, store=self._name, **{"tab": "", "context": None, **view.values})
-        return Response(text.encode("utf-8", "backslashreplace"), status, HEADERS, "text/html; charset=utf-8")
+    def _html(self, request: Request, view: View, status: int = 200) -> Response:
+        """Return *view* in the language that was chosen by a link, or else the browser's."""
+        chosen = request.query_params.get("lang") or request.cookies.get(LANGUAGE)
+        language = choose(chosen or request.headers.get("accept-language", ""))
+        text = markup.template(view.template, language, store=self._name, **{"tab": "", "context": None, **view.values})
+        body = text.encode("utf-8", "backslashreplace")
+        response = Response(body, status, HEADERS, "text/html; charset=utf-8")
+        if request.query_params.get("lang"):
+            response.set_cookie(LANGUAGE, language, samesite="strict")
+        return response

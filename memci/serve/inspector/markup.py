@@ -7,14 +7,16 @@ import re
 import shlex
 from collections.abc import Callable
 from datetime import UTC, datetime
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlencode
 
-from jinja2 import ChoiceLoader, DictLoader, Environment, FileSystemLoader, StrictUndefined, pass_context
+from jinja2 import ChoiceLoader, DictLoader, Environment, StrictUndefined, pass_context
 from markupsafe import Markup, escape
 
 from ..query_words import find_words
+from .language import LANGUAGES, TranslatedLoader, say
 
 FOLDER: Final = Path(__file__).parent
 SHOWN: Final = 20_000  # characters of a message on a page, at most: browsers stay quick; `raw` has all
@@ -71,10 +73,18 @@ def link(path: str, **query: object) -> str:
     return f"{path}?{urlencode(given, errors='surrogatepass')}" if given else path
 
 
-def template(name: str, **values: Any) -> str:
-    """Return the template *name* with *values*."""
-    text: str = _ENVIRONMENT.get_template(name).render(**values)
+def template(name: str, language: str, **values: Any) -> str:
+    """Return the template *name* with *values*, in a *language*."""
+    text: str = _in_language(language).get_template(name).render(**values)
     return text
+
+
+@cache
+def _in_language(language: str) -> Environment:
+    made = _ENVIRONMENT.overlay(loader=TranslatedLoader(language), cache_size=50)
+    made.globals = {**made.globals, "language": language, "languages": LANGUAGES}
+    made.filters = {**made.filters, "say": partial(say, language=language)}
+    return made
 
 
 def offline(link: Callable[..., str], most: int) -> Environment:
@@ -100,7 +110,7 @@ def _show_hidden(text: str) -> Markup:
     return parts + escape(text[last:])
 
 
-_LOADER: Final = FileSystemLoader(FOLDER / "templates")
+_LOADER: Final = TranslatedLoader("en")
 _ENVIRONMENT: Final = Environment(
     loader=_LOADER,
     autoescape=True,
@@ -113,6 +123,7 @@ _ENVIRONMENT.filters |= {
     "brief": brief,
     "plain": plain,
     "mark_words": mark_words,
+    "say": partial(say, language="en"),
     "day": day,
     "place": {"whole": "whole", "line": "a line", "folded": "in a range", "unlisted": "nowhere"}.get,
     "n": lambda value: f"{value:,}",

@@ -23,6 +23,7 @@ from ...storage import Storage
 from ...storage.protocol import CheckedStorage
 from ...window.compaction import instructions_of
 from ...workers import guard_lock
+from ..metrics import store_text
 from ..stored_context import audit_lines, figures_of, readable
 from .charts import place_nodes, stack_columns
 from .inspected import InspectedContext
@@ -49,8 +50,10 @@ class View(NamedTuple):
 class Views:
     """The pages of one store, or of its context *only* as it was when that was made. Thread-safe."""
 
-    def __init__(self, storage: Storage, *, only: InspectedContext | None = None, turns: int = TURNS) -> None:
-        self._storage, self._only, self._turns = storage, only, turns
+    def __init__(
+        self, storage: Storage, *, only: InspectedContext | None = None, turns: int = TURNS, place: str = ""
+    ) -> None:
+        self._storage, self._only, self._turns, self._place = storage, only, turns, place
         self._one_memory = guard_lock(Lock())
 
     def conversations(self, query: Query) -> View:
@@ -154,6 +157,10 @@ class Views:
         row = context.row(_number(query, "n", context.last_page, most=context.last_page, least=1))
         entries = context.entries_of(row) if row is not None else []
         return json.dumps([entry.message for entry in entries], ensure_ascii=True, indent=2)
+
+    def metrics(self, query: Query) -> str:  # noqa: ARG002 -- as all pages
+        """Return locks, queues and disk for Prometheus."""
+        return store_text(self._storage, self._place)
 
     def search(self, query: Query) -> View:
         """Return search results from the memory of the owner, with scores and reasons. It does not count as use."""

@@ -7,7 +7,6 @@ in place of one of ours is refused.
 """
 
 import errno
-import fcntl
 import os
 import random
 import shutil
@@ -17,14 +16,26 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Final
 
-from ...errors import HandlePoisoned, StorageBusy, StorageError, StorageFull, StorageReadOnly, StorageUnavailable
+from ...errors import (
+    HandlePoisoned,
+    InvalidSetting,
+    StorageBusy,
+    StorageError,
+    StorageFull,
+    StorageReadOnly,
+    StorageUnavailable,
+)
+from ..system import PLAIN, PRIVATE
 from ..validation import FULL
+
+with suppress(ImportError):  # not on Windows
+    import fcntl
 
 _DENIED: Final = frozenset({errno.EROFS, errno.EACCES, errno.EPERM})
 _NOT_OURS: Final = frozenset({errno.ELOOP, errno.ENXIO, errno.ENOTDIR, errno.EISDIR})
 
-_FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-_FILE: Final = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_FOLDER: Final = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW", 0) | PRIVATE
+_FILE: Final = PLAIN
 _NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL
 _CHUNK: Final = 2**24
 
@@ -37,8 +48,11 @@ class Files:
 
     def __init__(self, path: str) -> None:
         self.path = path
+        if not hasattr(os, "O_DIRECTORY"):
+            instead = "name a file instead, for SQLiteStorage"
+            raise InvalidSetting("store", f"a folder as a store needs a POSIX system (Linux, macOS): {instead}")
         try:
-            root = os.open(path, _FOLDER & ~os.O_NOFOLLOW)  # the caller may name the folder by a link
+            root = os.open(path, _FOLDER & ~getattr(os, "O_NOFOLLOW", 0))  # the caller may name the folder by a link
         except OSError as error:
             raise meaning(error, path) from error
         self._root: _Root | None = _Root(root)

@@ -36,8 +36,9 @@ from ...errors import (
     StorageUnavailable,
     brief,
 )
+from ..system import sync_folder
 from ..validation import FULL, Durability, check_opening
-from ..witness import WAY_OUT, Witness, sync_folder
+from ..witness import WAY_OUT, Witness
 from .loss import behind, check_left, check_log, is_filled, log_path, witness_path
 from .schema import SCHEMA_VERSION, prepare, version
 from .write import begin, sync_journal

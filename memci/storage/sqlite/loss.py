@@ -27,6 +27,7 @@ import apsw
 from orjson import dumps
 
 from ...errors import CorruptRecord, StorageUnavailable
+from ..system import PRIVATE, READS_AT
 from ..witness import WAY_OUT, WITNESS, Witness, forget_all, key_of
 from .rows import SELECT_BY_NUMBER, read_context
 from .write import inode
@@ -88,8 +89,10 @@ def check_log(connection: apsw.Connection, path: str, witness: Witness) -> None:
     restart the log, the check is repeated.
     """
     try:
-        log = os.open(log_path(path), os.O_RDONLY)
+        log = os.open(log_path(path), os.O_RDONLY) if READS_AT else None
     except OSError:
+        return
+    if log is None:
         return
     try:
         for _ in range(_TRIES):
@@ -190,7 +193,7 @@ def _index(path: str) -> bytes:
         return b""
     with suppress(OSError):
         if place not in _indexes:
-            _indexes[place] = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+            _indexes[place] = os.open(path, os.O_RDONLY | PRIVATE)
         return os.pread(_indexes[place], 2 * _INDEX_SIZE, 0)
     return b""
 

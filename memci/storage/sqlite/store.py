@@ -32,6 +32,7 @@ from ...rows import CallRow, CompactionRow, ContextRecord, EntryRow, OpRow, Page
 from ...workers import guard_lock
 from ..audit import AuditLog
 from ..protocol import CACHE_BYTES, ErasedRows, Erasure, Sidecar, Transition
+from ..system import PRIVATE, READS_AT
 from ..validation import MAX_PAGE, Durability, check, check_bytes, check_text
 from ..witness import Slot, key_of
 from .connection import RAM, Journal, damage, open_file, storage_error
@@ -388,9 +389,9 @@ class SQLiteStorage:
 
     def _salt(self) -> int:
         """Return the salt of the log, 0 without a log."""
-        if self._log is None:
+        if self._log is None and READS_AT:
             with suppress(OSError):
-                self._log = os.open(log_path(self._path), os.O_RDONLY | os.O_CLOEXEC)
+                self._log = os.open(log_path(self._path), os.O_RDONLY | PRIVATE)
         return 0 if self._log is None else int.from_bytes(os.pread(self._log, 4, SALT_AT), "big")
 
     def _count_log_pages(self, _connection: apsw.Connection, _name: str, pages: int) -> int:

@@ -1,4 +1,4 @@
-"""The inspector in a headless browser: every page, two widths, two themes; axe-core; hostile texts; 100,000 pages.
+"""The inspector in a headless browser: every page, three widths, two themes; axe-core; hostile texts; 100,000 pages.
 
 Run by `make ui`. Pictures go to build/inspector, or where PICTURES says: those of the documents are made so.
 """
@@ -21,7 +21,7 @@ from tests.serve.inspector.prepared import LONG, NAME, long_store, prepared
 
 ROOT = Path(__file__).parents[3]
 PICTURES = ROOT / os.environ.get("PICTURES", "build/inspector")
-WIDTHS = {"desktop": (1180, 760), "phone": (390, 800)}
+WIDTHS = {"desktop": (1440, 900), "tablet": (768, 1024), "phone": (390, 800)}
 DESK = "id=travel-desk"
 PAGES = {
     "conversations": "/",
@@ -35,6 +35,7 @@ PAGES = {
     "memory": "/memory?owner=ada",
     "health": "/health?check=1",
     "missing": "/window?id=nobody",
+    "chinese": f"/why?{DESK}&q=breakfast&lang=zh",
 }
 HUGE = 100_000
 """pages of a long conversation"""
@@ -105,13 +106,14 @@ def tab(browser):
     assert [each for each in complaints if "404" not in each] == []
 
 
-@pytest.mark.parametrize(("width", "scheme"), [("desktop", "light"), ("phone", "dark")])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("name", PAGES)
 def test_every_page_is_well_made(tab, address, name, width, scheme):
     """No serious finding of axe-core, nothing wider than the screen."""
     page = tab(width, scheme)
     page.goto(address + PAGES[name])
-    page.screenshot(path=PICTURES / f"{name}-{width}.png")
+    page.screenshot(path=PICTURES / f"{name}-{width}{'' if scheme == 'light' else '-dark'}.png")
 
     found = [
         f"{each['impact']}: {each['id']}: {[node['html'][:120] for node in each['nodes'][:3]]}"

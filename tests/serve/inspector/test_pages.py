@@ -171,6 +171,25 @@ def test_a_fact_that_was_not_visible_has_a_reason(client, name, fact, verdict):
     assert verdict in page.text
 
 
+def test_the_inspector_speaks_the_language_of_the_browser_or_of_the_link(storage):
+    """Chinese for a browser that asks for it; the link chooses for good; texts of the store stay as they are."""
+    with TestClient(app(storage), base_url="http://localhost") as client:
+        chinese = {"accept-language": "zh-CN,zh;q=0.9,en;q=0.8"}
+        asked = {"id": "allergy", "q": "cashew nuts"}
+        pages = {path: client.get(path, params=asked, headers=chinese).text for path in PATHS}
+        english = client.get("/why", params=asked).text
+        client.get("/", params={"lang": "zh"})
+        kept = client.get("/why", params=asked).text
+
+    assert "为什么没有" in pages["/why"]
+    assert "不再列出" in pages["/why"]
+    assert re.search("页 #2 在第 \\d+ 轮离开窗口", pages["/why"])
+    assert "allergic to" in pages["/why"]
+    assert all('lang="zh"' in page and "Skip to the content" not in page for page in pages.values())
+    assert "Not listed any more" in english
+    assert "不再列出" in kept
+
+
 def test_hostile_texts_are_never_markup(client):
     """Names and messages of an attacker are text on every page, and long ones are bounded."""
     pages = [client.get("/"), client.get("/memory", params={"owner": "<b>mallory"}), client.get("/health")]

@@ -84,6 +84,8 @@ def _in_language(language: str) -> Environment:
     made = _ENVIRONMENT.overlay(loader=TranslatedLoader(language), cache_size=50)
     made.globals = {**made.globals, "language": language, "languages": LANGUAGES}
     made.filters = {**made.filters, "say": partial(say, language=language)}
+    if language != "en":  # without a plural
+        made.filters["many"] = lambda count, noun: f"{count:,} {say(f'{noun}s', language)}"
     return made
 
 

@@ -232,7 +232,7 @@ def test_why_it_was_not_visible_is_answered_by_clicking(tab, address, name, fact
     page.keyboard.type(fact)
     page.keyboard.press("Enter")
 
-    page.get_by_role("heading", name=verdict).wait_for()
+    page.get_by_role("heading", name=verdict).first.wait_for()
     page.screenshot(path=PICTURES / f"why-{name}.png")
     page.locator(".quote a").first.click()
 

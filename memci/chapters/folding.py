@@ -131,7 +131,7 @@ def revise(
         if newest:
             blocks.append(Block.of(newest, (), nonce, weigh))
         page = ContentsPage(tuple(blocks))
-        if page.tokens <= ceiling.tokens:
+        if page.tokens <= max(0, ceiling.tokens):  # what is shown besides may have taken all of the room
             return detailed(page), tuple(unloaded)
         # The counter is not additive: aim lower, at last at nothing.
         target -= page.tokens - ceiling.tokens

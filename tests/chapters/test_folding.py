@@ -3,6 +3,8 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import pytest
+
 from memci.chapters.chapter import Entry
 from memci.chapters.contents import ContentsPage, ListedPage
 from memci.chapters.folding import RANGE_COLUMNS, RANGE_PAGES, OverCeiling, revise
@@ -171,9 +173,10 @@ def test_unloading_follows_the_order_that_is_asked():
     assert list(unloaded) == sorted(unloaded, reverse=True)
 
 
-def test_ceiling_of_nothing_unloads_everything():
-    """With no room at all nothing is listed, and every page is unloaded."""
-    contents, unloaded = step(ContentsPage(), [line(1), line(2)], 0)
+@pytest.mark.parametrize("room", [0, -20])
+def test_ceiling_of_nothing_unloads_everything(room):
+    """With no room at all, or if instructions and parts take more, nothing is listed, and every page is unloaded."""
+    contents, unloaded = step(ContentsPage(), [line(1), line(2)], room)
 
     assert (contents.tokens, contents.listed) == (0, [])
     assert sorted(unloaded) == [1, 2]

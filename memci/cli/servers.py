@@ -143,10 +143,12 @@ def _listen(application: Any, host: str, port: int, behind: str, **options: Any)
     """Serve *application* at *host* until a signal comes. Print its address, with the text *behind* it."""
     import uvicorn
 
+    from ..serve.connection import Connection
+
     with _socket(host, port) as place:
         shown = f"[{host}]" if ":" in host else host
         typer.echo(f"memci: http://{shown}:{place.getsockname()[1]}{behind}", err=True)
-        fixed = {"log_level": "warning", "access_log": False, "server_header": False, "ws": "none"}
+        fixed = {"log_level": "warning", "access_log": False, "server_header": False, "http": Connection, "ws": "none"}
         uvicorn.run(application, fd=place.fileno(), **{**fixed, **options})
 
 

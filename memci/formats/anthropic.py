@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ..errors import InvalidMessage
-from ..messages import Enveloped, Item, Message, Native, parts_of, text_of, tool_calls
+from ..messages import Enveloped, Item, Message, Native, parts_of, tool_calls
 from .breakpoints import ANTHROPIC, MOST
 from .envelope import (
     NO_TEXT,
@@ -81,15 +81,33 @@ def write(messages: Sequence[Message]) -> list[Item]:
     for at, item in enumerate(items):
         if (kept := _not_empty(item["content"]) or NO_TEXT) != item["content"]:
             items[at] = {**item, "content": kept}
-    roles = [item["role"] for item in items]
-    for at, role in enumerate(roles):
-        placed = at > 0 and roles[at - 1] == "user" and (at + 1 == len(roles) or roles[at + 1] == "assistant")
-        if role == "system" and not placed:  # instructions stand behind the user's message and before an answer
-            text = text_of({"content": items[at]["content"]})
-            items[at] = {"role": "user", "content": as_user({"role": role, "content": text})["content"]}
+    items = place_instructions(items)
     if items and items[0]["role"] == "assistant":
         items.insert(0, {"role": "user", "content": NO_TEXT})
     return items
+
+
+def place_instructions(items: Iterable[Item]) -> list[Item]:
+    """Return *items* with each instruction where it is accepted: behind the user's message and before an answer.
+
+    It moves on to the next such place, or to the end. Instructions that meet there become one. O(items).
+    """
+    placed: list[Item] = []
+    waiting: list[Item] = []
+    for item in (*items, None):
+        if waiting and (item is None or item["role"] == "assistant"):
+            if not placed or placed[-1]["role"] != "user":
+                placed.append({"role": "user", "content": NO_TEXT})
+            told = (
+                waiting[0]
+                if len(waiting) == 1
+                else {"content": [b for each in waiting for b in _blocks(each["content"])]}
+            )
+            placed.append({"role": "system", "content": told["content"]})
+            waiting = []
+        if item is not None:
+            (waiting if item["role"] == "system" else placed).append(item)
+    return placed
 
 
 def without_thoughts(message: Message) -> Message:

@@ -35,6 +35,7 @@ HOP: Final = frozenset(
 )
 """headers that concern one connection only: they are not forwarded"""
 _SIZED: Final = frozenset({b"content-length", b"content-encoding"})
+_EVENTS: Final = b"text/event-stream"
 _TOO_LONG: Final = frozenset({400, 413, 422})  # status codes with which providers refuse a request that is too long
 _LOG = logging.getLogger(__name__)
 
@@ -47,18 +48,22 @@ class ClientAnswer:
         self._format = format
         self._metrics = metrics
         self._begun = False
+        self._streams = False
+        """whether the answer that has begun is a stream of events"""
 
     async def refuse(self, status: int, message: str) -> None:
-        """Send an error of the gateway itself; within a stream, as an event."""
+        """Send an error of the gateway itself; within a stream, as an event. Another answer that has begun is cut."""
         self._metrics.count("refused", status=status)
         body = error_body(self._format, status, message)
         if not self._begun:
             await self._start(status, [(b"content-type", b"application/json")])
             await self._part(json.dumps(body).encode(), more=False)
             return
+        if not self._streams:
+            return
         if self._format == "openai_responses":
             body = {"type": "error", "code": body["error"]["code"], "message": message, "param": None, **body}
-        name = b"" if self._format == "openai_chat" else b"event: error\n"
+        name = b"\n\n" if self._format == "openai_chat" else b"\n\nevent: error\n"  # the event before may have been cut
         await self._part(name + b"data: " + json.dumps(body).encode() + b"\n\n", more=False)
 
     async def relay(
@@ -84,6 +89,8 @@ class ClientAnswer:
                 and await self._shorten(conversation, response)
             ):
                 return False
+            if conversation is not None and not _is_stream(response):
+                await response.aread()  # an answer that is cut gets another status
             try:
                 await self._forward(response, view, tap)
             finally:
@@ -123,8 +130,7 @@ class ClientAnswer:
                         return
                 else:
                     stream.begin(final=last)
-                    streams = response.headers.get("content-type", "").startswith("text/event-stream")
-                    send = self._send_stream if streams else self._send_whole
+                    send = self._send_stream if _is_stream(response) else self._send_whole
                     step = await send(response, stream, conversation, steps)
             if isinstance(step, Ask):
                 body = await in_thread(partial(conversation.request, last=step.last))
@@ -133,11 +139,11 @@ class ClientAnswer:
         self, response: httpx2.Response, stream: ReplyStream, conversation: Conversation, steps: Steps
     ) -> Ask | Run | None:
         """Send one round of a stream, and return the step that follows it."""
-        if not self._begun:
-            await self._start(200, _without(response, HOP | _SIZED), view="rewritten")
         events, step, kept = Events(), None, False
         try:
             async for chunk in response.aiter_bytes():
+                if not self._begun:
+                    await self._start(200, _without(response, HOP | _SIZED), view="rewritten")
                 for event in events.feed(chunk):
                     shown = stream.shown(event)
                     if stream.ended and not kept:
@@ -198,8 +204,10 @@ class ClientAnswer:
 
     async def _forward(self, response: httpx2.Response, view: str | None, tap: UsageTap) -> None:
         """Forward *response* as it comes."""
-        await self._start(response.status_code, _without(response, HOP), view=view)
-        if response.is_stream_consumed:
+        whole = response.is_stream_consumed
+        await self._start(response.status_code, _without(response, HOP | _SIZED if whole else HOP), view=view)
+        if whole:
+            tap.feed(response.content)
             await self._part(response.content)
         else:
             async for chunk in response.aiter_raw():
@@ -213,7 +221,7 @@ class ClientAnswer:
     ) -> AsyncIterator[httpx2.Response | None]:
         """Yield the beginning of the provider's answer; None if there is none, and then the client gets an error.
 
-        An answer that ends early ends the block: the connection is cut for the client, too.
+        An answer that ends early ends the block, and is an error for the client, too.
         """
         try:
             response = await client.send(request, stream=True)
@@ -227,12 +235,14 @@ class ClientAnswer:
             yield response
         except httpx2.HTTPError as error:
             _LOG.warning("the provider's answer ended early: %s", type(error).__name__)
+            await self.refuse(502, f"the provider's answer ended early ({type(error).__name__})")
         finally:
             with anyio.CancelScope(shield=True):
                 await response.aclose()
 
     async def _start(self, status: int, headers: list[tuple[bytes, bytes]], *, view: str | None = None) -> None:
         self._begun = True
+        self._streams = any(name == b"content-type" and value.startswith(_EVENTS) for name, value in headers)
         named = [(b"x-memci-view", view.encode())] if view else []
         await self._send({"type": "http.response.start", "status": status, "headers": [*headers, *named]})
 
@@ -243,6 +253,10 @@ class ClientAnswer:
 async def _refusal(response: httpx2.Response) -> ModelRefused:
     """Return the error that *response* says, and keep its body."""
     return ModelRefused("chat", (await response.aread()).decode(errors="replace"))
+
+
+def _is_stream(response: httpx2.Response) -> bool:
+    return response.headers.get("content-type", "").startswith(_EVENTS.decode())
 
 
 def _without(response: httpx2.Response, dropped: Iterable[bytes]) -> list[tuple[bytes, bytes]]:

@@ -8,6 +8,16 @@
 The name of a fork follows from the messages alone, so that every worker finds it, also after a restart. Conversations
 of one credential are never found with another. Where several share a memory, it forgets what an edited list does not
 have any more (`memci.context.branches`); a list with another beginning is no edit, but trimmed, compacted or new.
+
+A list whose end moved on is no fork: its end is taken back, and what stands there now is shown as pending, so that none
+of it is archived.
+
+    u1 a1 FILES u2 REMINDER
+    u1 a1 u2 a2 FILES u3 REMINDER
+
+Instructions within the list stay: those of archived pages stand in front, in the role that the client gave them. A
+request for a summary of the conversation (`memci.serve.summary_request`) gets a context of its own, in memory, with the
+whole list.
 """
 
 from collections import Counter
@@ -28,11 +38,16 @@ from ..messages import Enveloped, Message, call_name
 from ..model_catalog import known_window
 from ..settings import Policy
 from ..storage import Storage
+from ..storage.ephemeral.store import EphemeralStorage
+from ..tokens import counter_for
 from .hidden import insert_hidden
 from .streams import ReplyStream
+from .summary_request import asks_for_summary, is_for_summaries
 from .wire import ClientRequest
 
 _ATTEMPTS = 256  # contexts that are tried for one list: far more forks than a client makes, and still a bound
+_MOVED = 64  # messages that move at most: files, a reminder and a question are some ten; each is taken back by itself
+_INSTRUCTIONS = 8  # the part of the window for instructions of pages that have left, 1 / 8: the newest stay
 _COST_ATTEMPTS = 8
 """attempts to store a cost while the same client sends its next requests; more than a few conflicts were never seen"""
 
@@ -74,9 +89,13 @@ class Conversation:
         self.called: Counter[str] = Counter()
         """the number of answered calls of each of memci's tools"""
         self._storage, self._scope = storage, scope
-        self._opening = self._arguments(options)
         self._counted_by = options.model
         self._messages = formats.read(request.items, request.format, opaque=True)
+        self._pending: list[Message] = []  # messages at the end that moved: stored when the request is made
+        self._whole = self._asks_for_summary()
+        if self._whole:
+            self._storage = EphemeralStorage()
+        self._opening = self._arguments(options)
         self.gate_tokens = 0
         """tokens that digests save in a request"""
         self.own: frozenset[str] = frozenset()
@@ -91,12 +110,17 @@ class Conversation:
 
     def _first_body(self) -> bytes:
         context, request = self.context, self.client
-        context.render(tools=request.tools, strict=False, format="openai_chat")
+        context.render(*self._pending, tools=request.tools, strict=False, format="openai_chat")
         report = context.report()
-        if not (report.compactions or report.clipped):
-            return request.raw
-        self.own, self.gate_tokens = frozenset(self._offered()), report.gated_tokens
-        return self.request(last=False)
+        body = request.raw
+        if report.compactions or report.clipped:
+            self.own, self.gate_tokens = frozenset(self._offered()), report.gated_tokens
+            body = self.request(last=False)
+        if self._pending:
+            context.flush()  # the memory forgets what was taken back, and the append stores that
+            context.append_turn(*self._pending, gate=self._gates)
+            self._pending = []
+        return body
 
     def request(self, *, last: bool) -> bytes:
         """Return the body with memci's view of the list, its notice and its tools. O(the window).
@@ -109,10 +133,11 @@ class Conversation:
             WriteConflict: If another request has changed the conversation.
         """
         client, context = self.client, self.context
-        made = context.request(tools=client.tools, strict=False, format=client.format)
+        made = context.request(*self._pending, tools=client.tools, strict=False, format=client.format)
         view = made["input" if client.format == "openai_responses" else "messages"]
         if client.format == "openai_chat":
             view = view[1:]
+        view = client.with_instructions(view, self._instructions)
         tools = context.tools_for(client.format) if self.own else []
         told = notice(searchable=len(tools) > 1) if self.own else ""
         return client.with_view(view, notice=told, tools=tools, last=last)
@@ -157,11 +182,25 @@ class Conversation:
     def close(self) -> None:
         """Close the context, which hands its pages to the memory."""
         self.context.close()
+        if self._whole:
+            self._storage.close()
+
+    def _asks_for_summary(self) -> bool:
+        """Return whether the client asks for a summary of the conversation: by its list, or by another prompt."""
+        request = self.client
+        if asks_for_summary(request.items[-1]):
+            return True
+        if not is_for_summaries(request.system):
+            return False
+        stored = self._storage.load(self._name)
+        return len(request.items) == 1 if stored is None else stored[0].read_settings().get("system") != request.system
 
     def _arguments(self, options: Options) -> dict[str, Any]:
         request, model = self.client, options.model or self.client.model
         known = known_window(model)
         window = min(filter(None, (options.window, known)), default=None)
+        if self._whole and window is not None:
+            window = known or max(window, len(request.raw))  # a model that is not known refuses what is too long for it
         if window is None:
             raise InvalidSetting(
                 "window", f"none is known for the model {model!r:.60}: start memci serve with --window"
@@ -170,16 +209,26 @@ class Conversation:
         beyond = None if known is None else known - window
         inside = min(request.reply, window // 4) if beyond is None else min(request.reply - beyond, window // 2)
         reply = max(0, inside) if request.reply else None
+        self._instructions = request.instructions(window // _INSTRUCTIONS, counter_for(model))
+        if self._instructions:  # room for them in front, too
+            reply = sum(tokens for _, tokens in self._instructions.values()) + (
+                min(4_096, window // 8) if reply is None else reply
+            )
         policy = options.policy or Policy()
         if policy.dates is None:  # a request is passed as it came until its first compaction
             policy = replace(policy, dates="compacted")
         fields = {"system": request.system, "model": model, "window": window, "reply": reply, "policy": policy}
         return {**fields, "format": request.format}
 
+    @property
+    def _name(self) -> str:
+        """The name of the context, if the list differs from no stored one."""
+        told, name = self._scope.key, self._scope.name
+        return f"{told}:" + (f"named:{name}" if name else _digest("", self._messages[:1]))
+
     def _locate(self) -> None:
         """Set `context` and `sent`: open the context of the list, or make it, as a fork if the list differs from it."""
-        scope = self._scope
-        name = f"{scope.key}:" + (f"named:{scope.name}" if scope.name else _digest("", self._messages[:1]))
+        scope, name = self._scope, self._name
         for _ in range(_ATTEMPTS):
             opening = {**self._opening, "owner": scope.owner or name}
             if self._storage.revision(name):  # a context keeps its first model: clients ask a second one in between
@@ -228,15 +277,42 @@ class Conversation:
         Diverged if the list differs from the stored one, even with the hidden messages inserted.
         """
         context, form = self.context, self.client.format
-        self._list = self._messages
-        # the list goes to the provider as it came until the first compaction; a digest needs its recall
-        gate = context.report().compactions > 0 and bool(self._offered())
+        self._list, self._pending = self._messages, []
         try:
-            context.sync(self._list, format=form, gate=gate)
+            context.sync(self._list, format=form, gate=self._gates)
         except Diverged:
-            own = {call_name(tool) for tool in context.tools}
-            self._list = insert_hidden(form, self._messages, [*context.messages()], own)
-            context.sync(self._list, format=form, gate=gate)
+            own, log = {call_name(tool) for tool in context.tools}, [*context.messages()]
+            self._list = insert_hidden(form, self._messages, log, own)
+            try:
+                context.sync(self._list, format=form, gate=self._gates)
+            except Diverged:
+                if not self._take_back(log):
+                    raise
+
+    @property
+    def _gates(self) -> bool:
+        """Whether large results are shown as digests: not before the first compaction, and with the tool to read on."""
+        return self.context.report().compactions > 0 and bool(self._offered())
+
+    def _take_back(self, log: list[Message]) -> bool:
+        """Take back the end of the *log* if it moved on in the list, and return whether it did. O(messages).
+
+        It moved if the newest message of the log stands further on in the list, or if the log has no answer to what the
+        list has otherwise, and goes on with one.
+        """
+        stored, listed = [identity(each) for each in log], [identity(each) for each in self._list]
+        same = next((at for at, (old, new) in enumerate(zip(stored, listed, strict=False)) if old != new), len(listed))
+        lost, new = log[same:], self._list[same:]
+        answered = [any(each["role"] == "assistant" for each in part) for part in (lost, new)]
+        if not same or len(lost) > _MOVED or not (stored[-1] in listed[same:] or answered == [False, True]):
+            return False
+        try:
+            for _ in lost:
+                self.context.pop()
+        except InvalidSetting:  # it is archived
+            return False
+        self._pending = new
+        return True
 
     def _offered(self) -> set[str]:
         """Return the names of memci's tools, none if the client has tools of these names."""

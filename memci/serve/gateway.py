@@ -218,8 +218,9 @@ class Gateway:
         """Return the request to the provider; *plain*: ask for an uncompressed answer, so that memci can read it."""
         scope, dropped = request.scope, HOP | {b"host", b"expect"}
         dropped |= {b"accept-encoding"} if plain else set()
-        dropped |= {b"content-length"} if isinstance(body, bytes) else set()
         headers = request.headers.raw
+        if isinstance(body, bytes) or any(name == b"transfer-encoding" for name, _ in headers):
+            dropped |= {b"content-length"}  # with chunks it would not be the length
         kept = [each for each in headers if each[0] not in dropped and not each[0].startswith(b"x-memci-")]
         if plain:
             kept.append((b"accept-encoding", b"identity"))

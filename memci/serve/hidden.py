@@ -14,8 +14,8 @@ from collections.abc import Collection, Sequence
 
 from .. import formats
 from ..formats.identity import MARKS, identity, value_of
-from ..messages import Item, Message, call_name, tool_calls
-from .replies import message_of, pieces_of, visible
+from ..messages import Item, Message, call_body, call_name, tool_calls
+from .replies import called, message_of, pieces_of, visible
 
 
 def insert_hidden(
@@ -95,11 +95,10 @@ def _key(pieces: Sequence[Item]) -> list[str]:
 
 
 def _words(piece: Item) -> str:
-    left = {"id", "status"} if "call_id" in piece or piece.get("type") == "reasoning" else {"status"}
-    kept = {key: value for key, value in piece.items() if key not in left | MARKS and value is not None}
-    for key in ("function", "arguments"):  # a client may write the JSON again
-        if isinstance(body := kept.get(key), dict):
-            kept[key] = {**body, "arguments": value_of(body.get("arguments"))}
-        elif key in kept:
-            kept[key] = value_of(body)
-    return json.dumps(kept, sort_keys=True)
+    """Return the values of *piece*; of a call its id, its name, and the value of its arguments."""
+    if called(piece) is not None:
+        body = call_body(piece) or piece
+        given = next((body[key] for key in ("arguments", "input", "action") if key in body), None)
+        return json.dumps([piece.get("call_id") or piece.get("id"), body.get("name"), value_of(given)], sort_keys=True)
+    left = MARKS | ({"id", "status"} if piece.get("type") == "reasoning" else {"status"})
+    return json.dumps({k: v for k, v in piece.items() if k not in left and v is not None}, sort_keys=True)

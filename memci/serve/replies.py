@@ -34,7 +34,7 @@ class Calls(NamedTuple):
 
 def calls(format: str, reply: Mapping[str, Any], own: Collection[str]) -> Calls:  # noqa: A002
     """Return the calls in *reply*, where *own* are the names of memci's tools. O(parts)."""
-    names = [name for piece in pieces_of(reply) if (name := _called(piece)) is not None]
+    names = [name for piece in pieces_of(reply) if (name := called(piece)) is not None]
     if format == "openai_chat":
         cut = (reply.get("choices") or [{}])[0].get("finish_reason") == "length"
     elif format == "anthropic":
@@ -47,7 +47,7 @@ def calls(format: str, reply: Mapping[str, Any], own: Collection[str]) -> Calls:
 
 def visible(pieces: Sequence[Item], own: Collection[str]) -> list[Item]:
     """Return *pieces* without the calls of the tools *own*."""
-    return [piece for piece in pieces if _called(piece) not in own]
+    return [piece for piece in pieces if called(piece) not in own]
 
 
 def merged(format: str, replies: Sequence[Mapping[str, Any]], own: Collection[str]) -> dict[str, Any]:  # noqa: A002
@@ -86,14 +86,14 @@ def message_of(format: str, pieces: Sequence[Item], like: Message) -> Message:  
     """Return a message like *like* of *pieces*; not for Responses, where a reply is a list of items."""
     if format == "anthropic":
         return {"role": "assistant", "content": list(pieces)}
-    called = [piece for piece in pieces if _called(piece) is not None]
-    said = [piece for piece in pieces if _called(piece) is None]
+    made = [piece for piece in pieces if called(piece) is not None]
+    said = [piece for piece in pieces if called(piece) is None]
     message = {key: value for key, value in like.items() if key != "tool_calls"}
     if all(piece.keys() == {"type", "text"} for piece in said):
-        message["content"] = "".join(piece["text"] for piece in said) or (None if called else "")
+        message["content"] = "".join(piece["text"] for piece in said) or (None if made else "")
     else:
         message["content"] = said
-    return {**message, "tool_calls": called} if called else message
+    return {**message, "tool_calls": made} if made else message
 
 
 def total(usages: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -111,7 +111,7 @@ def total(usages: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     return whole
 
 
-def _called(piece: Item) -> str | None:
+def called(piece: Item) -> str | None:
     """Return the name of the tool that *piece* calls and the client answers, None if it is no such call."""
     if "function" in piece or "custom" in piece:
         return call_name(piece)

@@ -1,9 +1,8 @@
 """Folding: within the ceiling, nothing lost, oldest first, no block touched without need."""
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
-import pytest
 
 from memci.chapters.chapter import Entry
 from memci.chapters.contents import ContentsPage, ListedPage

@@ -210,7 +210,7 @@ def test_names_that_a_model_made_up_are_sent_in_a_form_that_is_taken():
 
 
 def test_instructions_in_a_clients_list_keep_their_role_where_it_is_allowed():
-    """A system message of Anthropic's stands behind the user's and before an answer; elsewhere the user tells it."""
+    """A system message of Anthropic's stands behind the user's and before an answer; elsewhere it moves there."""
     told = {"role": "system", "content": "Never push to main."}
     question, answer = {"role": "user", "content": "Go."}, {"role": "assistant", "content": "Done."}
     allowed = [question, told, answer, question, told]
@@ -218,5 +218,5 @@ def test_instructions_in_a_clients_list_keep_their_role_where_it_is_allowed():
     for refused in ([told, question], [question, answer, told, question], [question, told, question]):
         made = write("anthropic", read(refused, "anthropic", opaque=True))
         assert problems("anthropic", {"messages": made}) == []
-        assert "<system>\nNever push to main.\n</system>" in [each["content"] for each in made]
+        assert [each["content"] for each in made if each["role"] == "system"] == ["Never push to main."]
     assert write("anthropic", read([question, told], "anthropic"))[1]["role"] == "user"

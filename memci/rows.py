@@ -27,12 +27,12 @@ statements and readers of SQLite and Postgres, what is encrypted, and the lines 
 
 import json
 from enum import IntEnum
-from functools import cached_property
 from itertools import chain
 from types import NoneType
 from typing import Any, Final, NamedTuple, get_args, get_origin, get_type_hints
 
 from .errors import KeyMissing
+from .workers import cached_property
 
 
 class PageState(IntEnum):

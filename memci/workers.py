@@ -29,10 +29,10 @@ import threading
 import time
 import weakref
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import SimpleNamespace
-from typing import Any, Final, Literal, Protocol, TypeVar
+from typing import Any, Final, Generic, Literal, Protocol, Self, TypeVar, overload
 
 _LOG = logging.getLogger(__name__)
 
@@ -55,6 +55,7 @@ recent_calls: deque[threading.RLock] = deque(maxlen=_CONTEXTS)
 Guarded = Literal["call", "memory", "store", "free"]
 """what a lock guards, from the outermost to the innermost; a fork does not wait for one that is only made "free" """
 
+_Value = TypeVar("_Value")
 _Lock = TypeVar("_Lock", bound=Any)  # the types of locks are functions in Python 3.11
 _locks: dict[str, "weakref.WeakValueDictionary[int, Any]"] = {
     each: weakref.WeakValueDictionary() for each in ("call", "memory", "store", "free")
@@ -77,6 +78,29 @@ def guard_lock(lock: _Lock, guarded: Guarded = "free") -> _Lock:
     """
     _locks[guarded][id(lock)] = lock
     return lock
+
+
+class cached_property(Generic[_Value]):  # noqa: N801 -- as in functools
+    """As `functools.cached_property`, without a lock: in Python 3.11 all instances share one, and a child of `fork()`
+    would wait for it for ever if a thread of its parent had it. Two threads may both compute a value.
+    """
+
+    def __init__(self, compute: Callable[[Any], _Value]) -> None:
+        self._compute, self.__doc__ = compute, compute.__doc__
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    @overload
+    def __get__(self, instance: None, owner: type) -> Self: ...
+    @overload
+    def __get__(self, instance: object, owner: type) -> _Value: ...
+    def __get__(self, instance: object, owner: type) -> Self | _Value:
+        if instance is None:
+            return self
+        value: _Value = self._compute(instance)
+        instance.__dict__[self._name] = value
+        return value
 
 
 class _Allowance(threading.local):

@@ -4,17 +4,20 @@ import _imp
 import importlib.abc
 import importlib.machinery
 import os
+import re
 import signal
 import sys
 import threading
 from contextlib import closing
+from pathlib import Path
 
 import pytest
 
+import memci
 from memci import Context, SQLiteStorage, workers
 from memci.errors import HandlePoisoned
 from memci.memory.repository import home
-from memci.workers import guard_lock
+from memci.workers import cached_property, guard_lock
 
 pytestmark = [
     pytest.mark.skipif(not hasattr(os, "fork"), reason="processes do not fork here"),
@@ -178,3 +181,34 @@ def test_free_lock_of_another_thread():
     with Holder(lock):
         assert ended(lambda: lock.acquire(timeout=LIMIT + 1)) == FINE
         assert lock.locked()
+
+
+def test_child_of_a_process_whose_thread_computes_a_property(opened):
+    """A child computes the same property of another object: no lock of the class was copied as taken."""
+    began, enough = threading.Event(), threading.Event()
+
+    class Slow:
+        @cached_property
+        def value(self):
+            began.set()
+            enough.wait(LIMIT)
+            return 7
+
+    computing = threading.Thread(target=lambda: Slow().value)
+    computing.start()
+    assert began.wait(LIMIT)
+    try:
+        assert ended(lambda: enough.set() or Slow().value) == FINE
+    finally:
+        enough.set()
+        computing.join()
+
+
+def test_no_module_has_properties_with_locks():
+    sources = {path.name: path.read_text(encoding="utf-8") for path in Path(memci.__file__).parent.rglob("*.py")}
+
+    assert [
+        name
+        for name, text in sources.items()
+        if re.search(r"^from functools import .*cached_property", text, re.MULTILINE)
+    ] == []

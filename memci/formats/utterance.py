@@ -10,12 +10,12 @@ or the time by itself. It is derived from the message at each use, and never sto
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 from ..messages import Message, call_body, call_name, text_of, tool_calls
 from ..text.labels import speakers
 from ..text.language.instructions import Clause
 from ..text.provenance import Span, mask
+from ..workers import cached_property
 from .provenance import clauses_of, spans_of
 
 

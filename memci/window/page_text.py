@@ -9,7 +9,6 @@ Nothing here depends on other pages, on the window or on the clock, so it can be
 import re
 from collections.abc import Mapping, Sequence
 from datetime import date
-from functools import cached_property
 from zlib import crc32
 
 from ..chapters.messagelist import MessageNode
@@ -21,6 +20,7 @@ from ..text.language.telling import telling_keys
 from ..text.moments import moment
 from ..text.summarize import lines, one_line
 from ..text.summarize.extractive import Told, read_page
+from ..workers import cached_property
 
 WORD = re.compile(r"[\w@.\-]{3,200}")  # what may be an id, a date or an amount
 _ASCII_WORD = re.compile(r"[A-Za-z0-9_@.\-]{3,200}")  # the same words in an ASCII text, found faster

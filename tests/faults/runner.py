@@ -54,6 +54,7 @@ SLOTS = {
     "bombs": Slot("bombs", "Bombs", 0.12),
     "consolidations": Slot("consolidating", "Consolidations", 0.04),
     "nemesis": Slot("nemesis", "Nemesis", 0.08),
+    "forks": Slot("forks", "Forks", 0.06),
     "fuzz": Slot("fuzz", "Fuzz", 0.07),
     "door": Slot("door", "Door", 0.14),
     "natives": Slot("door", "Natives", 0.12),

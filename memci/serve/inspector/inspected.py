@@ -1,7 +1,6 @@
 """One context as the inspector reads it: its pages, its window now, and its past."""
 
 from bisect import bisect_right
-from functools import cached_property
 from typing import Final
 
 from ...errors import MemciError
@@ -9,6 +8,7 @@ from ...storage import Storage
 from ...storage.protocol import CompactionRow, PageRow
 from ...window import snapshot
 from ...window.snapshot import Snapshot
+from ...workers import cached_property
 from ..stored_context import StoredContext
 
 _NEAR: Final = 64  # pages before the expected one that are searched first: a part that was split off has a later number

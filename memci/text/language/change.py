@@ -14,9 +14,10 @@ compared by their beginnings, since most languages inflect the end; Han and kana
 
 import re
 from collections.abc import Iterator, Sequence
-from functools import cache, cached_property
+from functools import cache
 from typing import Final, Literal, get_args
 
+from ...workers import cached_property
 from .dates import tells_time
 from .patterns import LATIN, Writing, pattern, words
 from .sentences import languages, lower_case, sentences, simplify

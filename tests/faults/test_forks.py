@@ -1,0 +1,22 @@
+"""A quick look at `forks`: no child hangs in any pattern, and one that does is found."""
+
+import signal
+
+import pytest
+
+from tests.faults.forks import FINE, PATTERNS, Forks, _wrong
+from tests.faults.tally import Order
+
+
+@pytest.mark.slow
+def test_no_child_hangs_in_any_pattern():
+    tally = Forks().run(Order(seed=0, aim=len(PATTERNS), seconds=300), lambda _: None)
+
+    assert tally.violations == []
+    assert tally.counts == {pattern.__name__: 1 for pattern in PATTERNS}
+
+
+def test_child_that_was_killed_for_hanging_is_told():
+    assert _wrong(-signal.SIGALRM, FINE) == "hung"
+    assert _wrong(3, FINE) == "ended with 3, not 0"
+    assert _wrong(FINE, FINE) == ""

@@ -211,6 +211,15 @@ def tutorial_loop() -> str:
     return LOOP + "\n".join(re.findall(r"^```python\n(.*?)^```$", found[1], re.MULTILINE | re.DOTALL))
 
 
+CLIENT = "from openai import OpenAI\n\nclient = OpenAI()\n"  # what the README and the request of a server take as given
+
+
+def programs_of(page: str) -> list[str]:
+    """The programs that a *page* shows, in order."""
+    text = (Path(next(iter(memci.__path__))).parent / page).read_text(encoding="utf-8")
+    return re.findall(r"^```python[^\n]*\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+
+
 def checked(folder: Path, programs: dict[str, str]) -> dict[str, list[str]]:
     """What a strict check says of *programs*, by name: in one run, since what memci imports takes most of its time."""
     pytest.importorskip("mypy")
@@ -233,15 +242,17 @@ def checked(folder: Path, programs: dict[str, str]) -> dict[str, list[str]]:
 
 
 def test_types_of_a_user_are_what_they_were_and_refuse_what_is_wrong(tmp_path):
-    """Every public call passes a strict check, with the type that is pinned, and so do the tutorial's loops.
+    """Every public call passes a strict check, with the type that is pinned, and so do README, tutorial and servers.
 
     The loop uses the real client: requests take what `render` returns. The check is not vacuous: of a third program,
     ten mistakes are ten errors, each on its line.
     """
     pytest.importorskip("openai")
-    told = checked(tmp_path, {"usage.py": USAGE, "tutorial.py": tutorial_loop(), "misuse.py": MISUSE})
+    pytest.importorskip("starlette")
+    request, application, *_ = programs_of("docs/servers.md")
+    shown = {"readme.py": CLIENT + programs_of("README.md")[0], "request.py": CLIENT + request, "web.py": application}
+    told = checked(tmp_path, {"usage.py": USAGE, "tutorial.py": tutorial_loop(), "misuse.py": MISUSE, **shown})
 
-    assert told["usage.py"] == []
-    assert told["tutorial.py"] == []
+    assert {name: wrong for name, wrong in told.items() if wrong and name != "misuse.py"} == {}
     lines = [int(line.split(":")[1]) for line in told["misuse.py"] if ": error:" in line]
     assert sorted(set(lines)) == [4, 5, 6, 7, 9, 10, 11, 12, 13, 17]

@@ -38,7 +38,7 @@ from ..messages import Enveloped, Message, call_name
 from ..model_catalog import known_window
 from ..settings import Policy
 from ..storage import Storage
-from ..storage.ephemeral.store import EphemeralStorage
+from ..storage.ephemeral import EphemeralStorage
 from ..tokens import counter_for
 from .hidden import insert_hidden
 from .streams import ReplyStream

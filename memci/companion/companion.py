@@ -191,7 +191,9 @@ class Companion:
         if not self.search or query is None or not query.strip():
             return None
         try:
-            return self.context.search_memory(query, k=PAGES, budget=self._room())
+            rules = getattr(self.context.memory, "rules", None)
+            most = PAGES if rules is None else rules.found_pages
+            return self.context.search_memory(query, k=most, budget=self._room())
         except StorageError as error:
             _LOG.warning("the answer is made without the memory: %s", type(error).__name__)
             return None

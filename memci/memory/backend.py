@@ -27,7 +27,7 @@ Source = Literal["words", "standing", "time"]
 """why a message was found: "words": its words or vectors match; "standing": it has a lasting instruction, and the query
 is a request; "time": it fills a chronological list"""
 
-StatementKind = Literal["event", "day", "conversation", "profile", "strategy"]
+StatementKind = Literal["episode", "event", "day", "conversation", "profile", "strategy"]
 
 PageKey = tuple[str, int]  # context and index
 Shown = PageKey | tuple[str, int, int]  # a page that is shown whole, or a message: context, index and entry
@@ -106,6 +106,12 @@ class FoundPage:
     times: int = 1  # how often the same speaker said just this; the place and the time are those of the last time
     later: "FoundPage | None" = None
     """the latest message that says something else about the same thing, if one was found"""
+    overview: str = ""  # what the talk was about of which the page is a part
+
+    @property
+    def key(self) -> PageKey:
+        """The name of its page: context and index."""
+        return self.context, self.index
 
     @property
     def said(self) -> datetime | None:
@@ -155,12 +161,14 @@ class Concept:
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """A text that a model derived: an event, a day, a conversation, a line of the profile, or the strategy."""
+    """A derived text: an episode, an event, a day, a conversation, a line of the profile, or the strategy."""
 
     kind: StatementKind
     text: str
     score: float  # share of the words of the query that the text has, from 0 to 1
-    date: str = ""  # such as 2024-05-04; "" if unknown
+    date: str = ""  # such as 2024-05-04, of an episode its first and last day; "" if unknown
+    pages: tuple[PageKey, ...] = ()  # some that it was derived from, the latest last
+    outdated: bool = False  # whether a later fact says something else about the same thing
 
 
 @dataclass(frozen=True, slots=True)

@@ -304,7 +304,9 @@ def _moment(page: FoundPage) -> tuple[float, tuple[str, int, int]]:
 def _lines(found: Recollection, context: str, *, pieces: bool) -> Iterator[str]:
     """Yield a line for each of what else was found; further *pieces* of the same messages come last."""
     for said in found.statements:
-        yield f"{_KINDS[said.kind]}{said.date and f' {said.date}'}: {quote(said.text)}"
+        numbers = ", ".join(f"#{index}" for name, index in said.pages if name == context)
+        marks = f"{said.date and f' {said.date}'}{numbers and f' ({numbers})'}{', outdated' if said.outdated else ''}"
+        yield f"{_KINDS[said.kind]}{marks}: {quote(said.text)}"
     for whom, facts in (("user", found.user_facts), ("assistant", found.assistant_facts)):
         for fact in facts:
             if not _is_shown(fact, found.pages):
@@ -321,6 +323,7 @@ def _lines(found: Recollection, context: str, *, pieces: bool) -> Iterator[str]:
 
 
 _KINDS: dict[StatementKind, str] = {
+    "episode": "a talk of",
     "event": "it happened",
     "day": "on",
     "conversation": "conversation",

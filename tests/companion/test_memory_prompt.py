@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memci.companion.memory_prompt import RECALL, MemoryPrompt, fit
-from memci.memory.backend import Concept, Fact, FoundPage, Recollection
+from memci.memory.backend import Concept, Fact, FoundPage, Recollection, Statement
 from memci.text.sanitize import quote
 from memci.tokens import counter_for
 
@@ -34,6 +34,11 @@ FOUND = Recollection(
     (fact("I prefer aisle seats."), fact("I have a cat.", context="other")),
     (fact("The assistant booked it.", "assistant", at=None),),
     (Concept("Oslo", 1.0, ("Ada — flies to → Oslo",), ()),),
+    statements=(
+        Statement("episode", "A flight · A seat", 0.9, "2026-03-02", (("alice", 42), ("other", 1))),
+        Statement("day", "They met.", 0.8, "2026-03-03", outdated=True),
+        Statement("profile", "curious", 0.7),
+    ),
 )
 ALL = MemoryPrompt(NOW, "friend", {"city": "Oslo"}, "curious", "be brief", FOUND)
 
@@ -51,6 +56,8 @@ def test_text_when_there_is_all():
         'known of the user, 2026-03-02 [Page #12]: "I prefer aisle seats."',
         'known of the user, 2026-03-02: "I have a cat."',
         'known of what you did [Page #12]: "The assistant booked it."',
+        'episode 2026-03-02 [Page #42]: "A flight · A seat"',
+        'day 2026-03-03, outdated: "They met."',
         'related: "Ada — flies to → Oslo"',
         '[Page #42] 2026-03-02, user: "Book me a flight."',
         '[another conversation] 2026-03-02, user: "I like trains."',
@@ -65,6 +72,14 @@ def test_text_when_the_user_is_elsewhere():
     found = replace(FOUND, pages=tuple(replace(each, zone=540) for each in FOUND.pages))
 
     assert "[Page #42] 2026-03-03, user" in MemoryPrompt(NOW, found=found).text(VIEW, 1_000)
+
+
+def test_a_page_tells_what_its_talk_was_about():
+    """The overview of its chain stands behind it."""
+    found = replace(FOUND, pages=(replace(FOUND.pages[0], overview="A flight · A seat"),))
+
+    shown = MemoryPrompt(NOW, found=found).text(VIEW, 1_000)
+    assert '[Page #42] is a part of a talk about: "A flight · A seat"' in shown
 
 
 def test_text_when_nothing_is_known():

@@ -8,31 +8,36 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from datetime import tzinfo
+from datetime import UTC, tzinfo
+from types import MappingProxyType
 
 from ...text.language.dates import date_terms
 from ...text.moments import moment
+from ...text.summarize import one_line
 from ..backend import Concept, Fact, PageKey, Statement, StatementKind
 from ..owner import Owner
 from ..tiers.events import day_of
-from ..tiers.facts import terms_of, versions
+from ..tiers.facts import outdates, terms_of, versions
 from ..tiers.graph import activate, seeds
+from ..tiers.rules import Rules
 from .ranking import Query
 
-FACTS = 3  # facts that are returned at most, so that messages have the room (the code of the paper: 20 of each kind)
-LEAST = 0.5
-"""score from which a fact is returned: half of these are relevant; of those between 0.01 (the paper) and 0.25, 3 %"""
 CONCEPTS = 5
+COLUMNS = 320  # of an episode or a day that a search returns: two sentences
+SOURCES = 3  # pages that are named with a statement
 STATEMENTS = 3  # returned at most, so that they take little room beside the messages
 HALF = 0.5  # share of the words of a question that a statement must have
 RELATIONS = 5  # relations that are returned with a concept at most
 
 
-def find_facts(owner: Owner, asked: Iterable[str], limit: int = FACTS) -> list[tuple[int, Fact]]:
+def find_facts(
+    owner: Owner, asked: Iterable[str], rules: Rules, near: Mapping[PageKey, float] = MappingProxyType({})
+) -> list[tuple[int, Fact]]:
     """Return the facts that match the terms *asked*, best first, with their ids. O(facts).
 
-    The score is the share of the terms that a fact has, weighted by their rarity among the facts. Names of speakers
-    have no weight. If the question names speakers of facts, facts of other speakers are left out.
+    The score is the share of the terms that a fact has, weighted by their rarity among the facts; or that of its page,
+    if an embedder found it (*near*). Names of speakers have no weight. If the question names speakers of facts, facts
+    of other speakers are left out.
     """
     facts = owner.tiers.user.facts | owner.tiers.assistant.facts
     said = {key: _split_speaker(fact.text) for key, fact in facts.items()}
@@ -45,9 +50,10 @@ def find_facts(owner: Owner, asked: Iterable[str], limit: int = FACTS) -> list[t
     for key, each in facts.items():
         speaker, own = said[key]
         score = sum(weight for term, weight in weights.items() if term in own) / total if total else 0.0
-        if score >= LEAST and (not named or not speaker or named & speaker):
+        score = max(score, near.get((each.context, each.index), 0.0))
+        if score >= rules.fact_score and (not named or not speaker or named & speaker):
             found.append((round(score, 4), key, each))
-    best = sorted(found, key=lambda one: (-one[0], -(one[2].at or 0.0), one[1]))[:limit]
+    best = sorted(found, key=lambda one: (-one[0], -(one[2].at or 0.0), one[1]))[: rules.found_facts]
     ids = {id(fact): key for key, fact in facts.items()}
     shown: dict[int, Fact] = {}
     for score, _, each in best:
@@ -66,36 +72,81 @@ def find_concepts(owner: Owner, query: str, limit: int = CONCEPTS) -> Iterator[C
         yield Concept(graph.name(key), round(activation, 4), told, graph.pages(key))
 
 
-def find_statements(owner: Owner, query: Query, pages: Mapping[PageKey, float | None], zone: tzinfo) -> list[Statement]:
-    """Return texts of a model that have half of the terms of *query*, best first. O(events + days).
+def find_statements(
+    owner: Owner, query: Query, pages: Mapping[PageKey, float | None], zone: tzinfo
+) -> list[tuple[int, Statement]]:
+    """Return derived texts for *query*, best first, each with the id of its item. O(events + days + chains).
 
-    Events are only those of *pages*, the pages that the search found, with their times. A day that *query* names is
-    returned in any case.
+    Those of a model must have half of its terms. Events are only those of *pages*, the pages that the search found,
+    with their times. A day that *query* names is returned in any case. Episodes are returned, and days without a text
+    of a model, if it asks what a talk was about, or what happened.
     """
     tiers, profile, words = owner.tiers, owner.tiers.profile, set(query.terms)
-    dates = set(query.dates)
-    found: list[Statement] = []
+    found: list[tuple[int, Statement]] = []
 
-    def look(kind: StatementKind, texts: Iterable[str], date: str = "", least: float = HALF) -> None:
+    def look(kind: StatementKind, texts: Iterable[str], item: int, date: str = "", least: float = HALF) -> None:
         for text in filter(None, texts):
             score = len(words & terms_of(text)) / max(1, len(words))
             if score >= least:
-                found.append(Statement(kind, text, round(score, 4), date))
+                found.append((item, Statement(kind, text, round(score, 4), date)))
 
-    for each in tiers.events.values():
+    for key, each in tiers.events.items():
         if (each.context, each.index) in pages:
             at = each.when if each.when is not None else pages[each.context, each.index]
-            look("event", [each.what], "" if at is None else day_of(at, zone))
-    for date, (_, day) in tiers.days.items():
+            look("event", [each.what], key, "" if at is None else day_of(at, zone))
+    for date, (key, day) in tiers.days.items():
         if day.felt is not None:
-            named = dates and dates.issubset(date_terms(moment(date)))
-            look("day", [day.summary], date, 0.0 if named else HALF)
+            look("day", [day.summary], key, date, 0.0 if _names(query, date) else HALF)
     for talk in profile.conversations:
         if talk.sentiment is not None:
-            look("conversation", [talk.summary, *talk.notable_moments], talk.date)
-    look("profile", profile.text.splitlines())
-    look("strategy", [profile.strategy])
-    return sorted(found, key=lambda each: -each.score)[:STATEMENTS]
+            look("conversation", [talk.summary, *talk.notable_moments], tiers.profile_id or 0, talk.date)
+    look("profile", profile.text.splitlines(), tiers.profile_id or 0)
+    look("strategy", [profile.strategy], tiers.profile_id or 0)
+    if query.asks_talk or query.form == "summary":
+        found += _days(owner, query, zone) if query.dates else _episodes(owner, query, zone)
+    best = sorted(found, key=lambda each: -each[1].score)[:STATEMENTS]
+    return [(item, _complete(owner, item, each)) for item, each in best]
+
+
+def _names(query: Query, date: str) -> bool:
+    """Return whether *query* names the day *date*, or a span of days that has it."""
+    terms, dates = set(date_terms(moment(date))), set(query.dates)
+    spanned = len(dates) > 1 and all(_MONTH_AND_DAY.match(each) for each in dates)
+    return bool(dates & terms) if spanned else bool(dates) and dates <= terms
+
+
+def _days(owner: Owner, query: Query, zone: tzinfo) -> Iterator[tuple[int, Statement]]:
+    """Yield what the talks were about of the days that *query* names, by their overviews."""
+    told = {date for date, (_, day) in owner.tiers.days.items() if day.felt is not None}
+    for key, chain in owner.tiers.chains.items():
+        date = "" if chain.at is None else day_of(chain.at, zone)
+        if chain.points and date and date not in told and _names(query, date):
+            share = len(set(query.terms) & terms_of(str(chain))) / max(1, len(query.terms))
+            yield key, Statement("day", one_line(str(chain), COLUMNS), round(max(HALF, share), 4), date)
+
+
+def _episodes(owner: Owner, query: Query, zone: tzinfo) -> Iterator[tuple[int, Statement]]:
+    """Yield the episodes that have half of those terms of *query* that any has, by their rarity."""
+    texts = {key: terms_of(f"{each.summary}\n{' '.join(each.keywords)}") for key, each in owner.tiers.episodes.items()}
+    counts = {term: sum(term in own for own in texts.values()) for term in dict.fromkeys(query.terms)}
+    weights = {term: math.log(1 + len(texts) / count) for term, count in counts.items() if count}
+    total = sum(weights.values())
+    for key, own in texts.items() if total else ():
+        share = sum(weight for term, weight in weights.items() if term in own) / total
+        if share >= HALF:
+            each = owner.tiers.episodes[key]
+            days = dict.fromkeys(day_of(at, zone) for at in (each.first, each.last) if at is not None)
+            text = one_line(" · ".join(each.summary.splitlines()), COLUMNS)
+            yield key, Statement("episode", text, round(share, 4), " to ".join(days))
+
+
+def _complete(owner: Owner, item: int, statement: Statement) -> Statement:
+    """Return *statement* with its pages, and whether a later fact about the user says something else."""
+    facts = owner.tiers.user.facts.values()
+    day = statement.date.rpartition(" ")[2]
+    later = (each.text for each in facts if day and each.at is not None and day_of(each.at, UTC) > day)
+    outdated = any(outdates(text, statement.text) for text in later)
+    return replace(statement, pages=tuple(owner.pages.sources(item, SOURCES)), outdated=outdated)
 
 
 def _split_speaker(text: str) -> tuple[frozenset[str], frozenset[str]]:
@@ -105,3 +156,4 @@ def _split_speaker(text: str) -> tuple[frozenset[str], frozenset[str]]:
 
 
 _SPEAKER = re.compile(r"([^:.!?]{1,40}): ")
+_MONTH_AND_DAY = re.compile(r"@[a-z]+-\d+$")

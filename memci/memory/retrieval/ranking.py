@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from ...text.language.change import asked_topics
 from ...text.language.dates import asked_dates, asks_time
-from ...text.language.questions import Form, asks_assistant, asks_many, asks_own, form_of, framing
+from ...text.language.questions import Form, asks_assistant, asks_many, asks_own, asks_talk, form_of, framing
 from ...text.language.sentences import languages, script
 from ...text.language.terms import query_terms, stems
 from .bm25 import Postings, bm25
@@ -89,6 +89,7 @@ class Query(NamedTuple):
     asks_own: bool = False  # whether it asks about the person who asks
     topics: tuple[str, ...] = ()  # the terms of the topics for which it asks
     stems: Mapping[str, str] | None = None  # what other forms of its terms begin with
+    asks_talk: bool = False  # whether it asks what a talk was about, or what happened
     many: bool = False  # whether it asks for many messages: a list, a count, an order, what changed
 
     @classmethod
@@ -98,9 +99,8 @@ class Query(NamedTuple):
         found, dates = tuple(query_terms(text, spoken)), tuple(asked_dates(text, now))
         topics = tuple(map(sign_term, asked_topics(text)))
         form, many = form_of(text), asks_many(text)
-        return cls(
-            found, dates, asks_time(text), asks_assistant(text), form, asks_own(text), topics, stems(text, spoken), many
-        )
+        about, who, own = stems(text, spoken), asks_assistant(text), asks_own(text)
+        return cls(found, dates, asks_time(text), who, form, own, topics, about, asks_talk(text), many)
 
     @property
     def framing(self) -> frozenset[str]:

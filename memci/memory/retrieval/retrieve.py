@@ -26,7 +26,7 @@ from ...text.language.sentences import is_small_talk
 from ...text.language.terms import terms
 from ...text.provenance import Span
 from ..backend import FoundPage, Recollection, Shown, Source, Tier
-from ..owner import Session
+from ..owner import Owner, Session
 from ..repository.page_source import Place, read_messages
 from ..repository.pages import EVICTED, MID, OBSERVED, SHORT
 from ..repository.passages import FoundPassage
@@ -93,10 +93,14 @@ def recollect(session: Session, request: RetrievalRequest, *, counts: bool = Tru
     pages, certain = _pages(session, request, query, ranking, allowed)
     matches = _matches(ranking.scores, owner.index.layout)
     found = {(page.context, page.index): page.at for page in pages}
-    facts = find_facts(owner, query.terms)
+    pages = _with_overviews(owner, pages)
+    near = {page.key: page.score for page in reversed(pages)} if session.embedder.semantic else {}
+    facts = find_facts(owner, query.terms, session.rules, near)
+    statements = find_statements(owner, query, found, session.rules.tzinfo)
     if counts:
         try:
-            episodes = dict.fromkeys(page.episode for page in pages if page.episode in owner.tiers.episodes)
+            used = [*(page.episode for page in pages), *(item for item, _ in statements)]
+            episodes = dict.fromkeys(each for each in used if each in owner.tiers.episodes)
             if episodes or facts:
                 owner.visit(Visit([*episodes], [key for key, _ in facts], now))
         except (StorageBusy, StorageFull, StorageReadOnly) as error:  # the results are returned all the same
@@ -109,11 +113,25 @@ def recollect(session: Session, request: RetrievalRequest, *, counts: bool = Tru
         tuple(find_concepts(owner, request.query)),
         owner.tiers.portrait,
         now,
-        statements=tuple(find_statements(owner, query, found, session.rules.tzinfo)),
+        statements=tuple(each for _, each in statements),
         strategy=owner.tiers.profile.strategy,
         certainty=certain,
         matches=matches,
     )
+
+
+def _with_overviews(owner: Owner, pages: list[FoundPage]) -> list[FoundPage]:
+    """Return *pages*, the first one of each longer chain with the overview of the chain."""
+    ids = owner.ids_of({page.key for page in pages})
+    chains, shown = owner.pages.chains(ids.values()) if owner.tiers.chains else {}, set[int]()
+    found = []
+    for page in pages:
+        key = chains.get(ids.get(page.key, 0), 0)
+        chain = owner.tiers.chains.get(key)
+        whole = chain is not None and len(chain.points) > 1 and key not in shown
+        found.append(replace(page, overview=str(chain)) if whole else page)
+        shown.add(key)
+    return found
 
 
 def _matches(scores: Floats, layout: Layout) -> int:

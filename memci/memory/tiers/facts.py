@@ -187,6 +187,11 @@ def versions(fact: Known, facts: Mapping[int, Known]) -> list[Known]:
     return sorted(found, key=lambda each: each.at or 0.0)
 
 
+def outdates(new: str, old: str) -> bool:
+    """Return whether the text *new*, which is later, says something else about the same thing as *old*."""
+    return takes_up(_claims(new), _claims(old))
+
+
 @lru_cache(maxsize=1024)
 def _claims(text: str) -> list[Claim]:
     speaker = _SPEAKER.match(text)

@@ -20,8 +20,8 @@ Form = Literal["order", "summary", "request", ""]
 
 LONGEST = 600  # characters of the beginning and of the end that are read: a long request asks in one of them
 
-_SUMMARY, _ORDER, _REQUEST, _PAST, _OWN, _ASSISTANT, _MANY = (
-    pattern("questions", key) for key in ("summary", "order", "request", "past", "own", "assistant", "many")
+_SUMMARY, _ORDER, _REQUEST, _PAST, _OWN, _ASSISTANT, _MANY, _TALK = (
+    pattern("questions", key) for key in ("summary", "order", "request", "past", "own", "assistant", "many", "talk")
 )
 
 
@@ -50,6 +50,11 @@ def asks_own(text: str) -> bool:
 def asks_assistant(text: str) -> bool:
     """Return whether *text* asks about something that the assistant wrote. O(length)."""
     return _ASSISTANT.search(text.lower()) is not None
+
+
+def asks_talk(text: str) -> bool:
+    """Return whether *text* asks what a talk was about, or what happened. O(1)."""
+    return len(text) <= LONGEST and _TALK.search(simplify(text.lower().replace("’", "'"))) is not None
 
 
 @cache

@@ -38,7 +38,7 @@ from .tiers.events import DailySummary, LifeEvent
 from .tiers.facts import Knowledge, Known, Saving, versions
 from .tiers.graph import Graph, Relation
 from .tiers.profile import Profile
-from .tiers.rules import Rules
+from .tiers.rules import DEFAULTS, Rules
 from .tiers.topics import Chain, profile_of
 
 Fresh = tuple[list[int], list[Row], list[Counter[str]]]  # passages that a change stored: ids, rows, terms
@@ -391,7 +391,7 @@ class Session:
     @property
     def rules(self) -> Rules:
         """The rules: the stored ones, or else the defaults. One small query if nothing has changed."""
-        return self.given or self.tiers().rules or Rules()
+        return self.given or self.tiers().rules or DEFAULTS
 
     def keep_rules(self) -> None:
         """Store the rules that were given, within a change of the owner."""

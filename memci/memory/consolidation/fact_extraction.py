@@ -24,7 +24,7 @@ from ..repository.passages import TRAITS
 from ..tiers.facts import Known, Saving, digest_of, facts, sources, vocabulary
 from ..tiers.graph import Relation
 from ..tiers.profile import Findings, Profile, describe_traits
-from ..tiers.rules import Rules
+from ..tiers.rules import DEFAULTS
 from ..tiers.topics import page_text
 from .annotation import annotate
 from .step import Step, StepRun, run_by_rule
@@ -133,7 +133,7 @@ def keep_fact(owner: Owner, fact: Known, pages: Collection[int], now: float) -> 
     """Store a fact with its evidence, *pages* (their ids), unless a program had it removed or replaced."""
     if not fact.authored and digest_of(fact.text) in owner.tiers.removed:
         return
-    update = owner.tiers.knows(fact.about).change(fact, now, (owner.tiers.rules or Rules()).facts)
+    update = owner.tiers.knows(fact.about).change(fact, now, (owner.tiers.rules or DEFAULTS).facts)
     owner.drop(update.evicted)
     owner.keep(update.fact, id=update.id, pages=pages)
 

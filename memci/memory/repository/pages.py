@@ -183,10 +183,6 @@ class PageTable(OwnerTable):
         """Return the context and the index of the last *most* pages that are evidence of an item, in order."""
         return self._store.read_rows(_SOURCES, item, most)[::-1]
 
-    def chains(self, pages: Collection[int]) -> dict[int, int]:
-        """Return the chains of those of *pages* that are in one. One query."""
-        return dict(self._store.read_rows(_CHAINS, json.dumps([*pages])))
-
     def unmarked(self, episode: int, mark: int, most: int) -> list[int]:
         """Return up to *most* pages of an episode without *mark*, except those in quarantine."""
         statement = "SELECT id FROM memory_page WHERE episode = ? AND marks & ? = 0 ORDER BY id LIMIT ?"
@@ -318,7 +314,6 @@ _EXTRACTS = _EXTRACT + "JOIN memory_evidence AS e ON e.page = g.id WHERE e.item 
 _SOURCES = """
 SELECT c.name, g.page FROM memory_evidence AS e JOIN memory_page AS g ON g.id = e.page
 JOIN memory_context AS c ON c.nr = g.context WHERE e.item = ? ORDER BY g.id DESC LIMIT ?"""
-_CHAINS = "SELECT id, chain FROM memory_page WHERE id IN (SELECT value FROM json_each(?)) AND chain IS NOT NULL"
 _COUNT = "SELECT count(*) FROM memory_page WHERE id IN (SELECT value FROM json_each(?)) AND marks & ? = 0"
 _NEW = """
 SELECT g.id, g.marks & ?, g.at FROM memory_owner AS o JOIN memory_page AS g ON g.owner = o.nr

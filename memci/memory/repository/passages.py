@@ -32,6 +32,7 @@ class FoundPassage(NamedTuple):
     zone: int
     tier: int
     episode: int | None
+    chain: int | None
     start: int
     size: int  # in characters
     entry: int
@@ -186,7 +187,8 @@ DELETE FROM memory_words WHERE rowid IN (
     SELECT s.id + k.value * 1099511627776 FROM memory_passage AS s, json_each('[0, 1, 2, 3, 4, 5, 6]') AS k
     WHERE s.page = ?)"""
 _FIND = """
-SELECT s.id, c.name, g.page, g.turn, s.at, s.zone, g.tier, g.episode, s.start, s.size, s.entry, s.role, s.speaker
+SELECT s.id, c.name, g.page, g.turn, s.at, s.zone, g.tier, g.episode, g.chain, s.start, s.size, s.entry, s.role,
+    s.speaker
 FROM memory_passage AS s JOIN memory_page AS g ON g.id = s.page JOIN memory_context AS c ON c.nr = g.context
 WHERE s.id IN (SELECT value FROM json_each(?))"""
 _UNEMBEDDED = """

@@ -6,7 +6,7 @@ Facts are found by the words of the question, concepts by the names in it.
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, tzinfo
 from types import MappingProxyType
@@ -14,7 +14,7 @@ from types import MappingProxyType
 from ...text.language.dates import date_terms
 from ...text.moments import moment
 from ...text.summarize import one_line
-from ..backend import Concept, Fact, PageKey, Statement, StatementKind
+from ..backend import Concept, Fact, FoundPage, PageKey, Statement, StatementKind
 from ..owner import Owner
 from ..tiers.events import day_of
 from ..tiers.facts import outdates, terms_of, versions
@@ -61,6 +61,17 @@ def find_facts(
         *before, last = (Fact(v.text, v.about, score, v.context, v.index, v.turn, v.at) for v in every)
         shown.setdefault(ids[id(every[-1])], replace(last, before=tuple(before)))
     return list(shown.items())
+
+
+def add_overviews(owner: Owner, pages: Sequence[FoundPage], chains: Mapping[PageKey, int | None]) -> list[FoundPage]:
+    """Return *pages*, the first one of each chain with the overview of the chain. O(pages)."""
+    shown, found = set[int](), []
+    for page in pages:
+        chain = owner.tiers.chains.get(key := chains.get((page.context, page.index)) or 0)
+        new = chain is not None and len(chain.points) > 1 and key not in shown
+        found.append(replace(page, overview=str(chain)) if new else page)
+        shown.add(key)
+    return found
 
 
 def find_concepts(owner: Owner, query: str, limit: int = CONCEPTS) -> Iterator[Concept]:

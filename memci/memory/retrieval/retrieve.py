@@ -25,14 +25,15 @@ from ...text.language.instructions import instructions
 from ...text.language.sentences import is_small_talk
 from ...text.language.terms import terms
 from ...text.provenance import Span
-from ..backend import FoundPage, Recollection, Shown, Source, Tier
-from ..owner import Owner, Session
+from ..backend import FoundPage, PageKey, Recollection, Shown, Source, Tier
+from ..owner import Session
 from ..repository.page_source import Place, read_messages
 from ..repository.pages import EVICTED, MID, OBSERVED, SHORT
 from ..repository.passages import FoundPassage
 from ..repository.store import Visit
+from ..tiers.rules import DEFAULTS
 from .embedders import Embedder, embed
-from .knowledge import find_concepts, find_facts, find_statements
+from .knowledge import add_overviews, find_concepts, find_facts, find_statements
 from .layout import ROLES, Floats, Integers, Layout, is_question
 from .passages import pieces
 from .ranking import Query, Ranking, answer_certainty, certainty, rank
@@ -93,14 +94,14 @@ def recollect(session: Session, request: RetrievalRequest, *, counts: bool = Tru
     pages, certain = _pages(session, request, query, ranking, allowed)
     matches = _matches(ranking.scores, owner.index.layout)
     found = {(page.context, page.index): page.at for page in pages}
-    pages = _with_overviews(owner, pages)
+    rules = session.given or owner.tiers.rules or DEFAULTS
     near = {page.key: page.score for page in reversed(pages)} if session.embedder.semantic else {}
-    facts = find_facts(owner, query.terms, session.rules, near)
-    statements = find_statements(owner, query, found, session.rules.tzinfo)
+    facts = find_facts(owner, query.terms, rules, near)
+    statements = find_statements(owner, query, found, rules.tzinfo)
     if counts:
         try:
-            used = [*(page.episode for page in pages), *(item for item, _ in statements)]
-            episodes = dict.fromkeys(each for each in used if each in owner.tiers.episodes)
+            used = [page.episode for page in pages] + [item for item, _ in statements]
+            episodes = dict.fromkeys([each for each in used if each in owner.tiers.episodes])
             if episodes or facts:
                 owner.visit(Visit([*episodes], [key for key, _ in facts], now))
         except (StorageBusy, StorageFull, StorageReadOnly) as error:  # the results are returned all the same
@@ -118,20 +119,6 @@ def recollect(session: Session, request: RetrievalRequest, *, counts: bool = Tru
         certainty=certain,
         matches=matches,
     )
-
-
-def _with_overviews(owner: Owner, pages: list[FoundPage]) -> list[FoundPage]:
-    """Return *pages*, the first one of each longer chain with the overview of the chain."""
-    ids = owner.ids_of({page.key for page in pages})
-    chains, shown = owner.pages.chains(ids.values()) if owner.tiers.chains else {}, set[int]()
-    found = []
-    for page in pages:
-        key = chains.get(ids.get(page.key, 0), 0)
-        chain = owner.tiers.chains.get(key)
-        whole = chain is not None and len(chain.points) > 1 and key not in shown
-        found.append(replace(page, overview=str(chain)) if whole else page)
-        shown.add(key)
-    return found
 
 
 def _matches(scores: Floats, layout: Layout) -> int:
@@ -206,7 +193,8 @@ def _pages(
 ) -> tuple[list[FoundPage], float | None]:
     """Return messages, best first, then the lasting instructions that a request gets; and the certainty."""
     scores = ranking.scores
-    ids, layout, weights = session.owner.index.ids, session.owner.index.layout, session.weights
+    owner = session.owner
+    ids, layout, weights = owner.index.ids, owner.index.layout, session.weights
     at = layout.columns
     best = _best_first(scores, ids, request.k)
     answer = _Answer(session, request, query, ranking, best)
@@ -227,7 +215,7 @@ def _pages(
     fit = answer.refit(ranking)
     top, asks = (float(scores[best[0]]), bool(at.question[best[0]])) if best else (0.0, False)
     sure = answer_certainty(request.query, top, fit, asks=asks)
-    return _followed(session, request, answer), sure
+    return add_overviews(owner, _followed(session, request, answer), answer.chains), sure
 
 
 def _followed(session: Session, request: RetrievalRequest, answer: "_Answer") -> list[FoundPage]:
@@ -292,6 +280,7 @@ class _Answer:
         self._shown: set[int] = set()
         self.positions: dict[tuple[int, int], int] = {}
         """position of the first piece of each message"""
+        self.chains: dict[PageKey, int | None] = {}
         self._same: dict[tuple[str, str, str], tuple[int, int]] = {}
         """the message that is shown for all with the same words by the same speaker"""
         self._repeats = 0
@@ -423,6 +412,7 @@ class _Answer:
                 return  # a shorter one may fit
             self._left, self._missed = self._left - cost, 0
         self._shown.add(position)
+        self.chains[passage.context, passage.page] = passage.chain
         shown = replace(shown, whose=self._whose(message, passage))
         if known := self.found.get(key := self._keys[position]):
             self.found[key] = replace(known, more=(*known.more, *shown.pieces))

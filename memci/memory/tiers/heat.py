@@ -17,12 +17,10 @@ import math
 from collections.abc import Mapping, Set
 from dataclasses import dataclass, replace
 
-from .rules import Rules
-
-_RULES = Rules()
+from .rules import DEFAULTS, Rules
 
 
-def heat(visits: float, length: float, last_visit: float, now: float, rules: Rules = _RULES) -> float:
+def heat(visits: float, length: float, last_visit: float, now: float, rules: Rules = DEFAULTS) -> float:
     """Return the heat after so many *visits*, with *length* pages and the last visit at *last_visit*.
 
     Recency is 1 for a visit just now, and falls towards 0; a visit in the future counts as now.
@@ -42,11 +40,11 @@ class Warmth:
     analysed_visits: int = 0  # visits up to the last analysis
     analysed_length: int = 0
 
-    def lifetime(self, now: float, rules: Rules = _RULES) -> float:
+    def lifetime(self, now: float, rules: Rules = DEFAULTS) -> float:
         """Return the heat over its whole life, which decides about eviction."""
         return heat(self.visits, self.length, self.last_visit, now, rules)
 
-    def since_analysis(self, now: float, rules: Rules = _RULES) -> float:
+    def since_analysis(self, now: float, rules: Rules = DEFAULTS) -> float:
         """Return the heat since the last analysis, which decides about the next one; 0 without visits and pages."""
         visits = max(0, self.visits - self.analysed_visits)
         length = max(0, self.length - self.analysed_length)

@@ -162,3 +162,6 @@ class Rules(BaseModel):
     def tzinfo(self) -> ZoneInfo:
         """The time zone of the days."""
         return ZoneInfo(self.zone)
+
+
+DEFAULTS: Final = Rules()

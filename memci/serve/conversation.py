@@ -244,7 +244,7 @@ class Conversation:
                 except WriteConflict:
                     pass
                 except Diverged as parted:
-                    name = f"{scope.key}:{_digest(name, self._shared_start(parted.position))}"
+                    name = self._fork_name(name, parted.position)
                     if parted.turn is not None:
                         with suppress(InvalidSetting):  # the fork exists
                             self.context.fork(name, at=parted.turn, owner=None if scope.owner else name).close()
@@ -285,8 +285,9 @@ class Conversation:
             self._list = insert_hidden(form, self._messages, log, own)
             try:
                 context.sync(self._list, format=form, gate=self._gates)
-            except Diverged:
-                if not self._take_back(log):
+            except Diverged as parted:
+                forked = self._storage.revision(self._fork_name(context.id, parted.position))
+                if forked or not self._take_back(log):
                     raise
 
     @property
@@ -318,6 +319,10 @@ class Conversation:
         """Return the names of memci's tools, none if the client has tools of these names."""
         own = {call_name(tool) for tool in self.context.tools}
         return set() if own & self.client.tool_names else own
+
+    def _fork_name(self, name: str, position: int) -> str:
+        """Return the name of the fork of *name* for this list, which differs from the item *position* on."""
+        return f"{self._scope.key}:{_digest(name, self._shared_start(position))}"
 
     def _shared_start(self, position: int) -> list[Message]:
         """Return the messages of the list up to the one with the item *position*, which differs."""

@@ -64,8 +64,9 @@ class PageServer(MCPServer[None]):
         return [
             Resource(
                 name=each.context,
+                title=each.title or None,
                 uri=contents_uri(each.context),
-                description=f"The pages of {each.context}, which belongs to {each.owner}",
+                description=f"The pages of {each.context} of {each.owner}, last from {each.date or 'an unknown day'}",
                 mime_type="application/json",
             )
             for each in found.contexts

@@ -24,7 +24,7 @@ from ..storage.names import MARK, owned
 from ..text.moments import full
 from ..tools.recall_page import quotable
 from ..workers import guard_lock
-from .stored_context import PageEntry, StoredContext, place_of
+from .stored_context import PageEntry, StoredContext, headline, place_of
 
 CHARACTERS = 20_000  # of a page in one answer, unless the call asks for more or less: about 5,000 tokens
 TOKENS = 8_000  # of all that a search returns: it leaves room in small windows
@@ -42,6 +42,8 @@ class ContextLine:
 
     context: str
     owner: str
+    title: str  # the beginning of its first text
+    date: str | None  # the day of its newest message (ISO 8601), if that is known
     pages: int
     messages: int
 
@@ -186,12 +188,12 @@ class StoreTools:
         """Return at most *limit* contexts, those with names after *after*. O(contexts in the store)."""
         with self._usable() as storage:
             found = list_contexts(storage, owner=self._owner, after=after, limit=2**31 if self._context else limit + 1)
-        lines = [
-            ContextLine(each.id, each.owner, each.pages, each.messages)
-            for each in found
-            if self._context in {None, each.id}
-        ]
-        return ContextLines(lines[:limit], lines[limit - 1].context if len(lines) > limit else None)
+            found = [each for each in found if self._context in {None, each.id}]
+            lines = [
+                ContextLine(each.id, each.owner, *headline(storage, each), each.pages, each.messages)
+                for each in found[:limit]
+            ]
+        return ContextLines(lines, lines[-1].context if len(found) > limit else None)
 
     def contents(
         self,

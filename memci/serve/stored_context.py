@@ -9,9 +9,10 @@ from collections.abc import Iterator
 from hashlib import blake2b
 from typing import Any, NamedTuple
 
-from ..errors import KeyMissing
+from ..errors import CorruptRecord, KeyMissing
+from ..history.listing import ContextInfo
 from ..history.loader import OpenRequest, load_context, settings_of
-from ..history.reader import PageInfo
+from ..history.reader import GONE, PageInfo
 from ..messages import Message, call_body, call_name, text_of, tool_calls
 from ..storage import Storage
 from ..storage.audit import AuditedStorage, mark
@@ -40,6 +41,22 @@ class Stamp(NamedTuple):
 
     word: str  # 24 hex digits that change with the text of the page
     at: str | None  # when its first message happened that has a time (ISO 8601)
+
+
+def headline(storage: Storage, info: ContextInfo) -> tuple[str, str | None]:
+    """Return the beginning of the first text of a context, and the day of its newest message. O(messages of a page).
+
+    Of a damaged context, or one whose key is missing, it is "", None.
+    """
+    try:
+        first = next((row for row in storage.pages(info.id) if row.state not in GONE), None)
+        spans = () if first is None else first.spans(info.messages)
+        entries = (entry for span in spans for entry in storage.entries(info.id, *span))
+        said = next(filter(str.strip, (text_of(decode(entry.codec, entry.body)) for entry in entries)), "")
+        newest = next(iter(storage.entries(info.id, max(0, info.messages - 1), info.messages)), None)
+    except (CorruptRecord, KeyMissing):
+        return "", None
+    return one_line(said[:2_000], _TITLE), newest.at[:10] if newest is not None and newest.at else None
 
 
 class StoredContext:

@@ -67,7 +67,8 @@ async def asked(client):
 def check(answers):
     """Check what `asked` got."""
     name = "trip to Oslo/1"
-    assert answers["list_contexts"]["contexts"] == [{"context": name, "owner": "ada", "pages": 12, "messages": 24}]
+    line = {"context": name, "owner": "ada", "title": "Which train goes to stop 0?", "date": "2026-03-02"}
+    assert answers["list_contexts"]["contexts"] == [{**line, "pages": 12, "messages": 24}]
     assert [each["page"] for each in answers["contents"]["pages"]] == [10, 11, 12]
     assert [each["text"] for each in answers["recall_page"]["messages"]] == [
         "Which train goes to stop 3?",

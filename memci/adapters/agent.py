@@ -32,7 +32,7 @@ from ..context.loop import (
     find_unanswered,
     tool_message,
 )
-from ..errors import AnswerRejected, InvalidSetting, ModelUnavailable, OpConflict, brief
+from ..errors import AnswerRejected, InvalidSetting, ModelUnavailable, OpConflict, WriteConflict, brief
 from ..llm.structured import TRIES, json_object
 from ..messages import Message, call_name, text_of
 from .clients import Client, wrapped
@@ -107,6 +107,7 @@ class Agent:
             CeilingReached: If the model was asked `steps` times; repeat the call to go on.
             AnswerRejected: If the model's answers do not have the form of *output*.
             OpConflict: If *op_id* is the name of another question.
+            WriteConflict: If another writer changed the context while the model answered: repeat the call.
         """
         question = self._question(text, op_id, output)
         for _ in answer(question, self._ask, self._toolbox, most=question.most):
@@ -220,7 +221,11 @@ class Question:
         """Return the arguments of the next call of the client."""
         note = f"Your last answer was not accepted: {self._rejected[-1]}. Answer again." if self._rejected else None
         pending = [*self._pending, {"role": "user", "content": note}] if note else self._pending
-        request = self._context.request(*pending, tools=self._schemas, format=self._format)
+        try:
+            request = self._context.request(*pending, tools=self._schemas, format=self._format)
+        except WriteConflict:  # another writer was first: the model reads that, too
+            self._context.refresh()
+            request = self._context.request(*pending, tools=self._schemas, format=self._format)
         if self._output is None:
             return request
         shaped = self._client.shaped(self._output)
@@ -236,7 +241,11 @@ class Question:
         text = text_of(formats.read([reply], self._format)[-1])
         if not calls and not self._accept(text):
             return []
-        self._context.append_turn(*self._pending, reply, usage=_usage(reply), op_id=self._op_id)
+        try:
+            self._context.append_turn(*self._pending, reply, usage=_usage(reply), op_id=self._op_id)
+        except WriteConflict:  # the reply knows nothing of what came meanwhile; a repeated run does
+            self._context.refresh()
+            raise
         self._pending, self._op_id, self._rejected = [], None, []
         self.answer = text
         return answer_own_calls(self._context, calls) if calls else None

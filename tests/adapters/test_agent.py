@@ -8,7 +8,15 @@ from pydantic import BaseModel
 
 from memci import Agent, AsyncContext, Context, EphemeralStorage
 from memci.adapters.clients import Client
-from memci.errors import AnswerRejected, BudgetExceeded, CeilingReached, InvalidSetting, ModelUnavailable, OpConflict
+from memci.errors import (
+    AnswerRejected,
+    BudgetExceeded,
+    CeilingReached,
+    InvalidSetting,
+    ModelUnavailable,
+    OpConflict,
+    WriteConflict,
+)
 from memci.formats.streams import streamed
 
 
@@ -136,6 +144,26 @@ def test_run_when_the_model_invents_a_tool_and_recalls(context):
     invented, recalled = (message["content"] for message in model.requests[1][-2:])
     assert 'no tool "quarter"' in invented and "half" in invented
     assert "shown in full above" in recalled
+
+
+def test_run_when_another_writer_was_first(context):
+    """What another handle stored before is read; a change while the model answers is a conflict: the call goes on."""
+
+    def create(**request):
+        asked.append(request["messages"])
+        if len(asked) == 1:
+            other.append_turn("Me, too.")
+        return said("Hello.")
+
+    asked = []
+    with Context.open(context._storage, "alice") as other:
+        other.append_turn("First.", {"role": "assistant", "content": "Yes."})
+        agent = Agent(Client("openai_chat", create, create, print), context)
+        with pytest.raises(WriteConflict):
+            agent.run("Hi")
+        assert agent.run("Hi") == "Hello."
+    assert texts(context) == ["First.", "Yes.", "Me, too.", "Hi", "Hello."]
+    assert any("First." in str(message) for message in asked[0])
 
 
 class Half(BaseModel):

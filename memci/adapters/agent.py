@@ -14,7 +14,7 @@ With an asynchronous client, `arun` and `astream` do the same. The steps are tho
 import inspect
 import json
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Iterator, Mapping, Sequence
-from functools import partial
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, TypeVar, cast, overload
 
 from pydantic import TypeAdapter, ValidationError, validate_call
@@ -81,14 +81,12 @@ class Agent:
         self.context = context.context if isinstance(context, AsyncContext) else context
         self._client = wrapped(client, self.context, **given)
         self._steps = steps
-        functions = {_name(each): each for each in tools}
+        made = {_name(each): _prepared(each) for each in tools}
         taken = {call_name(each) for each in self.context.tools}
-        if len(functions) < len(tools) or functions.keys() & taken:
+        if len(made) < len(tools) or made.keys() & taken:
             raise InvalidSetting("tools", f"each needs a name of its own, also beside {', '.join(sorted(taken))}")
-        self._toolbox = Toolbox(self.context, {name: validate_call(each) for name, each in functions.items()})
-        schemas = [TypeAdapter(each).json_schema() for each in tools]  # type: ignore[arg-type]
-        described = zip(functions.items(), schemas, strict=True)
-        self._schemas = [tool_schema(name, inspect.getdoc(each), schema) for (name, each), schema in described]
+        self._toolbox = Toolbox(self.context, {name: function for name, (function, _) in made.items()})
+        self._schemas = [schema for _, schema in made.values()]
 
     @overload
     def run(self, text: str | Item, *, op_id: str | None = None) -> str: ...
@@ -274,6 +272,13 @@ def _name(tool: object) -> str:
     if not callable(tool) or not name.isidentifier():
         raise InvalidSetting("tools", f"expected functions that have a name (def …), got {brief(tool)}")
     return cast("str", name)
+
+
+@lru_cache(maxsize=256)  # a server makes an agent for each request, of the same few functions
+def _prepared(tool: Callable[..., Any]) -> tuple[Callable[..., Any], Item]:
+    """Return *tool* with its arguments checked, and its schema."""
+    schema = TypeAdapter(tool).json_schema()  # type: ignore[arg-type]
+    return validate_call(tool), tool_schema(_name(tool), inspect.getdoc(tool), schema)
 
 
 def _plain(reply: Any) -> Any:

@@ -9,7 +9,7 @@ the words that answer are shown within the budget. This module knows nothing of 
 
 import random
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from statistics import fmean
 from typing import NamedTuple
@@ -100,24 +100,29 @@ def _by_program(whole: Whole, question: str) -> str:
     return "\n".join(piece.text for page in pages for each in (page, page.later) if each for piece in each.pieces)
 
 
-def shares(
-    weights: Weights | None = None, *, only: Callable[[Wanted], bool] = lambda _: True
-) -> dict[str, list[tuple[Wanted, float]]]:
-    """Return by system the share of the needed messages of each question that are shown within `BUDGET`."""
-    found: dict[str, list[tuple[Wanted, float]]] = {"tool": [], "program": [], "BM25": []}
+def many(weights: Weights | None = None) -> dict[str, dict[str, float]]:
+    """Return the shares of the needed messages that are shown within `BUDGET`, by system, and by half and kind.
+
+    What was chosen was chosen on the first half, every other topic.
+    """
+    found: dict[str, dict[str, list[float]]] = {"memci, the tool": {}, "memci": {}, "BM25": {}}
     for talk, wanted in talks():
         whole, words = Whole(weights=weights), Words()
         whole.add(talk)
         words.add(talk)
         texts = [str(line.message["content"]) for line in talk.lines]
-        for each in filter(only, wanted):
+        topics = list(dict.fromkeys(each.topic for each in wanted))
+        for each in wanted:
             asked = each.question.text
-            shown = {
-                "tool": _by_tool(whole, asked),
-                "program": _by_program(whole, asked),
-                "BM25": "\n".join(texts[number] for number in words.within(asked, BUDGET)),
-            }
-            for name, text in shown.items():
-                found[name].append((each, fmean(part in text for part in each.words)))
+            shown = (
+                _by_tool(whole, asked),
+                _by_program(whole, asked),
+                "\n".join(texts[n] for n in words.within(asked, BUDGET)),
+            )
+            half = ("chosen on", "confirmed on")[topics.index(each.topic) % 2]
+            for label, text in zip(found, shown, strict=True):
+                share = 100 * fmean(part in text for part in each.words)
+                for row in ("all", half, each.language, each.question.kind):
+                    found[label].setdefault(row, []).append(share)
         whole.close()
-    return found
+    return {label: {row: round(fmean(each), 1) for row, each in of.items()} for label, of in found.items()}

@@ -6,19 +6,20 @@ deviations, and in two stages through summaries. This module knows nothing of wh
 
 import re
 import sqlite3
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
-from memci.memory.retrieval.layout import Layout
+from memci.memory.retrieval.layout import ROLES, Layout
 from memci.memory.retrieval.ranking import Query, Weights, rank
 from memci.text.language.terms import STOP_WORDS, query_terms
 from memci.tokens import counter_for
 
 from .shelf import Shelf
-from .tasks import Talk
+from .tasks import Line, Talk
 
 Embedder = Callable[[Sequence[str]], NDArray[np.float32]]
 Scores = NDArray[Any]
@@ -107,6 +108,49 @@ class Words(Scored):
 
     def scores(self, question: str) -> Scores:
         return _bm25(self.shelf, [*query_terms(question), *Query.of(question).dates])
+
+
+class UserWords(Words):
+    """BM25 over what users said, nothing of an assistant."""
+
+    def scores(self, question: str) -> Scores:
+        return super().scores(question) * (self.shelf.layout.columns.role == ROLES["user"])
+
+
+class Windows:
+    """BM25 over windows of *size* messages, one from each message on; a window is shown whole."""
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+
+    def add(self, talk: Talk) -> None:
+        self._texts = [f"{each.message.get('name', '')} {each.message.get('content') or ''}" for each in talk.lines]
+        self._words = Words()
+        windows = (" ".join(self._texts[start : start + self._size]) for start in range(len(self._texts)))
+        self._words.add(Talk(talk.name, tuple(Line({"role": "user", "content": each}) for each in windows)))
+
+    def search(self, question: str, k: int) -> list[int]:
+        found = self._words.search(question, k)
+        messages = (number for start in found for number in range(start, min(start + self._size, len(self._texts))))
+        return list(dict.fromkeys(messages))[:k]
+
+
+class Ranked:
+    """Several systems in one list, by the sum of 1/(60 + rank)."""
+
+    def __init__(self, *systems: System) -> None:
+        self._systems = systems
+
+    def add(self, talk: Talk) -> None:
+        for each in self._systems:
+            each.add(talk)
+
+    def search(self, question: str, k: int) -> list[int]:
+        scores: Counter[int] = Counter()
+        for each in self._systems:
+            for rank_, number in enumerate(each.search(question, _DEPTH), start=1):
+                scores[number] += 1 / (60 + rank_)
+        return [number for number, _ in scores.most_common(k)]
 
 
 class Grams(Scored):

@@ -22,6 +22,7 @@ import snowballstemmer
 from snowballstemmer.english_stemmer import EnglishStemmer
 
 from ...workers import guard_lock
+from .numerals import figures
 from .patterns import Writing, alternatives, words
 
 LONGEST = 48  # characters of a term; longer ones are cut, in texts and in queries
@@ -199,7 +200,7 @@ def _word_terms(word: str) -> list[str]:
 
 
 def _tied_terms(chunk: str) -> list[str]:
-    found = []
+    found = [*figures(chunk)]
     last = 0
     for match in _TIED.finditer(chunk):
         for between in _CHUNK.findall(chunk[last : match.start()]):

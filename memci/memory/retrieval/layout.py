@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from ...text.language.change import knows_nothing
 from ...text.language.dates import tells_time
 from ...text.language.instructions import clauses
+from ...text.language.sentences import sentences
 from ...text.language.terms import is_single, terms
 from .passages import Passage
 
@@ -67,8 +68,12 @@ def flags_of(passage: Passage) -> int:
         + TIMED * (passage.role != "tool" and tells_time(passage.text))
         + STANDING * (False in given)
         + ENDS * (True in given)
-        + UNKNOWN * (passage.role != "tool" and knows_nothing(passage.text))
+        + UNKNOWN * (passage.role != "tool" and _only_unknown(passage.text))
     )
+
+
+def _only_unknown(text: str) -> bool:
+    return knows_nothing(text) and all(map(knows_nothing, sentences(text)))
 
 
 def is_question(text: str) -> bool:

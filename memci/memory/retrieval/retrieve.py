@@ -22,7 +22,8 @@ from ...formats.provenance import own_words, spans_of, whose
 from ...formats.utterance import entry_text
 from ...messages import Message
 from ...text.language.instructions import instructions
-from ...text.language.sentences import is_small_talk
+from ...text.language.questions import split_questions
+from ...text.language.sentences import is_small_talk, sentences
 from ...text.language.terms import terms
 from ...text.provenance import Span
 from ..backend import FoundPage, PageKey, Recollection, Shown, Source, Tier
@@ -132,8 +133,15 @@ def _ranking(session: Session, request: RetrievalRequest, query: Query) -> tuple
     owner, embedder, index = session.owner, session.embedder, session.owner.index
     index.prepare(standing=query.form == "request", whole=embedder.semantic or query.form == "order")
     vectors = _cosines(session, _vector(embedder, request.query)) if embedder.semantic else None
-    postings = index.postings((*query.terms, *query.dates, *query.topics), query.stems)
-    ranking = rank(query, postings, index.layout, vectors=vectors, weights=session.weights)
+
+    def ranked(asked: Query) -> Ranking:
+        postings = index.postings((*asked.terms, *asked.dates, *asked.topics), asked.stems)
+        return rank(asked, postings, index.layout, vectors=vectors, weights=session.weights)
+
+    ranking = ranked(query)
+    if several := split_questions(request.query):  # what answers one of several questions is not like the others
+        each = [ranked(Query.of(part, request.now)).scores for part in several]
+        ranking = ranking._replace(scores=np.maximum.reduce(each))
     at = index.layout.columns
     allowed = np.ones(len(ranking.scores), bool)
     when = at.at + 60 * at.zone if request.wall else at.at
@@ -422,8 +430,10 @@ class _Answer:
         self._beside += source == "standing"
 
     def _repeats_it(self, text: str) -> bool:
-        """Return whether *text*, a question, asks about the same as the query, if that is a question."""
-        return self._terms is not None and len(self._terms.intersection(terms(text))) >= _SAME * len(self._terms)
+        """Return whether *text* does nothing but ask about the same as the query, which is a question."""
+        if self._terms is None or len(self._terms.intersection(terms(text))) < _SAME * len(self._terms):
+            return False
+        return sum(1 for _ in sentences(text)) == 1
 
     def _whose(self, message: Message, passage: FoundPassage) -> str:
         """Return whose words *passage* of *message* has. O(characters) once for each message."""

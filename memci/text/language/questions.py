@@ -9,6 +9,7 @@
 languages of the tables, about the form in English, Chinese and Japanese.
 """
 
+import re
 from functools import cache
 from typing import Literal
 
@@ -19,6 +20,10 @@ from .terms import terms
 Form = Literal["order", "summary", "request", ""]
 
 LONGEST = 600  # characters of the beginning and of the end that are read: a long request asks in one of them
+
+_QUESTIONS = 4  # in one text that are asked one by one, at most
+_SHORTEST = 4  # characters of one
+_BEHIND = re.compile(r"(?<=[?？])\s+|(?<=？)")
 
 _SUMMARY, _ORDER, _REQUEST, _PAST, _OWN, _ASSISTANT, _MANY, _TALK = (
     pattern("questions", key) for key in ("summary", "order", "request", "past", "own", "assistant", "many", "talk")
@@ -55,6 +60,12 @@ def asks_assistant(text: str) -> bool:
 def asks_talk(text: str) -> bool:
     """Return whether *text* asks what a talk was about, or what happened. O(1)."""
     return len(text) <= LONGEST and _TALK.search(simplify(text.lower().replace("’", "'"))) is not None
+
+
+def split_questions(text: str) -> list[str]:
+    """Return the questions of a *text* that asks several, each with the statements before it; else none. O(length)."""
+    parts = [part.strip() for part in _BEHIND.split(text[: 2 * LONGEST]) if len(part) >= _SHORTEST]
+    return parts if 1 < len(parts) <= _QUESTIONS and all(part[-1] in "?？" for part in parts) else []
 
 
 @cache

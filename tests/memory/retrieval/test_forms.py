@@ -163,6 +163,20 @@ def test_statement_comes_before_who_asks_the_same_or_does_not_know(chat):
     assert not chat.search("Thank you!", k=3).pages
 
 
+def test_statement_with_a_question_behind_it_is_no_question(chat):
+    """Who tells something and asks back, or says beside it that something is not known, states it."""
+    said = [
+        "The spare key is at Ann's. Where is your spare key?",
+        "I don't know why, but the spare key is red. It shines.",
+    ]
+    for index, text in enumerate([*said, "A spare bed came."], start=31):
+        page = told(index, text, "Noted.")
+        keeping(chat.session.storage)(page)
+        chat.observe(page)
+
+    assert {page.index for page in chat.search("Where is the spare key?", k=2).pages} == {31, 32}
+
+
 @pytest.mark.parametrize(
     ("said", "asked"),
     [
@@ -180,3 +194,16 @@ def test_question_finds_other_forms_of_its_words(said, asked):
         memory.observe(page)
 
     assert [page.index for page in memory.search(asked, k=1).pages] == [1]
+
+
+def test_two_questions_in_one_are_both_answered(chat):
+    """What answers one of them well comes before what has a word of each."""
+    said = ["The boat lies at the north pier.", "Ann has the silver key.", "Who is at the pier has a key to it."]
+    for index, text in enumerate(said, start=31):
+        page = told(index, text)
+        keeping(chat.session.storage)(page)
+        chat.observe(page)
+
+    pages = chat.search("At which pier does the boat lie? And who has the silver key?", k=2).pages
+
+    assert {page.index for page in pages} == {31, 32}

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from memci.text.language.questions import LONGEST, asks_own, form_of
+from memci.text.language.questions import LONGEST, asks_own, form_of, split_questions
 
 FORMS = tomllib.loads(Path(__file__).with_name("questions.toml").read_text(encoding="utf-8"))
 
@@ -32,3 +32,14 @@ def test_own_questions_say_i_or_my():
     """Who asks about themselves says so."""
     assert asks_own("In what order did I visit them?") and asks_own("我先去的是哪个城市？")
     assert not asks_own("In what order did Anna visit them?")
+
+
+def test_questions_in_one_text_are_split():
+    """Each has the statements before it; a single question, and a text that ends otherwise, are not split."""
+    assert split_questions("I sail. Where is the boat? And who has the key?") == [
+        "I sail. Where is the boat?",
+        "And who has the key?",
+    ]
+    assert split_questions("船在哪里？另外，钥匙在谁那里？") == ["船在哪里？", "另外，钥匙在谁那里？"]
+    assert not split_questions("Where is the boat?")
+    assert not split_questions("Where is the boat? Who has the key? Tell me soon.")

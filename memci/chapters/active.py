@@ -166,10 +166,8 @@ class ActiveChapter(Chapter):
         self.open = None
 
     def append(self, node: MessageNode) -> None:
-        """Put *node* at the end of the open page. A result without an open call is shown as data. O(1).
-
-        Raises:
-            ValueError: If no page is open, or as `Chapter.extend`.
+        """Put *node* at the end of the open page; ValueError without one. A result without an open call is shown as
+        data. O(1).
         """
         if self.open is None or node.owner is not None:
             raise ValueError(f"no page is open for {node!r}, or it is in a list")

@@ -152,10 +152,8 @@ class Chapter:
         return self._pages.get(index)
 
     def open_page(self, index: int, base: int) -> Page:
-        """Add an empty page at the end; *base* is the `seq` of its interaction's first message.
-
-        Raises:
-            ValueError: If the chapter has a page with *index*.
+        """Add an empty page at the end; *base* is the `seq` of its interaction's first message. ValueError if there is
+        a page with *index*.
         """
         if index in self._pages:
             raise ValueError(f"page #{index} is in this chapter already")
@@ -200,12 +198,7 @@ class Chapter:
         nodes = list(page)
         first = nodes[0].seq if nodes else page.base
         for each in self if nodes else ():
-            if (
-                each.head is not None
-                and each.tail is not None
-                and each.head.seq <= nodes[-1].seq
-                and first <= each.tail.seq
-            ):
+            if each.head and each.tail and each.head.seq <= nodes[-1].seq and first <= each.tail.seq:
                 raise ValueError(f"{page!r} and {each!r} overlap: messages {first} to {nodes[-1].seq}")
         later = [each for each in self if (each.base if each.head is None else each.head.seq) > first]
         after = next((each.head for each in later if each.head is not None), self.messages.end)
@@ -216,11 +209,7 @@ class Chapter:
         page.chapter = self
 
     def detach(self, index: int) -> Page:
-        """Remove the page with *index* and its nodes, and return it. O(messages of the page).
-
-        Raises:
-            KeyError: If there is no such page.
-        """
+        """Remove the page with *index* and its nodes, and return it; KeyError if there is none. O(its messages)."""
         page = self._pages.pop(index)
         if page.head is not None and page.tail is not None:
             self.messages.detach(page.head, page.tail)
@@ -228,11 +217,7 @@ class Chapter:
         return page
 
     def cut(self, page: Page, head: MessageNode, tail: MessageNode) -> None:
-        """Remove the nodes from *head* to *tail* from *page*, and link their neighbours. O(nodes of the page).
-
-        Raises:
-            ValueError: If they are no run of *page*.
-        """
+        """Remove the run from *head* to *tail* from *page*; ValueError if it has no such run. O(its messages)."""
         if page.chapter is not self or not {head, tail}.issubset(page):
             raise ValueError(f"{head!r} to {tail!r} is not a run of {page!r}")
         before, after = head.prev, tail.next

@@ -135,11 +135,7 @@ class MessageList:
         self.insert(node, before=self._root)
 
     def insert(self, node: MessageNode, *, before: MessageNode) -> None:
-        """Put *node* in front of the node *before*. O(1).
-
-        Raises:
-            ValueError: If *node* is in a list, or *before* is not in this one.
-        """
+        """Put *node* in front of *before*; ValueError if *node* is in a list, or *before* not in this one. O(1)."""
         if node.owner is not None or not (before is self._root or before.owner is self):
             raise ValueError(f"{node!r} is in a list already, or {before!r} is not in this one")
         last = before.prev

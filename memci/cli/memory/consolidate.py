@@ -78,10 +78,12 @@ def run_consolidate(
         }
         before = dict.fromkeys(memories, Counts())
         for name, memory in memories.items():
+            rules = None
             with suppress(*([CorruptRecord] if rebuild else [])):  # what is damaged is what is made again
-                before[name] = counts(memory)
+                before[name], rules = counts(memory), memory.rules
             if rebuild:
                 memory.erase(Scope())
+                memory.session.given = rules  # they are settings, and nothing that is derived
         fed = _feed_all(printer, storage, records, memories)
         after = {name: counts(memory) for name, memory in memories.items()}
         jobs = sum(memory.work().waiting for memory in memories.values())

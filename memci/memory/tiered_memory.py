@@ -35,7 +35,8 @@ from .repository.job_queue import MOST
 from .repository.pages import ASIDE
 from .retrieval.embedders import Embedder
 from .retrieval.hash_embedder import HashEmbedder
-from .retrieval.retrieve import RetrievalRequest, recollect
+from .retrieval.results import RetrievalRequest
+from .retrieval.retrieve import recollect
 from .tiers.facts import LONGEST, About, Kind, Saving, digest_of
 from .tiers.rules import Rules
 

@@ -61,7 +61,8 @@ def fact_places(context: InspectedContext, fact: str, turn: int, hits: Iterable[
             break
     exact = sorted(found, reverse=True)[:MOST]
     for hit in hits:
-        row = context.row(hit.index) if hit.context == context.id else None
+        known = any(place.page == hit.index for place in found.values())
+        row = context.row(hit.index) if hit.context == context.id and not known else None
         seq = -1 if row is None else context.reader.base(row) + hit.entry - 1
         for entry in context.storage.entries_at(context.id, [seq]) if row is not None and seq not in found else ():
             if row is not None and entry.codec != ERASED:

@@ -164,7 +164,13 @@ class MemoryClient:
             tuple(fact for fact in facts if (fact.context, fact.index) not in shown)
             for facts in (found.user_facts, found.assistant_facts)
         )
-        waiting, pages = feed.unsent + len(feed.aside), tuple(self._known_here(found.pages))
+        waiting, own = feed.unsent + len(feed.aside), feed.window.record.id
+        said = set(feed.window.contents.instructions) if seen else set()
+        pages = tuple(
+            page
+            for page in self._known_here(found.pages)
+            if page.source != "standing" or page.context != own or (page.index, page.text) not in said
+        )
         return replace(found, pages=pages, user_facts=user, assistant_facts=assistant, pending=waiting)
 
     def removals(self) -> object:

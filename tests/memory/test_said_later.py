@@ -143,3 +143,14 @@ def test_instruction_is_found_with_what_took_it_back(given, asked, taken):
         page = next(page for page in found(context, asked) if page.index == 2)
 
     assert page.later is not None and (page.later.index, page.later.text) == (4, taken)
+
+
+def test_instruction_that_the_window_shows_is_no_result():
+    """A request gets the lasting instructions that its window does not show already."""
+    with told("I prefer trains to planes.", "The harbour is old.") as context:
+        assert [each.shown for each in context.instructions()] == [True]
+        asked = "How do I get to the harbour?"
+        seen, unseen = (context.search_memory(asked, seen=seen).pages for seen in (True, False))
+
+    assert [page.text for page in unseen if page.source == "standing"] == ["I prefer trains to planes."]
+    assert not any(page.source == "standing" for page in seen)

@@ -90,6 +90,14 @@ class MemoryPrompt:
         yield "derived", (_derived(each, context) for each in derived)
         yield "concepts", (("related", "; ".join(each.relations)) for each in found.concepts if each.relations)
         yield "pages", (each for page in found.pages for each in _page(page, context))
+        yield (
+            "overviews",
+            (
+                (f"{_place(page, context)} is a part of a talk about", page.overview)
+                for page in found.pages
+                if page.overview
+            ),
+        )  # in what room is left: before pages, they would cost more answers than they give
 
 
 def fit(text: str, room: int, count: Callable[[str], int]) -> str:
@@ -119,13 +127,15 @@ def _derived(told: Statement, context: Context) -> tuple[str, str]:
 
 def _page(page: FoundPage, context: Context) -> Iterator[tuple[str, str]]:
     """Yield the pieces of a page, best match first."""
-    place = f"[Page #{page.index}]" if page.context == context.id else "[another conversation]"
+    place = _place(page, context)
     when = f"turn {page.turn}" if page.said is None else page.said.date().isoformat()
     for piece in page.pieces:
         who = f"{piece.role} {quote(piece.speaker[:60])}" if piece.speaker else piece.role
         yield f"{place} {when}, {who}{piece.whose and f', {piece.whose}'}", piece.text
-    if page.overview:
-        yield f"{place} is a part of a talk about", page.overview
+
+
+def _place(page: FoundPage, context: Context) -> str:
+    return f"[Page #{page.index}]" if page.context == context.id else "[another conversation]"
 
 
 def _when(at: float | None, zone: tzinfo | None) -> str:

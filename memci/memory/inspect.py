@@ -24,6 +24,7 @@ from .tiers.episodes import Episode
 from .tiers.events import DailySummary, LifeEvent
 from .tiers.facts import Knowledge
 from .tiers.profile import Profile
+from .tiers.rules import Rules
 
 _T = TypeVar("_T")
 MOST_CONCEPTS = 10  # shown in an overview: they fit on a line
@@ -78,6 +79,7 @@ class WarmEpisode:
     last_visit: float
     first: float | None
     last: float | None
+    importance: float | None  # from 0 to 1, by a model; None: unknown
     pages: tuple[PageKey, ...]
 
 
@@ -146,7 +148,7 @@ def overview(memory: TieredMemory, *, now: float | None = None) -> Overview:
         for page in owner.pages.grouped():
             for group in (page.episode, page.chain):
                 members.setdefault(group, []).append((page.context, page.index))
-        episodes = [_episode(key, each, members.get(key, ()), at) for key, each in tiers.episodes.items()]
+        episodes = [_episode(key, each, members.get(key, ()), at, memory.rules) for key, each in tiers.episodes.items()]
         chains = [LinkedPages(key, str(each), tuple(members.get(key, ()))) for key, each in tiers.chains.items()]
         return Overview(
             memory.owner,
@@ -229,8 +231,11 @@ def _select(kind: type[_T], *parts: object, **more: object) -> _T:
     return kind(**{name: getattr(part, name) for part in parts for name in names if hasattr(part, name)}, **more)
 
 
-def _episode(key: int, episode: Episode, pages: Sequence[PageKey], now: float) -> WarmEpisode:
-    heats = {"heat": episode.warmth.lifetime(now), "heat_since_analysis": episode.warmth.since_analysis(now)}
+def _episode(key: int, episode: Episode, pages: Sequence[PageKey], now: float, rules: Rules) -> WarmEpisode:
+    heats = {
+        "heat": episode.warmth.lifetime(now, rules),
+        "heat_since_analysis": episode.warmth.since_analysis(now, rules),
+    }
     return _select(WarmEpisode, episode, episode.warmth, id=key, pages=tuple(pages), **heats)
 
 

@@ -12,7 +12,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from inspect import signature
-from itertools import count, takewhile
+from itertools import count, pairwise, takewhile
 from operator import itemgetter
 from os import PathLike, fspath
 from threading import Lock, RLock
@@ -82,6 +82,7 @@ class Conversations(Generic[M]):
         self._open: OrderedDict[str, Context] = OrderedDict()
         self._locks: WeakValueDictionary[str, Any] = WeakValueDictionary()
         """a lock for each conversation that is held"""
+        self._lists = _Lists()
         self._lock = guard_lock(Lock())
         """held for a moment to change the two above"""
 
@@ -94,7 +95,13 @@ class Conversations(Generic[M]):
             yield
 
     def view(
-        self, name: str, messages: Iterable[M], *, system: str | None = None, tools: Iterable[Any] = ()
+        self,
+        name: str,
+        messages: Iterable[M],
+        *,
+        system: str | None = None,
+        tools: Iterable[Any] = (),
+        whole: bool | None = None,
     ) -> View[M]:
         """Store what is new of *messages*, and return the view for the model. O(the list, and the window).
 
@@ -103,13 +110,16 @@ class Conversations(Generic[M]):
             messages: The framework's list, without its system prompt.
             system: The framework's system prompt.
             tools: The schemas of its tools, which count against the budget, with or without memci's own.
+            whole: Whether the framework keeps the conversation, and gives all of it: then a list without its beginning
+                was edited. Default: once a list had earlier turns.
         """
         with self._hold(name):
             dumped = [(message, list(self._dump(message))) for message in messages]
             items, schemas = [item for _, own in dumped for item in own], [*tools]
+            edited = self._lists.lost_beginning(name, [*map(_key, items)], whole=_has_turns(items, whole))
 
             def render() -> tuple[list[Item], list[Item]]:
-                context = self._follow(name, items, system=system or None)
+                context = self._follow(name, items, system=system or None, whole=edited)
                 first = (
                     context.render(tools=schemas, format="openai_chat")[:1] if context.system or context.tools else []
                 )
@@ -160,6 +170,7 @@ class Conversations(Generic[M]):
             InvalidSetting: If a fork that the adapter did not make shares its messages.
         """
         with self._hold(name):
+            self._lists.forget(name)
             if (context := self._open.pop(name, None)) is not None:
                 context.close()
             for version in reversed(self._versions(name)):
@@ -184,14 +195,19 @@ class Conversations(Generic[M]):
                 self.context(name).refresh()
         return act()
 
-    def _follow(self, name: str, items: list[Item], *, system: str | None = None, usage: object = None) -> Context:
-        """Store what is new of *items* in the conversation *name*, or in a fork if they differ; return the context."""
+    def _follow(
+        self, name: str, items: list[Item], *, system: str | None = None, usage: object = None, whole: bool = False
+    ) -> Context:
+        """Store what is new of *items* in the conversation *name*, or in a fork if they differ; return the context.
+
+        They differ if they are not *whole* in it, or if they are edited anywhere.
+        """
         shared: tuple[int, int | None, str] = -1, None, ""
         candidates = [*self._candidates(name)]
         for version in candidates:
             context = self._open_version(name, version, system=system)
             try:
-                context.sync(items, format=self._format, whole=False, usage=usage)
+                context.sync(items, format=self._format, whole=whole, usage=usage)
             except Diverged as error:
                 shared = max(shared, (error.position, error.turn, version), key=itemgetter(0))
             else:
@@ -252,6 +268,7 @@ class Conversations(Generic[M]):
             self._open[name] = context
             unused = [each for each in self._open if each not in self._locks]
             for spare in unused[: max(0, len(self._open) - OPEN)]:
+                self._lists.forget(spare)
                 self._open.pop(spare).close()
         return context
 
@@ -277,6 +294,44 @@ class Conversations(Generic[M]):
             messages.append(found[0])
             at += len(found[1])
         return [*messages, *self._load(made)] if made else messages
+
+
+class _Lists:
+    """The last list of each conversation whose framework keeps it, in this process."""
+
+    def __init__(self) -> None:
+        self._keys: dict[str, list[int]] = {}
+        self._trimmed: set[str] = set()
+
+    def lost_beginning(self, name: str, keys: Sequence[str], *, whole: bool | None) -> bool:
+        """Return whether the list with these *keys* lost the beginning of the one before: it was edited.
+
+        Only the first loss is one of messages: a framework that goes on losing them trims its list.
+        """
+        made, last = [*map(hash, keys)], self._keys.get(name)
+        if last is None or not made:
+            lost = False
+        else:
+            single = len(made) == 1
+            lost = whole is not False and made[0] != last[0] and (single or made[0] in last)
+            lost = lost and (single or name not in self._trimmed)
+            self._trimmed |= {name} if lost and not single else set()
+        if made and (whole or lost or (last and made[0] == last[0])):
+            self._keys[name] = made
+        return lost
+
+    def forget(self, name: str) -> None:
+        """Forget the list of a conversation: the next one may be shorter."""
+        self._keys.pop(name, None)
+        self._trimmed.discard(name)
+
+
+def _has_turns(items: Sequence[Item], whole: bool | None) -> bool | None:
+    """Return *whole*; if it is None, True if *items* have earlier turns of the conversation."""
+    if whole is not None:
+        return whole
+    roles = [None if item.get("tool_calls") else item.get("role") for item in items]
+    return ("assistant", "user") in pairwise(roles) or None
 
 
 def _key(item: Item) -> str:

@@ -67,6 +67,7 @@ class MemciPlugin(BasePlugin):
             given,
             system=config.system_instruction,
             tools=[schema for tool in config.tools or () for schema in _schemas(tool)],
+            whole=True,
         )
         llm_request.contents = view.messages
         config.system_instruction = view.system or None

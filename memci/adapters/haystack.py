@@ -87,7 +87,9 @@ class MemciChatGenerator:
         offered = [
             tool_schema(each.name, each.description, each.parameters) for each in flatten_tools_or_toolsets(tools)
         ]
-        view = self.conversations.view(self._conversation, rest, system="\n\n".join(prompts), tools=offered)
+        view = self.conversations.view(
+            self._conversation, rest, system="\n\n".join(prompts), tools=offered, whole=False
+        )
         return [ChatMessage.from_system(view.system), *view.messages] if view.system else view.messages
 
     def _store(self, result: dict[str, Any]) -> dict[str, Any]:

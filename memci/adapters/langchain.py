@@ -77,7 +77,8 @@ class MemciMiddleware(AgentMiddleware):
     def _view(self, name: str, request: ModelRequest) -> View[AnyMessage]:
         system = str(request.system_message.text) if request.system_message is not None else None
         tools = [convert_to_openai_tool(tool) for tool in request.tools]
-        return self.conversations.view(name, request.messages, system=system, tools=tools)
+        kept = bool(get_config()["configurable"].get("__pregel_checkpointer"))
+        return self.conversations.view(name, request.messages, system=system, tools=tools, whole=kept)
 
     def _rewrite(self, request: ModelRequest, view: View[AnyMessage]) -> ModelRequest:
         return request.override(messages=view.messages, system_message=SystemMessage(view.system))

@@ -19,10 +19,13 @@ from agents.run_config import CallModelData, ModelInputData
 from agents.tool_context import ToolContext
 
 from .. import formats
+from ..errors import InvalidSetting
 from .conversations import TOOLS, Conversations
 from .items import Item, tool_schema
 
 _FORM = "openai_responses"
+_NONE = -1
+"""the limit with which the runner asks for the history: it gets that from the filter"""
 
 
 class Memci:
@@ -48,10 +51,12 @@ class MemciSession(SessionABC):
 
     def __init__(self, session_id: str, conversations: Conversations[Item]) -> None:
         self.session_id = session_id
-        self.session_settings = SessionSettings(limit=0)  # the runner gets the history from the filter
+        self.session_settings = SessionSettings(limit=_NONE)
         self.conversations = conversations
         self.tools = [self._tool(each["function"]) for each in TOOLS]
         self.hooks = _Usage(self)
+        self._unfiltered = False
+        """whether a run has asked for the history, and not yet for the window"""
 
     @property
     def run_config(self) -> RunConfig:
@@ -61,25 +66,29 @@ class MemciSession(SessionABC):
     async def filter(self, data: CallModelData[Any]) -> ModelInputData:
         """Return the window, which replaces the runner's list."""
         given = data.model_data
+        self._unfiltered = False
         tools = [
             tool_schema(each.name, each.description, each.params_json_schema)
             for each in data.agent.tools
             if isinstance(each, FunctionTool)
         ]
         view = await asyncio.to_thread(
-            self.conversations.view, self.session_id, given.input, system=given.instructions, tools=tools
+            self.conversations.view, self.session_id, given.input, system=given.instructions, tools=tools, whole=False
         )
         return ModelInputData(input=view.messages, instructions=view.system or None)
 
     async def get_items(self, limit: int | None = None) -> list[Any]:
         """Return the newest *limit* items, or all, as they were stored. O(items of the conversation)."""
-        if limit == 0:
+        if limit in {0, _NONE}:
+            self._unfiltered = limit == _NONE
             return []
         items = await asyncio.to_thread(self.conversations.messages, self.session_id)
         return items if limit is None else items[-limit:]
 
     async def add_items(self, items: Sequence[Any]) -> None:
         """Store what is new of *items*."""
+        if any(each.get("role") not in {"user", "system", "developer"} for each in items):
+            self.check()
         await asyncio.to_thread(self.conversations.add, self.session_id, items)
 
     async def pop_item(self) -> Any:
@@ -89,6 +98,12 @@ class MemciSession(SessionABC):
     async def clear_session(self) -> None:
         """Erase the conversation for good; the next item begins a new one."""
         await asyncio.to_thread(self.conversations.erase, self.session_id)
+
+    def check(self) -> None:
+        """Raise InvalidSetting if the model is called without the window."""
+        if self._unfiltered:
+            missing = "the run has no window: Runner.run(…, session=session, run_config=session.run_config)"
+            raise InvalidSetting("run_config", missing)
 
     def _pop(self) -> Item | None:
         context = self.conversations.context(self.session_id)
@@ -111,6 +126,10 @@ class _Usage(RunHooks[Any]):
 
     def __init__(self, session: MemciSession) -> None:
         self._session = session
+
+    async def on_llm_start(self, *_: Any) -> None:
+        """Check that the model gets the window."""
+        self._session.check()
 
     async def on_llm_end(self, context: RunContextWrapper[Any], agent: Agent[Any], response: ModelResponse) -> None:
         """Store the reply."""

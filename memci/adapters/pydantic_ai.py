@@ -53,8 +53,9 @@ class Memci(AbstractCapability[Any]):
         messages = [_without_prompts(message, prompts) for message in request_context.messages]
         offered = (*given.function_tools, *given.output_tools)
         tools = [tool_schema(each.name, each.description, each.parameters_json_schema) for each in offered]
+        whole = any(each.run_id not in {None, ctx.run_id} for each in messages)  # with the history of earlier runs
         view = await asyncio.to_thread(
-            self.conversations.view, name, messages, system="\n\n".join(prompts), tools=tools
+            self.conversations.view, name, messages, system="\n\n".join(prompts), tools=tools, whole=whole
         )
         instructions = [parts.InstructionPart(view.system)] if view.system else []
         response = await handler(

@@ -66,7 +66,7 @@ class _Model:
         if messages[1:end] == known:  # the messages behind them are prompts of smolagents
             tools = [get_tool_json_schema(tool) for tool in arguments.get("tools_to_call_from") or ()]
             system = text_within(messages[0].content)
-            view = self._conversations.view(self._name, group_steps(known), system=system, tools=tools)
+            view = self._conversations.view(self._name, group_steps(known), system=system, tools=tools, whole=False)
             shown = [message for group in view.messages for message in group]
             messages = [message_of(MessageRole.SYSTEM, view.system), *shown, *messages[end:]]
         return call(messages, **arguments)

@@ -60,7 +60,7 @@ class Memci(Plugin):
         system = given if isinstance(given, str) else "\n\n".join(each.get("text", "") for each in given or ())
         tools = [tool_schema(each["name"], each["description"], each["inputSchema"]) for each in context.tool_specs]
         view = await asyncio.to_thread(
-            self.conversations.view, self._conversation, context.messages, system=system, tools=tools
+            self.conversations.view, self._conversation, context.messages, system=system, tools=tools, whole=True
         )
         async for event in call(context.replace(messages=_alternating(view.messages), system_prompt=view.system)):
             if isinstance(event, ModelStopReason):

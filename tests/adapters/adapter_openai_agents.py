@@ -12,8 +12,10 @@ from agents import Agent, OpenAIChatCompletionsModel, Runner, SQLiteSession, fun
 from openai import AsyncOpenAI
 
 from memci.adapters.openai_agents import Memci
+from memci.errors import InvalidSetting
 from memci.testing.adapters import AdapterConformance, Driver, lookup
 from memci.testing.adapters.driver import PROMPT
+from memci.testing.llm.server import ModelServer
 from tests.adapters.examples import run_example
 
 set_tracing_disabled(disabled=True)
@@ -69,6 +71,18 @@ class OpenAIAgentsDriver(Driver):
 
 class TestOpenAIAgents(AdapterConformance):
     driver = OpenAIAgentsDriver
+
+
+@pytest.mark.parametrize("more", [(), ("hooks",)])
+def test_a_run_without_its_configuration_is_refused(more, tmp_path):
+    """It says what it needs, with the hooks before the model is called."""
+    with ModelServer(["Hello."]) as server:
+        driver = OpenAIAgentsDriver(tmp_path / "agent.db", server.base_url, 4_000)
+        agent, text, given = driver.given("a", "say hello")
+        with pytest.raises(InvalidSetting, match="run_config"):
+            Runner.run_sync(agent, text, session=given["session"], **{key: given[key] for key in more})
+        assert len(server.requests) == (0 if more else 1)
+        driver.close()
 
 
 class Plain(OpenAIAgentsDriver):

@@ -75,6 +75,35 @@ def test_an_edited_list_goes_on_in_a_fork_and_back_again(store, conversations):
     assert [(each.id, each.parent) for each in Context.list(store)] == [("alice", None), ("alice~1", "alice")]
 
 
+@pytest.mark.parametrize(
+    "edit",
+    [
+        lambda told: [("user", "else ?")],
+        lambda told: [("user", "else ?"), *told[1:]],
+        lambda told: [*told[2:], ("user", "on")],
+        lambda told: [*told[:2], ("user", "else ?")],
+    ],
+)
+def test_a_list_that_was_edited_is_shown_as_it_is(conversations, edit):
+    """The framework keeps the conversation: its first message was edited, alone or not, or its first turn left."""
+    for number in range(3):
+        conversations.view("alice", talk(3)[: 2 * number + 1])
+        conversations.add("alice", talk(3)[: 2 * number + 2])
+    for _ in range(2):
+        assert conversations.view("alice", edit(talk(3))).messages == edit(talk(3))
+    assert conversations.context("alice").id == "alice~1"
+
+
+def test_a_list_that_goes_on_losing_its_beginning_is_trimmed(conversations):
+    """Then its lost messages stay in the conversation, all but those of the first time."""
+    for number in range(6):
+        conversations.view("alice", talk(6)[max(0, 2 * number - 4) : 2 * number + 1])
+        conversations.add("alice", talk(6)[max(0, 2 * number - 4) : 2 * number + 2])
+    assert conversations.messages("alice") == talk(6)[2:]
+    conversations.erase("alice")
+    assert conversations.view("alice", talk(1, "b")[:1]).messages == talk(1, "b")[:1]
+
+
 def test_a_new_prompt_takes_the_place_of_the_old_one(conversations):
     """A framework may say something else each time."""
     conversations.view("alice", talk(1), system="Be brief.")

@@ -64,6 +64,25 @@ class Driver(ABC):
     def context(self, conversation: str) -> Context:
         """Return the context of a conversation."""
 
+    conversations: Any = None
+    """the adapter's `Conversations`, for checks of messages; None if it has none"""
+
+    def kinds(self) -> Sequence[Any]:
+        """Return messages of every kind that the framework has: media, thoughts, marks, results of all sorts."""
+        return ()
+
+    def same(self, message: Any) -> object:
+        """Return what of a framework's *message* must not change."""
+        return message
+
+    def message(self, role: str, text: str, *, marked: bool = False) -> Any:
+        """Return a message of the framework; it is *marked* for the cache, if the framework has such marks."""
+        raise NotImplementedError
+
+    async def say_last(self, conversation: str, text: str) -> None:
+        """Do what `say` does with an agent whose run ends with the result of `lookup`, if the framework has that."""
+        await self.say(conversation, text)
+
     def told(self, conversation: str) -> list[Message]:
         """Return the messages of a conversation, without those that the framework adds."""
         return [*self.context(conversation).messages()]

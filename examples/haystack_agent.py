@@ -24,7 +24,9 @@ def weather(city: str) -> str:
 
 model = OpenAIChatGenerator(model="gpt-4o-mini", api_base_url=os.environ.get("OPENAI_BASE_URL"))
 generator = MemciChatGenerator(model, "haystack_agent.db", "alice", window=32_000)
-agent = Agent(chat_generator=generator, system_prompt="Be brief.", tools=[weather, *generator.tools])
+agent = Agent(
+    chat_generator=generator, system_prompt="Be brief.", tools=[weather, *generator.tools], hooks=generator.hooks
+)
 
 for text in ("What is the weather in Oslo?", "And which city did I ask about?"):
     answer = agent.run([ChatMessage.from_user(text)])["messages"][-1]

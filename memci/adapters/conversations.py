@@ -26,7 +26,7 @@ from ..errors import Diverged, InvalidSetting, WriteConflict, check_keywords
 from ..formats.envelope import function_call
 from ..formats.identity import unmarked
 from ..history.erase import erase
-from ..messages import text_of
+from ..messages import parts_of, text_of
 from ..storage.names import owned
 from ..storage.opening import open_store
 from ..tools import recall_page, search_memory
@@ -335,6 +335,12 @@ def _has_turns(items: Sequence[Item], whole: bool | None) -> bool | None:
 
 
 def _key(item: Item) -> str:
-    """Return what makes *item* the same in the list and in the window: not marks of the cache, which move."""
+    """Return what makes *item* the same in the list and in the window: not marks of the cache, which move.
+
+    An answer that was clipped has lost what only the framework can read.
+    """
     kept = {key: value for key, value in item.items() if key != OWN}
-    return json.dumps([unmarked(kept), OWN in item], sort_keys=True, default=str)
+    if isinstance(kept.get("content"), str):
+        kept["content"] = parts_of(kept["content"])
+    clipped = item.get("role") == "assistant" and OWN not in item
+    return json.dumps([unmarked(kept), clipped], sort_keys=True, default=str)

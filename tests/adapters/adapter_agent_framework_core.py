@@ -1,6 +1,7 @@
 """Microsoft Agent Framework keeps memci's promises."""
 
 import asyncio
+from base64 import b64encode
 from typing import ClassVar
 
 from agent_framework import Agent, AgentSession, Content, InMemoryHistoryProvider, Message
@@ -43,6 +44,45 @@ class AgentFrameworkDriver(Driver):
         updates = [update async for update in self.running(conversation, text, stream=True)]
         assert len(updates) > 3
         return "".join(update.text for update in updates)
+
+    def message(self, role, text, *, marked=False):
+        return Message(role, [text])
+
+    def kinds(self):
+        data = b64encode(b"\xff\xfe\xfb" * 20).decode()
+        links = [("https://x.test/a.png", "image/png"), ("https://x.test/a.wav", "audio/wav")]
+        links += [(f"data:{each};base64,{data}", each) for each in ("image/png", "application/pdf")]
+        media = [Content.from_uri(url, media_type=kind) for url, kind in links]
+        found = [Content.from_text("r")]
+        return [
+            Message("user", ["Look.", *media, Content.from_hosted_file("file_1")]),
+            Message(
+                "assistant",
+                [
+                    Content.from_text_reasoning(text="Hm.", protected_data="SIG"),
+                    Content.from_mcp_server_tool_call("m", "find", server_name="docs", arguments={"a": 1}),
+                    Content.from_mcp_server_tool_result("m", output=found),
+                    "Yes.",
+                    Content.from_function_call("a", "look", arguments='{"key": "aaaaaaaaaaaaaaaaaaaa"}'),
+                    Content.from_function_call("b", "look", arguments="{}"),
+                ],
+            ),
+            Message("tool", [Content.from_function_result("a", result=[*found, media[2]])]),
+            Message("tool", [Content.from_function_result("b", result={"n": [1]})]),
+            Message("assistant", ["Done"]),
+            Message(
+                "user",
+                [
+                    Content.from_function_approval_response(
+                        approved=True, id="i", function_call=Content.from_function_call("q", "f", arguments="{}")
+                    )
+                ],
+            ),
+            Message("assistant", [Content.from_error(message="failed")]),
+        ]
+
+    def same(self, message):
+        return message.role, [each.to_dict(exclude={"raw_representation"}) for each in message.contents]
 
     def context(self, conversation):
         return self.memci.conversations.context(conversation)

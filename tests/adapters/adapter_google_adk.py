@@ -13,6 +13,7 @@ from google.adk.models.lite_llm import LiteLlm
 from google.adk.models.llm_response import LlmResponse
 from google.adk.runners import Runner
 from google.adk.sessions import InMemorySessionService
+from google.adk.tools.tool_context import ToolContext
 from google.genai import types
 
 from memci.adapters.google_adk import MemciPlugin
@@ -62,6 +63,33 @@ class GoogleADKDriver(Driver):
         events = [event async for event in self.runner.run_async(**given)]
         assert len([event for event in events if event.partial]) > 3
         return events[-1].content.parts[-1].text
+
+    async def say_last(self, conversation, text):
+        def last(key: str, tool_context: ToolContext) -> str:
+            """Look up the key."""
+            tool_context.actions.skip_summarization = True
+            return lookup(key)
+
+        last.__name__ = "lookup"
+        runner = runner_of(self.memci, self.runner.agent.clone({"tools": [last]}))
+        [event async for event in runner.run_async(**self.given(conversation, text))]
+
+    def message(self, role, text, *, marked=False):
+        return types.Content(role="user" if role == "user" else "model", parts=[types.Part(text=text)])
+
+    def kinds(self):
+        image = types.Part(inline_data=types.Blob(data=b"\xff\xfe\xfb" * 20, mime_type="image/png"))
+        call = types.Part(function_call=types.FunctionCall(name="look", args={"n": 1}), thought_signature=b"\xff\x00")
+        result = types.FunctionResponse(name="look", response={"n": [1]})
+        return [
+            types.Content(role="user", parts=[types.Part(text="Look."), image]),
+            types.Content(role="model", parts=[types.Part(text="Hm.", thought=True), types.Part(text="Yes."), call]),
+            types.Content(role="user", parts=[types.Part(function_response=result)]),
+            types.Content(role="model", parts=[types.Part(text="Done."), image]),
+        ]
+
+    def same(self, message):
+        return message.model_dump(mode="json", exclude_none=True)
 
     def context(self, conversation):
         return self.memci.conversations.context(self.memci.conversation(conversation, user_id=USER))

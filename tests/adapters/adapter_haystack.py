@@ -1,8 +1,10 @@
 """Haystack's agents keep memci's promises, and its messages come back as they were."""
 
+from base64 import b64encode
+
 from haystack.components.agents import Agent
 from haystack.components.generators.chat import OpenAIChatGenerator
-from haystack.dataclasses import ChatMessage, ToolCall
+from haystack.dataclasses import ChatMessage, FileContent, ImageContent, ReasoningContent, TextContent, ToolCall
 from haystack.tools import tool
 from haystack.utils import Secret
 
@@ -33,6 +35,33 @@ class HaystackDriver(Driver):
 
     def say_sync(self, conversation, text):
         return self.agent(conversation).run([ChatMessage.from_user(text)])["messages"][-1].text
+
+    async def say_last(self, conversation, text):
+        memci = MemciChatGenerator(self.model(), self.store, conversation, window=self.window, model="gpt-4o")
+        given = {"system_prompt": PROMPT, "exit_conditions": ["lookup"], "hooks": memci.hooks}
+        agent = Agent(chat_generator=memci, tools=[tool(lookup), *memci.tools], **given)
+        await agent.run_async([ChatMessage.from_user(text)])
+        memci.conversations.close()
+
+    def conversations(self, conversation):
+        self.agent(conversation)
+        return self.agents[conversation][1].conversations
+
+    def message(self, role, text, *, marked=False):
+        return ChatMessage.from_user(text) if role == "user" else ChatMessage.from_assistant(text)
+
+    def kinds(self):
+        data = b64encode(b"\xff\xfe\xfb" * 20).decode()
+        image, file = ImageContent(data, "image/png", detail="low"), FileContent(data, "application/pdf", "a.pdf")
+        calls = [ToolCall("look", {"key": each * 20}, each, extra={"signed": each}) for each in "abc"]
+        return [
+            ChatMessage.from_user(content_parts=["Look.", image, file, "here"], name="ann"),
+            ChatMessage.from_assistant("Yes.", tool_calls=calls, reasoning=ReasoningContent("Hm.", extra={"id": "r"})),
+            ChatMessage.from_tool([TextContent("shot"), image], calls[0]),
+            ChatMessage.from_tool("failed", calls[1], error=True),
+            ChatMessage.from_tool("", calls[2]),
+            ChatMessage.from_assistant("Done."),
+        ]
 
     async def stream(self, conversation, text):
         pieces = []

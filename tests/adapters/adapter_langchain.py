@@ -1,6 +1,9 @@
 """LangChain's agents, with and without a checkpointer, keep memci's promises."""
 
+from base64 import b64encode
+
 from langchain.agents import create_agent
+from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langchain_core.tools import tool
 from langchain_openai import ChatOpenAI
 from langgraph.checkpoint.memory import InMemorySaver
@@ -10,6 +13,8 @@ from memci.testing.adapters import AdapterConformance, Driver, lookup
 from memci.testing.adapters.driver import PROMPT
 from tests.adapters.examples import run_example
 
+DATA = b64encode(b"\xff\xfe\xfb" * 20).decode()
+
 
 class LangChainDriver(Driver):
     checkpointer = None
@@ -17,7 +22,7 @@ class LangChainDriver(Driver):
     def __init__(self, store, url, window):
         super().__init__(store, url, window)
         self.memci = MemciMiddleware(store, window=window, model="gpt-4o")
-        model = ChatOpenAI(model="gpt-4o", base_url=url, api_key="key", max_retries=0, stream_usage=True)
+        self.model = model = ChatOpenAI(model="gpt-4o", base_url=url, api_key="key", max_retries=0, stream_usage=True)
         tools = [tool(lookup)]
         saver = self.checkpointer and self.checkpointer()
         self.agent = create_agent(model, tools, system_prompt=PROMPT, middleware=self.middleware(), checkpointer=saver)
@@ -40,6 +45,48 @@ class LangChainDriver(Driver):
         assert len({id(part) for part, _ in parts}) > 3
         last = parts[-1][0].id
         return "".join(part.text for part, _ in parts if part.id == last)
+
+    async def say_last(self, conversation, text):
+        given = {"system_prompt": PROMPT, "middleware": self.middleware()}
+        agent = create_agent(self.model, [tool(lookup, return_direct=True)], **given)
+        await agent.ainvoke(*self.given(conversation, text))
+
+    def message(self, role, text, *, marked=False):
+        mark = {"cache_control": {"type": "ephemeral"}} if marked else {}
+        kind = HumanMessage if role == "user" else AIMessage
+        return kind([{"type": "text", "text": text, **mark}] if role == "user" else text)
+
+    def kinds(self):
+        user = [
+            {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{DATA}", "detail": "low"}},
+            {"type": "image", "base64": DATA, "mime_type": "image/png"},
+            {"type": "image", "source_type": "base64", "data": DATA, "mime_type": "image/png"},
+            {"type": "image", "url": "https://x.test/a.png"},
+            {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": DATA}},
+            {"type": "file", "base64": DATA, "mime_type": "application/pdf"},
+            {"type": "audio", "base64": DATA, "mime_type": "audio/wav"},
+            {"type": "media", "data": DATA, "mime_type": "video/mp4"},
+            {"type": "input_image", "image_url": "https://x.test/a.png"},
+            {"type": "image", "file_id": "file_1"},
+        ]
+        search = {"type": "server_tool_use", "id": "srv_1", "name": "web_search", "input": {"query": "x"}}
+        found = {"type": "web_search_tool_result", "tool_use_id": "srv_1", "content": [{"title": "t"}]}
+        thought = {"type": "thinking", "thinking": "Hm.", "signature": "SIG"}
+        calls = [{"id": each, "name": "look", "args": {"key": each * 20}, "type": "tool_call"} for each in "ab"]
+        uses = [{"type": "tool_use", "id": each["id"], "name": "look", "input": each["args"]} for each in calls]
+        return [
+            HumanMessage([{"type": "text", "text": "Look."}, *user], name="ann"),
+            AIMessage([thought, {"type": "text", "text": "Yes."}, search, found, *uses], tool_calls=calls),
+            ToolMessage([{"type": "text", "text": "shot"}, *user[:5]], tool_call_id="a"),
+            ToolMessage("failed", tool_call_id="b", status="error"),
+            AIMessage("Done.", additional_kwargs={"reasoning_content": "So."}),
+            HumanMessage(["Thanks", {"type": "text", "text": "!", "cache_control": {"type": "ephemeral"}}]),
+            AIMessage([{"type": "reasoning", "id": "rs_1", "encrypted_content": "E"}, {"type": "text", "text": "Hi"}]),
+        ]
+
+    def same(self, message):
+        calls = getattr(message, "tool_calls", None), getattr(message, "status", None)
+        return message.type, message.content, message.name, message.additional_kwargs, calls
 
     def context(self, conversation):
         return self.memci.conversations.context(conversation)

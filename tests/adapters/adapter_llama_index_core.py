@@ -2,17 +2,23 @@
 
 import asyncio
 import json
+from base64 import b64encode
 from typing import ClassVar
 
 import pytest
 from llama_index.core.agent.workflow import AgentStream, FunctionAgent
 from llama_index.core.base.llms.types import (
+    AudioBlock,
+    CacheControl,
+    CachePoint,
     ChatMessage,
+    CitationBlock,
     DocumentBlock,
     ImageBlock,
     TextBlock,
     ThinkingBlock,
     ToolCallBlock,
+    VideoBlock,
 )
 from llama_index.core.chat_engine import SimpleChatEngine
 from llama_index.core.memory import ChatMemoryBuffer
@@ -68,6 +74,38 @@ class LlamaIndexDriver(Driver):
         await handler
         assert len(deltas) > 3
         return "".join(deltas)
+
+    async def say_last(self, conversation, text):
+        tools = [FunctionTool.from_defaults(lookup, return_direct=True)]
+        agent = MemciAgent(tools=tools, llm=model(self.url, streaming=False), system_prompt=PROMPT, streaming=False)
+        await agent.run(text, memory=self.memci.memory(conversation))
+
+    def message(self, role, text, *, marked=False):
+        mark = [CachePoint(cache_control=CacheControl(type="ephemeral"))] if marked else []
+        return ChatMessage([TextBlock(text=text), *mark], role=role)
+
+    def kinds(self):
+        data = b64encode(b"\xff\xfe\xfb" * 20)
+        image = ImageBlock(image=data, image_mimetype="image/png", detail="low")
+        calls = [ToolCallBlock(tool_call_id=each, tool_name="look", tool_kwargs={"key": each * 20}) for each in "ab"]
+        thought = ThinkingBlock(content="Hm.", additional_information={"signature": "SIG"})
+        cited = CitationBlock(cited_content=TextBlock(text="c"), source="s", title="t", additional_location_info={})
+        return [
+            ChatMessage([TextBlock(text="Look."), image, ImageBlock(url="https://x.test/a.png")], role="user"),
+            ChatMessage(
+                [
+                    AudioBlock(audio=data, format="wav"),
+                    VideoBlock(video=data, video_mimetype="video/mp4"),
+                    self.message("user", "x", marked=True).blocks[1],
+                ],
+                role="user",
+            ),
+            ChatMessage([DocumentBlock(data=data, document_mimetype="application/pdf", title="a.pdf")], role="user"),
+            ChatMessage([thought, TextBlock(text="Yes."), TextBlock(text="No."), *calls], role="assistant"),
+            ChatMessage([TextBlock(text="shot"), image], role="tool", additional_kwargs={"tool_call_id": "a"}),
+            ChatMessage("", role="tool", additional_kwargs={"tool_call_id": "b"}),
+            ChatMessage([TextBlock(text="Done."), cited], role="assistant"),
+        ]
 
     def context(self, conversation):
         return self.memci.conversations.context(conversation)

@@ -62,6 +62,33 @@ class OpenAIAgentsDriver(Driver):
         assert len(deltas) > 1
         return "".join(deltas)
 
+    async def say_last(self, conversation, text):
+        agent, text, more = self.given(conversation, text)
+        await Runner.run(agent.clone(tool_use_behavior="stop_on_first_tool"), text, **more)
+
+    def message(self, role, text, *, marked=False):
+        return {"role": role, "content": text}
+
+    def kinds(self):
+        image = {"type": "input_image", "image_url": "data:image/png;base64,iVBORw0KGgo=", "detail": "auto"}
+        shot = {"type": "computer_screenshot", "image_url": image["image_url"]}
+        return [
+            {"role": "user", "content": [{"type": "input_text", "text": "Look."}, image]},
+            {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "E"},
+            {"type": "function_call", "call_id": "a", "name": "look", "arguments": "{}"},
+            {
+                "type": "computer_call",
+                "id": "cu_1",
+                "call_id": "b",
+                "actions": [],
+                "status": "completed",
+                "pending_safety_checks": [],
+            },
+            {"type": "function_call_output", "call_id": "a", "output": [{"type": "input_text", "text": "shot"}, image]},
+            {"type": "computer_call_output", "call_id": "b", "output": shot},
+            {"role": "assistant", "content": "Done."},
+        ]
+
     def context(self, conversation):
         return self.memci.conversations.context(conversation)
 

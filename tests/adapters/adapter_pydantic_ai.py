@@ -1,6 +1,7 @@
 """Pydantic AI keeps memci's promises, with and without a history of its own."""
 
-from pydantic_ai import Agent
+from pydantic_ai import Agent, ToolOutput
+from pydantic_ai import messages as parts
 from pydantic_ai.models.openai import OpenAIChatModel
 from pydantic_ai.providers.openai import OpenAIProvider
 
@@ -44,6 +45,62 @@ class PydanticAIDriver(Driver):
             parts = [part async for part in result.stream_text(delta=True, debounce_by=None)]
         assert len(parts) > 1
         return "".join(parts)
+
+    async def say_last(self, conversation, text):
+        provider = OpenAIProvider(base_url=self.url, api_key="key")
+        given = {"output_type": ToolOutput(lookup, name="lookup"), **self.prompt()}
+        agent = Agent(OpenAIChatModel("gpt-4o", provider=provider), capabilities=self.capabilities(), **given)
+        self.ended(conversation, await agent.run(text, **self.given(conversation)))
+
+    def message(self, role, text, *, marked=False):
+        if role == "user":
+            return parts.ModelRequest([parts.UserPromptPart([text, *([parts.CachePoint()] if marked else [])])])
+        return parts.ModelResponse([parts.TextPart(text)])
+
+    def kinds(self):
+        image, pdf = (
+            parts.BinaryContent(b"\xff\xfe\xfb" * 20, media_type=each) for each in ("image/png", "application/pdf")
+        )
+        links = [
+            parts.ImageUrl("https://x.test/a.png", vendor_metadata={"detail": "low"}),
+            parts.DocumentUrl("https://x.test/a.pdf"),
+        ]
+        links += [parts.AudioUrl("https://x.test/a.wav"), parts.VideoUrl("https://x.test/a.mp4")]
+        signed = {"signature": "SIG", "provider_name": "anthropic"}
+        native = {"tool_call_id": "n", "provider_name": "openai"}
+        results = [["one", image], image, {"n": [1]}]
+        return [
+            parts.ModelRequest([parts.UserPromptPart(["Look.", parts.CachePoint(), image, pdf, *links])]),
+            parts.ModelResponse(
+                [parts.ThinkingPart("Hm.", id="rs_1", **signed), parts.TextPart("Yes."), *self.calls(4)]
+            ),
+            *[
+                parts.ModelRequest([parts.ToolReturnPart("look", each, tool_call_id=f"c{at}")])
+                for at, each in enumerate(results)
+            ],
+            parts.ModelRequest([parts.ToolReturnPart("look", "no", tool_call_id="c3", outcome="denied")]),
+            parts.ModelResponse(
+                [
+                    parts.NativeToolCallPart("web_search", {"query": "x"}, **native),
+                    parts.NativeToolReturnPart("web_search", {"found": [1]}, **native),
+                    parts.TextPart("It is "),
+                    parts.TextPart("7.", id="msg_1"),
+                    parts.FilePart(image),
+                ]
+            ),
+        ]
+
+    def calls(self, count):
+        return [parts.ToolCallPart("look", {"key": "a" * 20}, tool_call_id=f"c{at}") for at in range(count)]
+
+    def same(self, message):
+        (found,) = parts.ModelMessagesTypeAdapter.dump_python([message], mode="json")
+        left = {"timestamp", "content_file_digests", "args"}
+        plain = {"n": [1]}, '{"n":[1]}'  # a result without media is sent as text
+        return [
+            {key: str(plain) if each in plain else each for key, each in part.items() if key not in left}
+            for part in found["parts"]
+        ]
 
     def context(self, conversation):
         return self.memci.conversations.context(conversation)

@@ -5,11 +5,12 @@ import json
 from typing import ClassVar
 
 import pytest
+from PIL import Image
 from smolagents import CodeAgent, FinalAnswerStep, LogLevel, OpenAIModel, ToolCallingAgent, tool
-from smolagents.models import ChatMessageStreamDelta
+from smolagents.models import ChatMessage, ChatMessageStreamDelta, MessageRole
 
 from memci.adapters.smolagents import Memci
-from memci.adapters.smolagents_messages import dump, group_steps, load
+from memci.adapters.smolagents_messages import dump, group_steps, load, message_of
 from memci.formats.envelope import function_call
 from memci.messages import text_of, tool_calls
 from memci.testing.adapters import AdapterConformance, Driver
@@ -80,6 +81,31 @@ class SmolagentsDriver(Driver):
         assert len([part for part in parts if isinstance(part, ChatMessageStreamDelta)]) > 3
         assert isinstance(parts[-1], FinalAnswerStep)
         return parts[-1].output
+
+    def message(self, role, text, *, marked=False):
+        return (message_of(MessageRole(role), text),)
+
+    def kinds(self):
+        image = {"type": "image", "image": Image.new("RGB", (8, 8), (1, 2, 3))}
+        calls = [function_call(each, "look", {"key": each * 20}) for each in "ab"]
+        calls = [
+            {**each, "function": {**each["function"], "arguments": json.loads(each["function"]["arguments"])}}
+            for each in calls
+        ]
+        return group_steps(
+            [
+                ChatMessage(MessageRole.USER, [{"type": "text", "text": "Look."}, image]),
+                message_of(MessageRole.ASSISTANT, "I think."),
+                message_of(MessageRole.TOOL_CALL, f"Calling tools:\n{calls}"),
+                ChatMessage(MessageRole.USER, [image, image]),
+                message_of(MessageRole.TOOL_RESPONSE, "Observation:\none\ntwo"),
+                message_of(MessageRole.TOOL_CALL, f"Calling tools:\n{calls[:1]}"),
+                ChatMessage(MessageRole.USER, [image]),
+            ]
+        )
+
+    def same(self, message):
+        return [(each.role, [part.get("text") or part["image"].tobytes() for part in each.content]) for each in message]
 
     def told(self, conversation):
         told = []

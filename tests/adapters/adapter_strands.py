@@ -1,7 +1,7 @@
 """Strands Agents keep memci's promises, and its messages come back as they were."""
 
 import pytest
-from strands import Agent, tool
+from strands import Agent, ToolContext, tool
 from strands.agent.conversation_manager import NullConversationManager
 from strands.models.openai import OpenAIModel
 
@@ -34,6 +34,48 @@ class StrandsDriver(Driver):
 
     def say_sync(self, conversation, text):
         return str(self.agent(conversation)[0](text)).strip()
+
+    async def say_last(self, conversation, text):
+        @tool(name="lookup", context=True)
+        def last(key: str, tool_context: ToolContext) -> str:
+            """Look up the key."""
+            tool_context.agent.cancel(after_current_tools=True)
+            return lookup(key)
+
+        agent, _ = self.agent(conversation)
+        agent.tool_registry.process_tools([last])
+        await agent.invoke_async(text)
+        self.agents.pop(conversation)[1].conversations.close()
+
+    def conversations(self, conversation):
+        return self.agent(conversation)[1].conversations
+
+    def message(self, role, text, *, marked=False):
+        return {"role": role, "content": [{"text": text}, *([{"cachePoint": {"type": "default"}}] if marked else [])]}
+
+    def kinds(self):
+        source = {"source": {"bytes": b"\xff\xfe\xfb" * 20}}
+        image = {"image": {"format": "png", **source}}
+        media = [image, {"video": {"format": "mp4", **source}}, {"document": {"format": "pdf", "name": "a", **source}}]
+        thought = {"reasoningContent": {"reasoningText": {"text": "Hm.", "signature": "s"}}}
+        hidden = {"reasoningContent": {"redactedContent": b"\xff\x00"}}
+        uses = [{"toolUse": {"toolUseId": each, "name": "look", "input": {"key": each * 20}}} for each in "ab"]
+        results = [
+            {
+                "toolResult": {
+                    "toolUseId": "a",
+                    "status": "success",
+                    "content": [{"text": "A"}, *media, {"json": {"n": 1}}],
+                }
+            },
+            {"toolResult": {"toolUseId": "b", "status": "error", "content": [{"text": "B"}]}},
+        ]
+        return [
+            {"role": "user", "content": [{"text": "Look."}, {"cachePoint": {"type": "default"}}, *media]},
+            {"role": "assistant", "content": [thought, hidden, {"text": "Yes."}, *uses]},
+            {"role": "user", "content": results},
+            {"role": "assistant", "content": [{"citationsContent": {"content": [{"text": "Done."}], "citations": []}}]},
+        ]
 
     async def stream(self, conversation, text):
         events = [event async for event in self.agent(conversation)[0].stream_async(text)]

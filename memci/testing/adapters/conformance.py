@@ -197,11 +197,9 @@ class AdapterConformance:
         """Media of users and of tools, thoughts with who signed them, marks: after a restart they are the same."""
         driver = start()
         kinds = driver.kinds()
-        driver.conversations.add("a", kinds)
+        driver.conversations("a").add("a", kinds)
         driver = start()
-        assert [*map(driver.same, driver.conversations.messages("a"))] == [*map(driver.same, kinds)]
-        shown = driver.conversations.view("a", [driver.message("user", "Go on.")]).messages
-        assert [*map(driver.same, shown)][: len(kinds)] == [*map(driver.same, kinds)]
+        assert [*map(driver.same, driver.conversations("a").messages("a"))] == [*map(driver.same, kinds)]
         assert driver.context("a").verify() == []
 
     def test_the_end_of_a_run_is_stored(self, start: Start, run: Run, server: ModelServer) -> None:
@@ -213,15 +211,16 @@ class AdapterConformance:
 
     def test_two_workers_take_turns(self, start: Start, server: ModelServer) -> None:
         """Both follow what the other one stored; a mark of the cache that moves is no other message."""
-        workers = [start(), self.driver(start().store, server.base_url, WINDOW)]
+        first = start()
+        workers = [first, self.driver(first.store, server.base_url, WINDOW)]
         told: list[Any] = []
         for number in range(5):
             asked = [*told, workers[0].message("user", f"question {number}", marked=True)]
-            view = workers[number % 2].conversations.view("a", asked)
+            view = workers[number % 2].conversations("a").view("a", asked)
             assert [*map(workers[0].same, view.messages)] == [*map(workers[0].same, asked)]
             told += [workers[0].message(*each) for each in (("user", f"question {number}"), ("assistant", "Yes."))]
-            workers[number % 2].conversations.add("a", told)
-        assert len([*workers[0].conversations.messages("a")]) == len(told)
+            workers[number % 2].conversations("a").add("a", told)
+        assert len([*workers[0].conversations("a").messages("a")]) == len(told)
         workers[1].close()
 
     def test_an_edited_beginning_is_shown_as_it_is(self, start: Start) -> None:
@@ -229,9 +228,9 @@ class AdapterConformance:
         driver = start()
         told = [driver.message(*each) for each in (("user", "My code is 4711."), ("assistant", "Noted."))]
         told += [driver.message(*each) for each in (("user", "And now?"), ("assistant", "Noon."))]
-        driver.conversations.add("a", told)
+        driver.conversations("a").add("a", told)
         edited = [driver.message("user", "My code is secret."), *told[1:], driver.message("user", "Go on.")]
-        shown = driver.conversations.view("a", edited).messages
+        shown = driver.conversations("a").view("a", edited).messages
         assert [*map(driver.same, shown)] == [*map(driver.same, edited)]
 
     def _check(self, driver: Driver, server: ModelServer) -> None:

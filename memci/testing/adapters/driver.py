@@ -64,8 +64,13 @@ class Driver(ABC):
     def context(self, conversation: str) -> Context:
         """Return the context of a conversation."""
 
-    conversations: Any = None
-    """the adapter's `Conversations`, for checks of messages; None if it has none"""
+    memci: Any = None
+    """the adapter's object with its `conversations`"""
+
+    def conversations(self, conversation: str) -> Any:
+        """Return the adapter's `Conversations` that has *conversation*."""
+        del conversation
+        return self.memci.conversations
 
     def kinds(self) -> Sequence[Any]:
         """Return messages of every kind that the framework has: media, thoughts, marks, results of all sorts."""

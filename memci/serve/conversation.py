@@ -21,6 +21,7 @@ whole list.
 """
 
 from collections import Counter
+from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from hashlib import blake2b
@@ -133,7 +134,8 @@ class Conversation:
             WriteConflict: If another request has changed the conversation.
         """
         client, context = self.client, self.context
-        made = context.request(*self._pending, tools=client.tools, strict=False, format=client.format)
+        given: dict[str, Any] = {"tools": client.tools, "strict": False, "format": client.format}
+        made = self._despite_costs(lambda: context.request(*self._pending, **given))
         view = made["input" if client.format == "openai_responses" else "messages"]
         if client.format == "openai_chat":
             view = view[1:]
@@ -162,7 +164,7 @@ class Conversation:
             return None
         _, calls = formats.calls(reply.reply, self.client.format)
         self._withdraw()  # a request of another branch may have been slower
-        self.context.append_turn(reply.reply, *self.context.answers(reply.reply))
+        self._despite_costs(lambda: self.context.append_turn(reply.reply, *self.context.answers(reply.reply)))
         self.called.update(call_name(call) for call in calls if call_name(call) in self.own)
         return [] if found.goes_on else None
 
@@ -178,6 +180,22 @@ class Conversation:
                 self.context.refresh()
             else:
                 return
+
+    def _despite_costs(self, call: Callable[[], Any]) -> Any:
+        """Return what *call* returns; made again if another request of the client stored its cost meanwhile.
+
+        Raises:
+            WriteConflict: If another request has stored messages.
+        """
+        for _ in range(_COST_ATTEMPTS):
+            try:
+                return call()
+            except WriteConflict:
+                messages = self.context.report().messages
+                self.context.refresh()
+                if self.context.report().messages != messages:
+                    raise
+        return call()
 
     def close(self) -> None:
         """Close the context, which hands its pages to the memory."""

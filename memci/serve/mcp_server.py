@@ -9,16 +9,28 @@ A failure is an answer, with the name of the error, what to do, and whether to t
 
 import hmac
 import json
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from functools import wraps
 from typing import ParamSpec, TypeVar, cast
 
-from anyio import to_thread
+from anyio import create_memory_object_stream, create_task_group, to_thread
 from mcp.server.mcpserver import MCPServer, ResourceSecurity
 from mcp.server.mcpserver.exceptions import ResourceError, ResourceNotFoundError
-from mcp_types import CallToolResult, Resource, TextContent, ToolAnnotations
+from mcp.server.stdio import stdio_server
+from mcp.shared.message import SessionMessage
+from mcp_types import (
+    PARSE_ERROR,
+    CallToolResult,
+    ErrorData,
+    JSONRPCError,
+    Resource,
+    TextContent,
+    ToolAnnotations,
+)
+from pydantic import ValidationError
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -35,6 +47,8 @@ ERROR = "memci/error"  # the key of the facts about an error, in `_meta` of an a
 SHORTEST_TOKEN = 16  # characters: shorter ones can be guessed
 _ANY = ResourceSecurity(reject_path_traversal=False, reject_absolute_paths=False)
 """names of contexts are no paths: nothing is opened by them"""
+
+_ID = re.compile(r'"id"\s*:\s*(\d{1,15}|"[\w-]{1,64}")')
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -58,13 +72,30 @@ class PageServer(MCPServer[None]):
         super().__init__("memci", instructions=INSTRUCTIONS, version=version, log_level="WARNING")
         self._pages = tools
 
+    async def run_stdio_async(self) -> None:
+        """Serve over standard input and output. A line that can't be read is answered, too: its client waits."""
+        async with stdio_server() as (lines, answers), create_task_group() as group:
+            sender, received = create_memory_object_stream[SessionMessage | Exception]()
+
+            async def sort() -> None:
+                async with sender:
+                    async for line in lines:
+                        if isinstance(line, ValidationError):
+                            await answers.send(SessionMessage(_unreadable(line)))
+                        else:
+                            await sender.send(line)
+
+            group.start_soon(sort)
+            server = self._lowlevel_server
+            await server.run(received, answers, server.create_initialization_options())
+
     async def list_resources(self) -> list[Resource]:
         """Return a resource for the contents of each context."""
         found = await to_thread.run_sync(lambda: self._pages.list_contexts(limit=LISTED))
         return [
             Resource(
                 name=each.context,
-                title=each.title or None,
+                title=each.title or each.context,
                 uri=contents_uri(each.context),
                 description=f"The pages of {each.context} of {each.owner}, last from {each.date or 'an unknown day'}",
                 mime_type="application/json",
@@ -138,6 +169,16 @@ def _answer_errors(call: Callable[P, R]) -> Callable[P, R]:
             return cast("R", failed)  # the library sends it as it is
 
     return answering
+
+
+def _unreadable(error: ValidationError) -> JSONRPCError:
+    """Return the answer to a line that is no message of the protocol, with its id if that can be found."""
+    line = str(error.errors()[0]["input"])
+    found = _ID.search(line)
+    told = ErrorData(
+        code=PARSE_ERROR, message="the line can't be read: JSON in UTF-8, without halves of surrogate pairs"
+    )
+    return JSONRPCError(jsonrpc="2.0", id=json.loads(found[1]) if found else None, error=told)
 
 
 @contextmanager

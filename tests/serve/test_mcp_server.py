@@ -267,6 +267,33 @@ def test_wrong_options_are_one_line(command, path, tmp_path):
     assert command("mcp", path, "--http", 0, "--token", "short").exit_code == 2
 
 
+def test_lines_that_cannot_be_read_are_answered_over_standard_input(path):
+    """No JSON, half of a surrogate pair, endless lists: each is an error with its id, and the next is served."""
+    asked = '{"jsonrpc": "2.0", "id": %s, "method": "tools/call", "params": {"name": "%s", "arguments": %s}}'
+    begin = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
+    lines = [
+        json.dumps({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": begin}),
+        "no JSON",
+        asked % (1, "search_memory", '{"query": "\\ud800"}'),
+        asked % ('"two"', "append_turn", "[" * 3_000 + "]" * 3_000),
+        asked % (3, "recall_page", '{"page": 1e400}'),
+        asked % (4, "recall_page", '{"page": 1, "context": "trip to Oslo/1"}'),
+    ]
+    command = [sys.executable, "-m", "memci", "mcp", str(path)]
+    with Popen(command, stdin=PIPE, stdout=PIPE, text=True) as server:
+        answers = []
+        for line in lines:
+            server.stdin.write(line + "\n")
+            server.stdin.flush()
+            answers.append(json.loads(server.stdout.readline()))
+        server.terminate()
+
+    assert [each["id"] for each in answers] == [0, None, 1, "two", 3, 4]
+    assert [each.get("error", {}).get("code") for each in answers[1:4]] == [-32700] * 3
+    assert "error" in answers[4] or answers[4]["result"]["isError"]
+    assert "Which train goes to stop 0?" in json.dumps(answers[5]["result"])
+
+
 def test_the_example_runs_over_standard_input(tmp_path):
     """`memci mcp` is what a coding agent starts: the example's real client searches, reads and appends."""
     example = [sys.executable, Path(__file__).parents[2] / "examples" / "mcp_client.py"]

@@ -124,3 +124,23 @@ def test_a_client_with_a_tool_of_the_same_name_keeps_it(provider, gateway):
         assert talk.give("m1", "nothing") == "Done."
     assert provider.seen[-1].tools == ["recall_page"]
     assert "Earlier parts" not in provider.seen[-1].items[0]["content"]
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_a_cost_that_is_stored_while_a_request_is_answered_is_no_conflict(provider, gateway, store, form):
+    """The request before may store what it cost late: a recall goes on, and the client gets its answer."""
+
+    def script(seen):
+        if seen.results:
+            return Said("Found.")
+        if "What was" not in seen.text:
+            return Said("Noted.")
+        (info,) = Context.list(store)
+        with Context.open(store, info.id, owner=info.owner) as context:
+            context.append_turn(usage={"input_tokens": 9, "output_tokens": 1})
+        return Said("", (RECALL,))
+
+    with Talk(form, gateway) as talk:
+        filled(talk)
+        provider.script = script
+        assert talk.say("What was my third question?") == "Found."

@@ -8,7 +8,7 @@ import threading
 import pytest
 
 from memci import AsyncContext, Context, EphemeralStorage
-from memci.errors import HandlePoisoned, InvalidMessage, InvalidSetting, WriteConflict
+from memci.errors import Closed, HandlePoisoned, InvalidMessage, InvalidSetting, WriteConflict
 from tests.door import open_async, open_context
 
 from ..context.kit import again, call, calling, seen, store, turn, where
@@ -222,7 +222,7 @@ def test_close_waits_for_the_calls_before_it(quiet):
         await asyncio.sleep(0)
         after = [asyncio.ensure_future(context.append_turn("late")) for _ in range(3)]
         outcomes = await asyncio.gather(*before, closing, *after, return_exceptions=True)
-        assert [type(each) for each in outcomes[11:]] == [HandlePoisoned] * 3
+        assert [type(each) for each in outcomes[11:]] == [Closed] * 3
 
     quiet(main())
     assert said(storage) == [str(number) for number in range(10)]

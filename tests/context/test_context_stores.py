@@ -109,7 +109,7 @@ def test_eight_threads_appending_stay_consistent():
 
 
 def test_closed_context_says_so():
-    """After close every call is HandlePoisoned, closing again is fine, and a store of one's own stays open."""
+    """After close every call is Closed, closing again is fine, and a store of one's own stays open."""
     storage = EphemeralStorage()
     context = opened(storage)
     context.append_turn("a")

@@ -214,7 +214,7 @@ def test_error_of_any_kind_repeats_nothing(kind, folder, caplog):
         "WriteConflict",
         "Undone",
         "Erased",
-        "HandlePoisoned",
+        "Closed",
     }
     assert CANARY not in caplog.text
     assert not [each for each in warned if CANARY in str(each.message)]

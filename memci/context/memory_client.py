@@ -156,7 +156,10 @@ class MemoryClient:
         feed = self._open_feed()
         shown = (feed.catch_up() if self._feeds else set()) | (set(_shown(feed)) if seen else set())
         bounds: dict[str, Any] = {"since": query.since, "until": query.until}
-        bounds |= {name: value for name in ("wall", "skip") if (value := getattr(query, name))}
+        if query.wall:
+            bounds["wall"] = True
+        if query.skip:
+            bounds["skip"] = query.skip
         if (now := self.today()) is not None:
             bounds["now"] = now
         found = feed.memory.search(query.text, k=k, budget=budget, exclude=shown, **bounds)
@@ -164,14 +167,12 @@ class MemoryClient:
             tuple(fact for fact in facts if (fact.context, fact.index) not in shown)
             for facts in (found.user_facts, found.assistant_facts)
         )
-        waiting, own = feed.unsent + len(feed.aside), feed.window.record.id
-        said = set(feed.window.contents.instructions) if seen else set()
-        pages = tuple(
-            page
-            for page in self._known_here(found.pages)
-            if page.source != "standing" or page.context != own or (page.index, page.text) not in said
-        )
-        return replace(found, pages=pages, user_facts=user, assistant_facts=assistant, pending=waiting)
+        waiting, pages = feed.unsent + len(feed.aside), [*self._known_here(found.pages)]
+        standing = seen and "standing" in [page.source for page in pages]
+        for index, text in feed.window.contents.instructions if standing else ():
+            own = (feed.window.record.id, index, text, "standing")
+            pages = [page for page in pages if (page.context, page.index, page.text, page.source) != own]
+        return replace(found, pages=tuple(pages), user_facts=user, assistant_facts=assistant, pending=waiting)
 
     def removals(self) -> object:
         """Return what changes when the memory forgets pages; of a memory that does not say so, always None."""

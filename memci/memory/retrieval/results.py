@@ -80,7 +80,7 @@ class Results:
         self._standing, self._beside = False, 0  # whether instructions are added, and how many were
         # positions of passages that tell nothing: they only ask the same, or say that it is not known
         self._idle: list[int] | None = []
-        self._terms = frozenset(query.terms) if is_question(request.query) else None
+        self._query, self._terms = request.query, frozenset(query.terms)
         self._shown: set[int] = set()
         self.positions: dict[tuple[int, int], int] = {}
         """position of the first piece of each message"""
@@ -127,7 +127,8 @@ class Results:
     def add_idle(self) -> None:
         """Add the passages that tell nothing, which were left out so far."""
         idle, self._idle = self._idle, None
-        self.add(idle or [])
+        if idle:
+            self.add(idle)
 
     def drop(self, count: int) -> None:
         """Drop the first *count* results."""
@@ -177,8 +178,8 @@ class Results:
     def _message(self, place: Place, places: Sequence[Place]) -> Message | None:
         """Return the message at *place*. Read with it as many of the next *places* as may still be taken."""
         if place not in self._read:
-            fresh = dict.fromkeys(each for each in places[places.index(place) :] if each not in self._read)
-            few = list(fresh)[: max(1, self._most - len(self.found) + self._beside + self._repeats)]
+            fresh = [each for each in places[places.index(place) :] if each not in self._read]
+            few = list(dict.fromkeys(fresh))[: max(1, self._most - len(self.found) + self._beside + self._repeats)]
             self._read |= dict.fromkeys(few) | read_messages(self._session.storage, few)
         return self._read[place]
 
@@ -227,7 +228,7 @@ class Results:
 
     def _repeats_it(self, text: str) -> bool:
         """Return whether *text* does nothing but ask about the same as the query, which is a question."""
-        if self._terms is None or len(self._terms.intersection(terms(text))) < _SAME * len(self._terms):
+        if not is_question(self._query) or len(self._terms.intersection(terms(text))) < _SAME * len(self._terms):
             return False
         return sum(1 for _ in sentences(text)) == 1
 

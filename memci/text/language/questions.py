@@ -44,7 +44,8 @@ def form_of(text: str) -> Form:
 
 def asks_many(text: str) -> bool:
     """Return whether *text* asks for a list, a count, an order or what changed: for many messages. O(1)."""
-    return len(text) <= LONGEST and (form_of(text) == "order" or _MANY.search(simplify(text.lower())) is not None)
+    text = text.lower() if len(text) <= LONGEST else ""
+    return _ORDER.search(text) is not None or _MANY.search(simplify(text)) is not None
 
 
 def asks_own(text: str) -> bool:
@@ -64,6 +65,8 @@ def asks_talk(text: str) -> bool:
 
 def split_questions(text: str) -> list[str]:
     """Return the questions of a *text* that asks several, each with the statements before it; else none. O(length)."""
+    if text.count("?") + text.count("？") < 2:
+        return []
     parts = [part.strip() for part in _BEHIND.split(text[: 2 * LONGEST]) if len(part) >= _SHORTEST]
     return parts if 1 < len(parts) <= _QUESTIONS and all(part[-1] in "?？" for part in parts) else []
 

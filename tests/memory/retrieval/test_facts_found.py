@@ -2,8 +2,9 @@
 
 import pytest
 
-from memci.memory.retrieval.knowledge import FACTS, find_facts
+from memci.memory.retrieval.knowledge import find_facts
 from memci.memory.tiers.facts import Knowledge, Known
+from memci.memory.tiers.rules import DEFAULTS
 from memci.text.language.terms import query_terms
 
 SAID = (
@@ -37,12 +38,12 @@ class Owner:
 )
 def test_facts_are_found_by_the_question_not_by_the_name(query, found):
     """The speaker's name is no likeness, but what another one said is no answer; below the floor nothing is said."""
-    assert [fact.text for _, fact in find_facts(Owner, query_terms(query))] == found
+    assert [fact.text for _, fact in find_facts(Owner, query_terms(query), DEFAULTS)] == found
 
 
 def test_facts_of_an_answer_are_three_at_most():
     """Facts of the user and of the assistant share the three places."""
-    found = find_facts(Owner, query_terms("Which lamp?"))
+    found = find_facts(Owner, query_terms("Which lamp?"), DEFAULTS)
 
-    assert len(found) == FACTS == 3
+    assert len(found) == DEFAULTS.found_facts == 3
     assert all("lamp" in fact.text for _, fact in found)

@@ -119,7 +119,7 @@ def answered(messages: Sequence[Message]) -> Message:
     elif command == "recall" and not done:
         calls = [("recall_page", {"index": int(rest), "entry": None, "last": None, "offset": None})]
     elif command == "search" and not done:
-        calls = [("search_memory", {"query": rest, "since": None, "until": None})]
+        calls = [("search_memory", {"query": rest, "since": None, "until": None, "skip": None})]
     if not calls:
         return {"role": "assistant", "content": f"Answer to {command} {rest}."}
     made = [

@@ -12,8 +12,12 @@ import sys
 from functools import cache
 from pathlib import Path
 
+import pytest
+
 import memci
 from memci import errors
+
+pytestmark = pytest.mark.xdist_group("layers")  # one process reads all modules, for three seconds
 
 LINES = [
     ["errors"],

@@ -19,7 +19,7 @@ from memci.memory.owner import owner_of
 from memci.memory.repository.home import tables_of
 from memci.storage import FilesystemStorage
 
-CYCLES = 20
+CYCLES = 10
 SEARCH = 8, 4
 """statements of a search whose words are known, and of each page that it finds"""
 ANSWER = {"role": "assistant", "content": "The ferry to Oslo leaves at nine. " * 10}

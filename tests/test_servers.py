@@ -18,7 +18,7 @@ pytest.importorskip("starlette")
 uvicorn = pytest.importorskip("uvicorn")
 
 DOCUMENT = Path(__file__).parents[1] / "docs" / "servers.md"
-CLIENTS, CONVERSATIONS, TURNS = 32, 8, 3
+CLIENTS, CONVERSATIONS, TURNS = 32, 8, 2
 LONGEST_SECONDS = 60
 
 

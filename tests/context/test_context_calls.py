@@ -86,7 +86,7 @@ def test_handle_that_did_not_render_predicts_nothing(storage):
 
 def test_past_fork_and_export_have_their_calls(storage):
     """A view has those up to its turn, a fork its own, an import all, and exports the same lines again."""
-    context = talked(storage, 12, window=720)
+    context = talked(storage, 12, window=760)
     with Context.view(storage, "alice", at=4) as past:
         assert len(past.calls()) == past.report().cost.calls == 5
         early = list(past.export())

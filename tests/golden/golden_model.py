@@ -4,7 +4,6 @@ What it was asked is compared as a multiset: jobs of the memory may come in anot
 which prompts are right.
 """
 
-import dataclasses
 import json
 from collections import Counter
 from contextlib import closing
@@ -63,7 +62,7 @@ def prompted(talk: Talk, folder: Path) -> dict[str, str]:
 
 def soon(rules):
     """Return *rules* by which pages go all roads early."""
-    return dataclasses.replace(rules, capacity=3, batch=2, promoted=1.0, accesses=1)
+    return rules.model_copy(update={"capacity": 3, "batch": 2, "promoted": 1.0, "accesses": 1})
 
 
 def least(schema: dict, known: dict):

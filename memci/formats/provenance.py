@@ -59,9 +59,10 @@ def whose(message: Message, start: int, end: int, known: Sequence[Span] = ()) ->
     if message["role"] != "user":
         return ""
     text, sizes = text_of(message), dict[str, int]()
-    for each in known or spans_of(message):
+    known = known or spans_of(message)
+    for each in [each for each in known if each.start < end and start < each.end] or known[:1]:
         label = _label("", text, each)
-        sizes[label] = sizes.get(label, 0) + max(0, min(end, each.end) - max(start, each.start))
+        sizes[label] = sizes.get(label, 0) + min(end, each.end) - max(start, each.start)
     return max(sizes, key=sizes.__getitem__, default="")
 
 

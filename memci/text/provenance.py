@@ -13,14 +13,16 @@ speaks owns one above, and a pasted text without a request has it in its last li
 makes are quoted: quotation marks, ">", fences, lines of logs and code, headers of mails, headings, runs of speakers'
 labels, letters. So is what stands behind "X wrote:".
 
-What is found here is derived from the text at each use, and never stored. What a format declares of its blocks comes
+What is found here is derived from the text, and never stored. What a format declares of its blocks comes
 first (`memci.formats.provenance`).
 """
 
+import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from enum import StrEnum
 from functools import cache
+from hashlib import blake2b
 from itertools import takewhile
 from typing import NamedTuple
 
@@ -158,8 +160,21 @@ class _Line(NamedTuple):
 
 
 def _quoted_blocks(text: str) -> list[tuple[int, int]]:
-    """Return where the quoted blocks of *text* begin and end, in order."""
-    return _Walk(text).blocks if "\n" in text or ":" in text or "：" in text else []
+    """Return where the quoted blocks of *text* begin and end, in order. O(characters), once for the last texts."""
+    if "\n" not in text and ":" not in text and "：" not in text:
+        return []
+    key = blake2b(text.encode(errors="surrogatepass"), digest_size=16, key=_KEY).digest()
+    found = _BLOCKS.pop(key, None)
+    found = _BLOCKS[key] = list(joined(_Walk(text).blocks)) if found is None else found
+    for oldest in list(_BLOCKS)[:-_KEPT]:
+        _BLOCKS.pop(oldest, None)
+    return found
+
+
+_KEPT = 512  # texts whose blocks are kept: more messages than the results of the last searches have
+_KEY = os.urandom(16)
+_BLOCKS: dict[bytes, list[tuple[int, int]]] = {}
+"""by the digest of their text, with a key of this process: neither a text is kept nor what tells one that is known"""
 
 
 def _lines(text: str) -> list[_Line]:
@@ -179,8 +194,8 @@ class _Walk:
     """One walk over the lines of a text, which finds its quoted blocks."""
 
     def __init__(self, text: str) -> None:
-        self.text = text
-        lines = _lines(text)
+        self.text, lines = text, _lines(text)
+        self._asks_for_work = cache(_asks_for_work)  # several rules ask it of the same line
         between = lines[_MOST:-_END]
         self.lines = lines[:_MOST] + lines[-_END:] if between else lines
         self.blocks = [(between[0].start, between[-1].end)] if between else []
@@ -252,7 +267,7 @@ class _Walk:
         for colon, _ in zip(_COLON.finditer(line.said), range(_COLONS), strict=False):
             behind = line.said[colon.end() :].strip()
             head = _last_sentence(line.said[max(0, colon.start() - _LINE) : colon.start()])
-            if not behind or not (_asks_for_work(head) or _says("says").search(head)):
+            if not behind or not (self._asks_for_work(head) or _says("says").search(head)):
                 continue
             start = line.start + colon.end()
             if closing := _CLOSING.get(behind[0]):
@@ -266,7 +281,7 @@ class _Walk:
             return True
         below = at + 1 < len(self.lines)
         tail = line.said.rstrip()[-_LINE:]
-        return below and (_asks_for_work(tail) or self._points_down(at, tail) or self._stands_above(at))
+        return below and (self._asks_for_work(tail) or self._points_down(at, tail) or self._stands_above(at))
 
     def _stands_above(self, at: int) -> bool:
         """Return whether line *at* is a short one above a text in which nobody speaks: a request in other words."""
@@ -313,7 +328,7 @@ class _Walk:
                 line.end - line.start < _SPEECH
                 and end == at + 1
                 and said.endswith((":", "："))
-                and _asks_for_work(said)
+                and self._asks_for_work(said)
             )
         return _ASKED.search(said) is not None or (not self._voiced and _says("voice").search(said) is not None)
 
@@ -322,7 +337,7 @@ class _Walk:
         return any(
             _ASKED.search(line.said)
             or any(_says(key).search(line.said[:_LINE]) for key in ("voice", "speaks"))
-            or _asks_for_work(line.said[:_LINE])
+            or self._asks_for_work(line.said[:_LINE])
             for line in lines
         )
 
@@ -356,15 +371,15 @@ class _Walk:
         above = own[: len(own) - len(asking)]
         said = " ".join(line.said[:_LINE] for line in asking[:4])
         if not above or any(
-            _asks_for_work(line.said[-_LINE:]) or _says("speaks").search(line.said[:_LINE]) for line in above
+            self._asks_for_work(line.said[-_LINE:]) or _says("speaks").search(line.said[:_LINE]) for line in above
         ):
             return
         asked = _ASKED.search(said) or _says("speaks").search(said)
-        spoken = _ASKED.search(said) or _QUESTION.search(said) or _asks_for_work(said)
+        spoken = _ASKED.search(said) or _QUESTION.search(said) or self._asks_for_work(said)
         spoken = spoken or (not alone and self._is_speech(asking))
         if (
             _says("above").search(said)
-            or (asked and _asks_for_work(said) and _says("this").search(said))
+            or (asked and self._asks_for_work(said) and _says("this").search(said))
             or (not above[0].said.endswith((":", "：")) and spoken and self._is_text(above))
         ):
             self.blocks += [(line.start, line.end) for line in above]

@@ -63,13 +63,16 @@ def successors(session: Session, results: Collection[Said]) -> dict[int, tuple[F
     for position, row in at.items():
         message = messages.get(row.place)
         text = "" if message is None else entry_text(message)[row.start : row.start + row.size]
-        if message is not None and 0 < len(text) <= LONGEST and not whose(message, row.start, row.start + row.size):
+        if message is not None and 0 < len(text) <= LONGEST:
             said[position] = row, text, str(message.get("name") or row.speaker)
     own = {position: _claims(text, speaker, row.role) for position, (row, text, speaker) in said.items()}
     found = {}
     for each in told:
         for position, loose in proposed[each.position].items():  # the latest first
-            if position in own and (follows if loose else takes_up)(own[position], states[each.position]):
+            if position not in own or not (follows if loose else takes_up)(own[position], states[each.position]):
+                continue
+            row = at[position]
+            if not whose(messages[row.place], row.start, row.start + row.size):
                 found[each.position] = said[position]
                 break
     return found

@@ -119,14 +119,14 @@ class Claim:
 
     def __init__(self, text: str, speaker: str = "", spoken: Sequence[Writing] = ()) -> None:
         self.text, self.speaker = text, speaker.casefold()
-        self._said, self._spoken = _normal(text), spoken or languages(text, LATIN, slack=_SLACK)
+        self._said, self._spoken = _normal(text), tuple(spoken or languages(text, LATIN, slack=_SLACK))
 
     def shows(self, key: str) -> bool:
         """Return whether the pattern *key* of its language is in it. O(length)."""
         return any(each.search(self._said) for each in self._patterns(key))
 
     def _patterns(self, key: str) -> list[re.Pattern[str]]:
-        return [pattern("change", key, each) for each in self._spoken]
+        return _patterns_of(key, self._spoken)
 
     def _values(self, key: str) -> frozenset[str]:
         return frozenset(match[0] for each in self._patterns(key) for match in each.finditer(self._said))
@@ -186,6 +186,8 @@ class Claim:
     @cached_property
     def runs(self) -> list[str]:
         """Its runs of characters of writing without spaces, without the same."""
+        if not _TIED.search(self._said):
+            return []
         bare = _tied_words().sub(lambda found: _meaning()[found[0]], self._without("clock", "days"))
         plain = _plain_runs("kana" if _KANA.search(self._said) else "han")
         return [run for each in _TIED.findall(bare) for run in plain.split(each) if run]
@@ -194,7 +196,7 @@ class Claim:
     def subject(self) -> frozenset[str]:
         """Of whom it tells: persons that it names, or who says it; empty if that is unknown, too."""
         found = {each for each in self.words if each in _kin()}
-        found.update(each for each in _kin() if not each.isascii() and _TIED.match(each) and each in self._said)
+        found.update(each for each in _tied_kin() if each in self._said)
         if (start := _START.match(self.text)) and start[1].casefold() not in _openers():
             bare = start[1].casefold()
             keys = (*TOPICS, "told")
@@ -206,7 +208,8 @@ class Claim:
     @cached_property
     def names(self) -> frozenset[str]:
         """Names within its sentences; none in German, which writes every noun like one."""
-        return frozenset(each.casefold() for each in _NAME.findall(self.text)).intersection(self.words) - _kin()
+        found = frozenset(each.casefold() for each in _NAME.findall(self.text))
+        return found and found.intersection(self.words) - _kin()
 
     def takes_up(self, earlier: "Claim") -> bool:
         """Return whether it says something else about what *earlier* told of. O(words · words)."""
@@ -289,8 +292,10 @@ class Claim:
 
     def _counts_on(self, earlier: "Claim") -> bool:
         """Return whether both count the same of one with a name, and not the same number: "Filou is two years old"."""
+        if not earlier.names or self.about not in earlier.names:
+            return False
         own, before = self._counted, earlier._counted
-        return any(own[each] != before[each] for each in own if each in before) and self.about in earlier.names
+        return any(own[each] != before[each] for each in own if each in before)
 
     @cached_property
     def _counted(self) -> dict[str, str]:
@@ -328,6 +333,11 @@ class Claim:
         return bool(own and other and not self.names & earlier.names)
 
 
+@cache
+def _patterns_of(key: str, spoken: tuple[Writing, ...]) -> list[re.Pattern[str]]:
+    return [pattern("change", key, each) for each in spoken]
+
+
 def _normal(text: str) -> str:
     lower = lower_case(text)
     if lower.isascii():
@@ -339,9 +349,11 @@ def _alike(some: str, other: str) -> bool:
     """Return whether two words are forms of one, or mean the same."""
     if some == other or _meaning().get(some, some) == _meaning().get(other, other):
         return True
-    short, long = sorted((some, other), key=len)
+    short, long = (some, other) if len(some) <= len(other) else (other, some)
     if len(short) >= _ALIKE + 1 and long.endswith(short):
         return True  # "telefonnummer", "nummer"
+    if some[:_ALIKE] != other[:_ALIKE]:
+        return False
     if len(short) >= _ALIKE and long.startswith(short):
         return True  # "müll", "müllabfuhr"
     same = next((at for at, (a, b) in enumerate(zip(some, other, strict=False)) if a != b), len(short))
@@ -366,6 +378,11 @@ def _listed(key: str) -> Iterator[str]:
 @cache
 def _kin() -> frozenset[str]:
     return frozenset(_listed("kin"))
+
+
+@cache
+def _tied_kin() -> list[str]:
+    return [each for each in _kin() if _TIED.match(each)]
 
 
 @cache

@@ -29,9 +29,11 @@ TESTED := 'pytest>=8.3' 'hypothesis>=6.110'
 CORE := $(addprefix tests/,async_context chapters companion context formats llm memory/retrieval segments storage text tokens tools window) \
 	$(patsubst %,tests/test_%.py,docstrings errors layers messages model_catalog one_store settings words workers)
 HARNESSES := tests/faults tests/test_benchmarks.py
+# each talks with a gateway over HTTP, through the clients of the providers
+GATEWAY := tests/serve/gateway
 PYTEST := $(BIN)/python -m pytest -n auto --dist loadgroup
 
-.PHONY: demo check core test harnesses adapters docs embeddings wrapped postgres postgres-torture postgres-bench local-model lint types ui bench peers stale faults torture mutation release lock clean
+.PHONY: demo check core test gateway harnesses adapters docs embeddings wrapped postgres postgres-torture postgres-bench local-model lint types ui bench peers stale faults torture mutation release lock clean
 
 demo: .venv/ready          ## replay a conversation through a real context and look at the window
 	@$(BIN)/memci demo
@@ -41,8 +43,11 @@ check: lint types core     ## lint, types and the core of the tests, in three mi
 core: .venv/ready          ## the core of the tests
 	@PYTHONDONTWRITEBYTECODE= $(PYTEST) -m 'not slow' $(CORE)
 
-test: .venv/ready          ## all tests of the library
-	@PYTHONDONTWRITEBYTECODE= $(PYTEST) $(HARNESSES:%=--ignore=%)
+test: .venv/ready          ## the tests of the library, in five minutes; those of the gateway are beside them
+	@PYTHONDONTWRITEBYTECODE= $(PYTEST) $(HARNESSES:%=--ignore=%) $(GATEWAY:%=--ignore=%)
+
+gateway: .venv/ready       ## the gateway, over HTTP
+	@PYTHONDONTWRITEBYTECODE= $(PYTEST) $(GATEWAY)
 
 harnesses: .venv/ready     ## tests of what tests it: each harness of faults finds what it must, each benchmark gives its figures
 	@PYTHONDONTWRITEBYTECODE= $(PYTEST) $(HARNESSES)

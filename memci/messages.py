@@ -141,6 +141,8 @@ def is_sent_as_it_is(message: Message) -> bool:
     if isinstance(message, Enveloped):
         return False
     content, role = message.get("content"), message["role"]
+    if type(content) is str and content and role != "tool" and "tool_calls" not in message:  # as nearly all are
+        return True
     if role == "tool":
         return type(content) is str and 0 < len(message["tool_call_id"]) <= MAX_ID
     if type(content) is list and not (content and all(part["type"] != "text" or part["text"] for part in content)):

@@ -16,12 +16,13 @@ from numpy.typing import NDArray
 
 from ...formats.provenance import own_words, whose
 from ...formats.utterance import entry_text
-from ...text.language.change import LONGEST, Claim, claims, follows, names_ids, same_meaning, takes_up
+from ...text.language.change import LONGEST, Claim, follows, names_ids, same_meaning, takes_up
 from ...text.language.instructions import clauses
 from ...text.language.terms import is_single, query_terms, terms
 from ..owner import Session
 from ..repository.page_source import read_messages
 from ..repository.passages import FoundPassage
+from ..tiers.facts import claims_of
 from .layout import ROLES, Integers, Layout
 from .passages import SIGN_TERMS, sign_term
 from .postings import Posting
@@ -49,7 +50,7 @@ def successors(session: Session, results: Collection[Said]) -> dict[int, tuple[F
     One batch of postings and one of messages. O(postings of the rarest words).
     """
     told = [each for each in results if len(each.text) <= LONGEST and _tells(each)][:_FOLLOWED]
-    states = {each.position: _claims(each.text, each.speaker, each.role) for each in told}
+    states = {each.position: claims_of(each.text, each.speaker, each.role) for each in told}
     told = [each for each in told if states[each.position]]
     if not told:
         return {}
@@ -65,7 +66,7 @@ def successors(session: Session, results: Collection[Said]) -> dict[int, tuple[F
         text = "" if message is None else entry_text(message)[row.start : row.start + row.size]
         if message is not None and 0 < len(text) <= LONGEST:
             said[position] = row, text, str(message.get("name") or row.speaker)
-    own = {position: _claims(text, speaker, row.role) for position, (row, text, speaker) in said.items()}
+    own = {position: claims_of(text, speaker, row.role) for position, (row, text, speaker) in said.items()}
     found = {}
     for each in told:
         for position, loose in proposed[each.position].items():  # the latest first
@@ -121,10 +122,6 @@ def revocations(session: Session, results: Collection[Said]) -> dict[int, tuple[
 def _tells(said: Said) -> bool:
     """Return whether it states something; an assistant without a name only repeats what people and tools said."""
     return said.role != "assistant" or bool(said.speaker) or names_ids(said.text)
-
-
-def _claims(text: str, speaker: str, role: str) -> list[Claim]:
-    return [Claim(text)] if role == "tool" else claims(text, speaker)
 
 
 def _propose(

@@ -193,6 +193,12 @@ def outdates(new: str, old: str) -> bool:
 
 
 @lru_cache(maxsize=1024)
+def claims_of(text: str, speaker: str, role: str) -> list[Claim]:
+    """Return what a passage of a message states, as `claims`. O(characters), the first time."""
+    return [Claim(text)] if role == "tool" else claims(text, speaker)
+
+
+@lru_cache(maxsize=1024)
 def _claims(text: str) -> list[Claim]:
     speaker = _SPEAKER.match(text)
     return claims(text[speaker.end() :], speaker[1]) if speaker else claims(text)
@@ -234,9 +240,10 @@ def terms_of(text: str) -> frozenset[str]:
 
 
 def forget_texts() -> None:
-    """Clear the caches, which have texts of facts, after an erasure."""
+    """Clear the caches, which have texts of facts and passages, after an erasure."""
     _comparison.cache_clear()
     _claims.cache_clear()
+    claims_of.cache_clear()
     terms_of.cache_clear()
 
 

@@ -156,6 +156,14 @@ class Claim:
         return self.shows("ended")
 
     @cached_property
+    def _swaps(self) -> bool:
+        return self.shows("swapped")
+
+    @cached_property
+    def _pronoun(self) -> bool:
+        return self.shows("they")
+
+    @cached_property
     def denies(self) -> bool:
         """Whether it has a negation."""
         return _NOT.search(self._said) is not None
@@ -233,10 +241,10 @@ class Claim:
             return self._counts_on(earlier)
         told, whole, common = self._common(earlier)
         differ = any(own and own != earlier.values[kind] for kind, own in self.values.items() if earlier.values[kind])
-        differ = differ or self.shows("swapped")
+        differ = differ or self._swaps
         if (same_ids and differ and common >= 2) or (opposite and told == common == whole and common >= 2):
             return True
-        if (self.ends or self.shows("swapped")) and self._goes_on_from(earlier):
+        if (self.ends or self._swaps) and self._goes_on_from(earlier):
             return True
         if not self.changes or self._other_kin(earlier):
             return False
@@ -315,7 +323,7 @@ class Claim:
 
         Two characters of writing without spaces count as a word.
         """
-        they = self.shows("they")
+        they = self._pronoun
         before = [each for each in earlier.words if not (they and each in _kin())]
         common = sum(any(_alike(each, own) for own in self.words) for each in before)
         said = "\n".join(self.runs)

@@ -36,6 +36,7 @@ HOP: Final = frozenset(
 """headers that concern one connection only: they are not forwarded"""
 _SIZED: Final = frozenset({b"content-length", b"content-encoding"})
 _EVENTS: Final = b"text/event-stream"
+_CUT: Final = "the provider's answer ended early"
 _TOO_LONG: Final = frozenset({400, 413, 422})  # status codes with which providers refuse a request that is too long
 _LOG = logging.getLogger(__name__)
 
@@ -151,7 +152,9 @@ class ClientAnswer:
                         step = await in_thread(partial(next_step, steps, stream))
                     if shown:
                         await self._part(shown)
-            if stream.ended and step is None:  # a stream that was cut is cut for the client, too
+            if not stream.ended:
+                await self.refuse(502, _CUT)
+            elif step is None:
                 await self._part(events.rest(), more=False)
         finally:
             await self._cost(conversation, stream.usage)
@@ -234,8 +237,8 @@ class ClientAnswer:
         try:
             yield response
         except httpx2.HTTPError as error:
-            _LOG.warning("the provider's answer ended early: %s", type(error).__name__)
-            await self.refuse(502, f"the provider's answer ended early ({type(error).__name__})")
+            _LOG.warning("%s: %s", _CUT, type(error).__name__)
+            await self.refuse(502, f"{_CUT} ({type(error).__name__})")
         finally:
             with anyio.CancelScope(shield=True):
                 await response.aclose()

@@ -68,6 +68,31 @@ def test_an_answer_that_is_cut_is_an_error_in_the_clients_form(provider, gateway
     assert not stream or text.count("data: ") > 1
 
 
+@pytest.mark.parametrize("events", [0, 2])
+@pytest.mark.parametrize("form", FORMATS)
+def test_a_stream_that_ends_before_its_last_event_is_an_error_in_the_clients_form(provider, gateway, form, events):
+    """Also if the connection ends as it should: 502 if nothing came, else an event behind what came."""
+
+    def script(_seen):
+        whole = WHOLE[form](Said("A long answer. " * 9), "m", (1, 1))
+        return StreamingResponse(iter([*STREAMS[form](whole)][:events]), media_type="text/event-stream")
+
+    provider.script, talk = script, SimpleNamespace(items=[])
+    filled(talk, 30)
+    listed = "input" if form == "openai_responses" else "messages"
+    body = {
+        "model": "gpt-4o",
+        "stream": True,
+        "max_tokens": 9,
+        listed: [*talk.items, {"role": "user", "content": "Hi"}],
+    }
+    asked = json.dumps(body).encode()
+    status, text = post(gateway, PATHS[form], asked, ("content-length", str(len(asked))))
+
+    assert status == (200 if events else 502)
+    assert "ended early" in json.loads(text.rstrip().rpartition("data: ")[2])["error"]["message"]
+
+
 def test_a_body_in_chunks_that_names_a_length_is_forwarded_in_chunks(provider, gateway):
     """The chunks count, as HTTP says."""
     body = b"5\r\nhello\r\n0\r\n\r\n"

@@ -118,11 +118,16 @@ class PageRow(NamedTuple):
 
     def spans(self, head: int) -> tuple[tuple[int, int], ...]:
         """Return the runs of seqs `[a, b)` that make up the page, oldest first; *head* is the context's next seq."""
-        bounds = (self.first, *(self.cut or ()), head if self.end is None else self.end)
+        end = head if self.end is None else self.end
+        if not self.cut:
+            return ((self.first, end),) if self.first < end else ()
+        bounds = (self.first, *self.cut, end)
         return tuple((a, b) for a, b in zip(bounds[::2], bounds[1::2], strict=True) if a < b)
 
     def shown(self, head: int) -> tuple[tuple[int, int], ...]:
         """Return the `spans` that the window shows, if the page is in it. O(runs)."""
+        if not self.away:
+            return self.spans(head)
         found: list[tuple[int, int]] = []
         for start, end in self.spans(head):
             inside = [(a, b) for a, b in _pairs(self.away) if start < b and a < end]

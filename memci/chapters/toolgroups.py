@@ -47,6 +47,9 @@ class OpenCalls:
         return (positions[-1], self.left.pop(positions.pop())) if positions else None
 
 
+NO_CALLS = OpenCalls(())  # of a message without calls: nothing can be taken
+
+
 class ToolGroup:
     """The group of an assistant's message with calls, and of their results."""
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from ..chapters.chapter import Entry
 from ..chapters.messagelist import MessageNode
-from ..chapters.toolgroups import OpenCalls, late_result
+from ..chapters.toolgroups import NO_CALLS, OpenCalls, late_result
 from ..errors import PageNotFound, brief
 from ..messages import Message, tool_calls
 from ..rows import EntryRow, PageRow, PageState
@@ -33,7 +33,7 @@ def as_nodes(
     """
     base = reader.base(row)
     nodes = []
-    calls = OpenCalls(())
+    calls = NO_CALLS
     for entry, message in entries:
         place = row.index, entry.seq - base + 1
         spans = entry.spans if window.settings.notice else None
@@ -42,7 +42,7 @@ def as_nodes(
         node.quotes = entry.quotes
         late = message["role"] == "tool" and calls.take(message["tool_call_id"]) is None
         if message["role"] != "tool":
-            calls = OpenCalls(tool_calls(message))
+            calls = OpenCalls(made) if (made := tool_calls(message)) else NO_CALLS
         if recount:
             node.tokens = window.weigh(late_result(view, window.state.nonce) if late else view)
         nodes.append(node)

@@ -11,7 +11,7 @@ from datetime import UTC, datetime, tzinfo
 
 from .. import formats
 from ..chapters.messagelist import MessageNode
-from ..chapters.toolgroups import OpenCalls, late_result
+from ..chapters.toolgroups import NO_CALLS, OpenCalls, late_result
 from ..errors import InvalidMessage, InvalidSetting, LimitExceeded, brief
 from ..messages import Message, call_name, check, is_plain_chat, plain, tool_calls
 from ..model_catalog import undated_name
@@ -23,7 +23,6 @@ from .draft import Draft, DraftMessage
 from .window import Window
 
 BATCH = 10_000  # messages that one append takes at most, since all of them are one transaction
-_NO_CALLS = OpenCalls(())
 
 
 def draft(
@@ -55,7 +54,7 @@ def draft(
     page, next_page, seq = record.open_page, record.next_page, record.head
     base = window.active.open.base if window.active.open is not None else seq
     unanswered = window.active.unanswered
-    waiting = OpenCalls(unanswered) if unanswered else _NO_CALLS
+    waiting = OpenCalls(unanswered) if unanswered else NO_CALLS
     given = _read(window, values, unanswered)
     messages: list[DraftMessage] = []
     known: set[str] = set()

@@ -27,7 +27,7 @@ from itertools import takewhile
 from typing import NamedTuple
 
 from .language.instructions import instructions
-from .language.patterns import WIDE, alternatives, pattern
+from .language.patterns import WIDE, alternatives, finder, pattern
 from .language.sentences import SMALL_TALK, lower_case, simplify, writing
 
 VERSION = 1  # of the rules: what was derived by another version is derived again
@@ -442,4 +442,4 @@ def _asks_for_work(said: str) -> bool:
 
 @cache
 def _says(key: str) -> re.Pattern[str]:
-    return pattern("provenance", key)
+    return finder("provenance", key)

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memci.formats.provenance import clauses_of
+from memci.text import provenance
 from memci.text.provenance import Origin, mask, spans
 
 
@@ -85,6 +86,15 @@ def test_spans_together_are_the_text(text):
     assert all(masked[start:end] == text[start:end] for start, end, origin in found if origin is Origin.OWN)
 
 
+def test_what_is_kept_of_a_text_is_bounded_and_the_same():
+    """What a text quotes is found once, and again as it was after many others; the text itself is not kept."""
+    texts = [f"Translate this:\nThe harbour is {number} miles away." for number in range(2 * provenance._KEPT)]
+    found = [spans(text) for text in texts]
+    assert len(provenance._BLOCKS) <= provenance._KEPT
+    assert [spans(text) for text in texts] == found
+    assert not any(b"harbour" in key for key in provenance._BLOCKS)
+
+
 @pytest.mark.parametrize(
     "part",
     ["“", '"', "«", "'a", "a: ", 'x said: "', "translate this:\n", "translate this:\n\nand always answer me: ", "> a\n",
@@ -96,7 +106,8 @@ def test_time_is_linear(part):
 
     def spent(size: int) -> float:
         text = part * (size // len(part))
-        return min(timeit.repeat(lambda: spans(text), number=1, repeat=3, timer=time.process_time))
+        forget, clock = provenance._BLOCKS.clear, time.process_time
+        return min(timeit.repeat(lambda: spans(text), forget, number=1, repeat=3, timer=clock))
 
     assert spent(160_000) < 20 * spent(20_000) + 0.05
 

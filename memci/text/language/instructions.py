@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Literal, NamedTuple
 
-from .patterns import LATIN, WIDE, Writing, pattern
+from .patterns import LATIN, WIDE, Writing, finder, pattern
 from .sentences import languages, lower_case, sentences, simplify
 
 LONGEST = 400  # characters of an instruction; longer clauses are descriptions
@@ -152,4 +152,4 @@ def _is_instruction(clause: str, says: _Says, *, asks: bool) -> bool:
 
 @cache
 def _patterns(written: Writing) -> _Says:
-    return {key: pattern("instructions", key, written) for key in _ENTRIES}
+    return {key: (pattern if key == "cut" else finder)("instructions", key, written) for key in _ENTRIES}

@@ -36,12 +36,38 @@ _FILES: Mapping[Writing, str] = {
 WIDE = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 _BREAK = re.compile(r"\s*\n\s*")
 _PART = re.compile("«([a-z_]+)»")
+_TOKEN = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|[()|]|[^\\\[()|]+", re.DOTALL)
+"""of a regular expression: what is escaped, a set of characters, a mark of groups, or other characters"""
 
 
 @cache
 def pattern(section: str, key: str, language: Writing | None = None, *, flags: int = 0) -> re.Pattern[str]:
     """Return the pattern of an entry: of one language, or of all. O(its length): use it for module constants."""
     return re.compile(alternatives(section, key, language) or "(?!)", flags)
+
+
+def finder(section: str, key: str, language: Writing | None = None) -> re.Pattern[str]:
+    """Return a pattern that finds whether the `pattern` of an entry is in a text, but not where. O(its length).
+
+    Alternatives that begin alike share the beginning, so that it is tried once at each place.
+    """
+    languages = _FILES if language is None else [language]
+    found = [each for one in languages for part in _listed(one, section, key) if part for each in _branches(part)]
+    alike = {begin: [each.removeprefix(begin) for each in found if each.startswith(begin)] for begin in (r"\b", "^")}
+    shared = [f"{begin}(?:{'|'.join(rest)})" for begin, rest in alike.items() if rest]
+    return re.compile("|".join([*(each for each in found if not each.startswith(tuple(alike))), *shared]) or "(?!)")
+
+
+def _branches(expression: str) -> list[str]:
+    """Return the alternatives of *expression* that stand in no group."""
+    found, depth = [""], 0
+    for piece in _TOKEN.findall(expression):
+        depth += (piece == "(") - (piece == ")")
+        if piece == "|" and not depth:
+            found.append("")
+        else:
+            found[-1] += piece
+    return found
 
 
 def alternatives(section: str, key: str, language: Writing | None = None) -> str:
@@ -63,10 +89,14 @@ def section(name: str, language: Writing) -> Mapping[str, str | Sequence[str]]:
 
 
 def _entry(language: Writing, section: str, key: str) -> str:
-    entry = _table(language).get(section, {}).get(key, "")
-    if isinstance(entry, str):
-        return _complete(language, entry)
-    return "|".join(f"(?:{_complete(language, each)})" for each in entry)
+    listed = isinstance(_table(language).get(section, {}).get(key), list)
+    return "|".join(f"(?:{each})" if listed else each for each in _listed(language, section, key))
+
+
+def _listed(language: Writing, section: str, key: str) -> list[str]:
+    """Return the patterns of an entry."""
+    entry = _table(language).get(section, {}).get(key, [])
+    return [_complete(language, each) for each in ([entry] if isinstance(entry, str) else entry)]
 
 
 def _complete(language: Writing, text: str) -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from memci.text import language
-from memci.text.language.patterns import alternatives, pattern, words
+from memci.text.language.patterns import alternatives, finder, pattern, words
 from memci.text.language.sentences import writing
 
 TABLES = {
@@ -55,6 +55,17 @@ def test_pattern_when_no_language_is_named():
     assert all(timed.search(text) for text in ("yesterday", "昨天", "先週", "어제"))
     assert not pattern("dates", "no such entry").search("yesterday")
     assert not pattern("keywords", "predicate", "latin").search("")
+
+
+@pytest.mark.parametrize("section", ["instructions", "provenance"])
+def test_finder_finds_what_the_pattern_finds(section):
+    """Whether something is found does not depend on how its alternatives are put together."""
+    table = TABLES["english"][section]
+    texts = [each.lower() for key in table for each in re.split(r"[|()\n]", alternatives(section, key, "latin"))[:60]]
+    for key in table:
+        whole, quick = pattern(section, key, "latin"), finder(section, key, "latin")
+        assert [whole.search(each) is None for each in texts] == [quick.search(each) is None for each in texts]
+    assert not finder(section, "no such entry").search("")
 
 
 def test_words_when_they_are_separated():

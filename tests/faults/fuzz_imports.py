@@ -136,7 +136,7 @@ def _read(lines: Sequence[str]) -> list[Any]:
 @cache
 def _exported() -> tuple[str, ...]:
     """Return an export with lines of every kind."""
-    context = opened(EphemeralStorage(), 700)
+    context = opened(EphemeralStorage(), 780)
     for at in range(7):
         call = {"id": f"c{at}", "type": "function", "function": {"name": "find", "arguments": f'{{"day": {at}}}'}}
         context.append_turn(

@@ -281,7 +281,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "a compaction is stored at all",
         _WRITER,
-        "            self._commit(transition, made.contents, made.marks)",
+        "            self._commit(transition, made.contents, made)",
         "            pass",
         "machine",
     ),
@@ -423,8 +423,8 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "a page that was recalled is not unloaded",
         _COMPACTION,
-        ".keys()) - again - back",
-        ".keys()) - back",
+        ".keys() - again - back",
+        ".keys() - back",
         _WINDOW_TESTS,
     ),
     Mutant(
@@ -539,15 +539,15 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "a request is untouched until something is archived",
         _GATEWAY,
-        "if not (report.compactions or report.clipped):",
-        "if False:",
+        "if report.compactions or report.clipped:",
+        "if True:",
         "tests/serve/gateway/test_views.py -k untouched",
     ),
     Mutant(
         "two credentials never meet",
         _GATEWAY,
-        'name = f"{scope.key}:" + (',
-        'name = "k:" + (',
+        'return f"{told}:" + (',
+        'return "k:" + (',
         "tests/serve/gateway/test_conversations.py -k credentials",
     ),
     Mutant(
@@ -560,7 +560,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "what the client does not see is part of its conversation",
         _GATEWAY,
-        "self._list = insert_hidden(form, self._messages, [*context.messages()], own)",
+        "self._list = insert_hidden(form, self._messages, log, own)",
         "self._list = self._messages",
         "tests/serve/gateway/test_tools.py -k answered_inside",
     ),

@@ -71,7 +71,7 @@ def instructions(text: str, own: str) -> list[str]:
 def clauses(text: str, own: str) -> list[Clause]:
     """Return the `instructions`, and the sentences that take one back, in order, each once. O(characters)."""
     own = own[:SCANNED]
-    written = languages(own, LATIN, slack=_FEW)
+    written = languages(own, LATIN, slack=_FEW) if len(own) <= _BACK else languages(own)
     prepared = lower_case(own.replace("’", "'").replace("\t", " "))
     found: dict[str, Clause] = {}
     place = 0

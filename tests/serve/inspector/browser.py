@@ -22,6 +22,12 @@ from tests.serve.inspector.prepared import LONG, NAME, long_store, prepared
 ROOT = Path(__file__).parents[3]
 PICTURES = ROOT / os.environ.get("PICTURES", "build/inspector")
 WIDTHS = {"desktop": (1440, 900), "tablet": (768, 1024), "phone": (390, 800)}
+LOOKS = (
+    [(width, scheme) for width in WIDTHS for scheme in ("light", "dark")]
+    if "MEMCI_EXAMPLES" in os.environ
+    else [("desktop", "light"), ("phone", "dark")]
+)
+"""the looks of each page that are tried; all of them with MEMCI_EXAMPLES, in four minutes"""
 DESK = "id=travel-desk"
 PAGES = {
     "conversations": "/",
@@ -106,8 +112,7 @@ def tab(browser):
     assert [each for each in complaints if "404" not in each] == []
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize(("width", "scheme"), LOOKS)
 @pytest.mark.parametrize("name", PAGES)
 def test_every_page_is_well_made(tab, address, name, width, scheme):
     """No serious finding of axe-core, nothing wider than the screen."""

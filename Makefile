@@ -31,7 +31,9 @@ CORE := $(addprefix tests/,async_context chapters companion context formats llm 
 HARNESSES := tests/faults tests/test_benchmarks.py
 # each talks with a gateway over HTTP, through the clients of the providers
 GATEWAY := tests/serve/gateway
-PYTEST := $(BIN)/python -m pytest -n auto --dist loadgroup
+# one process more than there are cores, since some tests wait for locks and servers
+WORKERS := $(shell $(PYTHON) -c 'import os; print((os.cpu_count() or 1) + 1)')
+PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup
 
 .PHONY: demo check core test gateway harnesses adapters docs embeddings wrapped postgres postgres-torture postgres-bench local-model lint types ui bench peers stale faults torture mutation release lock clean
 

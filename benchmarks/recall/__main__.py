@@ -84,7 +84,7 @@ def main(arguments: list[str] | None = None) -> dict[str, Any]:
                     figures[name][label] = measured(make, sources[name])
                     reached(done)
         if not options.certain:
-            figures["many"] = many()
+            figures["many"] = many(most=1 if options.quick else None)
         if sources["traces"]:
             figures["traces"] = in_sight(sources["traces"])
             if options.ablate:

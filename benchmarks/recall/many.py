@@ -10,6 +10,7 @@ the words that answer are shown within the budget. This module knows nothing of 
 import random
 import re
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 from statistics import fmean
 from typing import NamedTuple
@@ -100,13 +101,13 @@ def _by_program(whole: Whole, question: str) -> str:
     return "\n".join(piece.text for page in pages for each in (page, page.later) if each for piece in each.pieces)
 
 
-def many(weights: Weights | None = None) -> dict[str, dict[str, float]]:
+def many(weights: Weights | None = None, *, most: int | None = None) -> dict[str, dict[str, float]]:
     """Return the shares of the needed messages that are shown within `BUDGET`, by system, and by half and kind.
 
-    What was chosen was chosen on the first half, every other topic.
+    What was chosen was chosen on the first half, every other topic. *most*: only so many talks.
     """
     found: dict[str, dict[str, list[float]]] = {"memci, the tool": {}, "memci": {}, "BM25": {}}
-    for talk, wanted in talks():
+    for talk, wanted in islice(talks(), most):
         whole, words = Whole(weights=weights), Words()
         whole.add(talk)
         words.add(talk)

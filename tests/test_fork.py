@@ -5,19 +5,20 @@ import importlib.abc
 import importlib.machinery
 import os
 import re
-import signal
 import sys
 import threading
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 import memci
 from memci import Context, SQLiteStorage, workers
-from memci.errors import HandlePoisoned
 from memci.memory.repository import home
 from memci.workers import cached_property, guard_lock
+from tests.faults import forks
+from tests.faults.forks import FINE, POISONED
 
 pytestmark = [
     pytest.mark.skipif(not hasattr(os, "fork"), reason="processes do not fork here"),
@@ -27,23 +28,7 @@ LIMIT = 20
 """seconds after which a child is killed"""
 FORKS = int(os.environ.get("MEMCI_FORKS", "5"))
 """children of each kind while others call"""
-FINE, POISONED, OTHER = 0, 2, 3
-
-
-def ended(act):
-    """Return how a forked child ends that does *act*; minus the number of the signal that killed it."""
-    child = os.fork()
-    if child == 0:
-        signal.alarm(LIMIT)  # it has to end by itself: this kills it
-        code = OTHER
-        try:
-            act()
-            code = FINE
-        except HandlePoisoned:
-            code = POISONED
-        finally:
-            os._exit(code)
-    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+ended = partial(forks.ended, within=LIMIT)
 
 
 def use(path, name):

@@ -53,11 +53,14 @@ def use(path: str, name: str) -> None:
         context.search_memory("ferry")
 
 
-def ended(act: Callable[[], object]) -> int:
-    """Return how a forked child ends that does *act*; minus the number of the signal that killed it."""
+def ended(act: Callable[[], object], within: int = HANGS_SECONDS) -> int:
+    """Return how a forked child ends that does *act*; minus the number of the signal that killed it.
+
+    *within*: seconds after which it is killed: it has to end by itself.
+    """
     child = os.fork()
     if not child:
-        signal.alarm(HANGS_SECONDS)
+        signal.alarm(within)
         code = OTHER
         try:
             act()

@@ -25,7 +25,6 @@ import orjson
 
 from ..errors import InvalidMessage, KeyMissing, LimitExceeded, SchemaTooNew, brief
 from ..messages import Enveloped, Native
-from ..text.moments import moment
 
 ORJSON: Final = 1
 STDLIB: Final = 2
@@ -218,15 +217,6 @@ def _check_text(text: str, path: str) -> None:
     except UnicodeEncodeError as error:
         half = f"character {error.start} is half of a surrogate pair: no client can send it"
         raise InvalidMessage(path, half) from None
-
-
-def seconds(at: str) -> float:
-    """Return a stored time (ISO 8601) in seconds since 1970. A time without a zone counts as UTC.
-
-    >>> seconds("1970-01-02T00:00:00")
-    86400.0
-    """
-    return moment(at).timestamp()
 
 
 def _key_path(path: str, key: str) -> str:

@@ -1,11 +1,17 @@
-"""What an operating system may lack: flags for opening files, reads at an offset, folders that can be synced.
+"""What an operating system may lack: flags for opening files, reads at an offset, locks, folders that can be synced.
 
 Linux and macOS have all of them. Without reads at an offset, as on Windows, a SQLite store has no witness, and its log
 is not compared with it: SQLite checks its log itself.
 """
 
 import os
+import random
+from contextlib import suppress
+from time import monotonic, sleep
 from typing import Final
+
+with suppress(ImportError):  # not on Windows
+    import fcntl
 
 PRIVATE: Final = getattr(os, "O_CLOEXEC", 0)  # child processes do not inherit the file
 PLAIN: Final = (
@@ -24,3 +30,21 @@ def sync_folder(path: str) -> None:
         os.fsync(folder)
     finally:
         os.close(folder)
+
+
+def lock_file(file: int, seconds: float, *, shared: bool = False) -> bool:
+    """Lock an open file, alone or *shared*; return False if another process held it for *seconds*."""
+    until = monotonic() + seconds
+    while True:
+        with suppress(BlockingIOError):
+            fcntl.flock(file, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
+            return True
+        if monotonic() >= until:
+            return False
+        sleep(random.uniform(0.001, 0.02))  # noqa: S311 -- waiting, no secret
+
+
+def unlock_file(file: int) -> None:
+    """Release the lock of an open file. Closing it alone would leave the lock to a child process."""
+    with suppress(OSError):
+        fcntl.flock(file, fcntl.LOCK_UN)

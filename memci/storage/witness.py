@@ -14,20 +14,17 @@ can't be written, it is left out, since the commit itself is done.
 import errno
 import os
 import stat
-from contextlib import closing, suppress
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
 from hashlib import blake2b
 from struct import Struct
 from threading import Lock
-from time import monotonic, sleep
 from typing import Final, NamedTuple
 from zlib import crc32
 
 from ..errors import CorruptRecord, StorageBusy, StorageUnavailable
 from ..workers import guard_lock
-from .system import PLAIN, READS_AT, sync_folder
-
-with suppress(ImportError):
-    import fcntl
+from .system import PLAIN, READS_AT, lock_file, sync_folder, unlock_file
 
 WAY_OUT: Final = (
     "the store is damaged, or was replaced by an older copy; put the right one back, or accept it as it is with "
@@ -125,38 +122,25 @@ class Witness:
         if self.slot(context) is not None:
             self._write(_place(key_of(context)), _EMPTY, lasts=True)
 
-    def lock(self, seconds: float | None = None) -> bool:
-        """Lock the file, and return whether `unlock` must follow. Commits share the lock; an erasure has it alone.
+    @contextmanager
+    def locked(self, seconds: float | None = None) -> Iterator[bool]:
+        """Lock the file, and give whether slots may be written. Commits share the lock; an erasure has it alone.
 
         A commit must not write its slot after its context was erased. So an erasure waits up to *seconds* for
         commits that are about to write their slot. A commit passes None and never waits: while an erasure holds the
         lock, it leaves its slot out. StorageBusy if another handle held it for *seconds*.
         """
-        if self._file is None:
-            return False
-        way = fcntl.LOCK_SH if seconds is None else fcntl.LOCK_EX
-        until = monotonic() + (seconds or 0)
-        while True:
-            try:
-                fcntl.flock(self._file, way | fcntl.LOCK_NB)
-            except BlockingIOError:
-                if seconds is None:
-                    return False
-                if monotonic() > until:
-                    raise StorageBusy(
-                        f"another handle held {self._path!r} for {seconds:g} s: try again later"
-                    ) from None
-                sleep(0.001)
-            except OSError:  # a file system without locks
-                return True
-            else:
-                return True
-
-    def unlock(self) -> None:
-        """Release the lock."""
-        with suppress(OSError):
-            if self._file is not None:
-                fcntl.flock(self._file, fcntl.LOCK_UN)
+        held = self._file is not None
+        if self._file is not None:
+            with suppress(OSError):  # a file system without locks
+                held = lock_file(self._file, seconds or 0.0, shared=seconds is None)
+        if seconds is not None and self._file is not None and not held:
+            raise StorageBusy(f"another handle held {self._path!r} for {seconds:g} s: try again later")
+        try:
+            yield held
+        finally:
+            if held and self._file is not None:
+                unlock_file(self._file)
 
     def close(self) -> None:
         """Release the file."""

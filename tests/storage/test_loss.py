@@ -210,20 +210,21 @@ def test_erasure_has_the_witness_alone(tmp_path: Path) -> None:
     """Commits share its lock. An erasure waits for them, and a commit leaves its slot out while an erasure has it."""
     path = str(tmp_path / "agent.db-witness")
     erasing, one, other = (Witness(path) for _ in range(3))
-    assert not erasing.lock(0), "there is no witness yet"
+    with erasing.locked(0) as held:
+        assert not held, "there is no witness yet"
     for each in (erasing, one, other):
         each.make()
 
-    assert one.lock()
-    assert other.lock()
-    with pytest.raises(StorageBusy):
-        erasing.lock(0.002)
-    one.unlock()
-    other.unlock()
-    assert erasing.lock(0)
-    assert not one.lock()
-    erasing.unlock()
-    assert one.lock()
+    with one.locked() as mine, other.locked() as theirs:
+        assert mine
+        assert theirs
+        with pytest.raises(StorageBusy), erasing.locked(0.002):
+            pass
+    with erasing.locked(0) as alone, one.locked() as held:
+        assert alone
+        assert not held
+    with one.locked() as held:
+        assert held
     for each in (erasing, one, other):
         each.close()
 

@@ -8,10 +8,8 @@ in place of one of ours is refused.
 
 import errno
 import os
-import random
 import shutil
 import stat
-import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Final
@@ -25,7 +23,7 @@ from ...errors import (
     StorageReadOnly,
     StorageUnavailable,
 )
-from ..system import PLAIN, PRIVATE
+from ..system import PLAIN, PRIVATE, lock_file, unlock_file
 from ..validation import FULL
 
 with suppress(ImportError):  # not on Windows
@@ -226,20 +224,12 @@ def sync(file: int) -> None:
 def locked_whole(path: str, seconds: float) -> Iterator[None]:
     """Lock the folder itself, without a file in it; StorageBusy if another process held it for *seconds*."""
     file = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    until = time.monotonic() + seconds
     try:
-        while True:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except BlockingIOError:
-                if time.monotonic() >= until:
-                    raise StorageBusy(f"another process writes in {path!r}: try again later") from None
-                time.sleep(random.uniform(0.001, 0.02))  # noqa: S311 -- waiting, no secret
+        if not lock_file(file, seconds):
+            raise StorageBusy(f"another process writes in {path!r}: try again later")
         yield
     finally:
-        with suppress(OSError):
-            fcntl.flock(file, fcntl.LOCK_UN)  # closing alone would leave the lock to a child process
+        unlock_file(file)
         os.close(file)
 
 

@@ -13,7 +13,7 @@ by many threads, and one file by many handles; a handle can't be used after fork
 import os
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from threading import RLock
 from typing import Concatenate, NoReturn, ParamSpec, TypeVar
 
@@ -362,8 +362,7 @@ class SQLiteStorage:
             self._make_final(connection, op_id)
             self._unsynced.update(records)
             return
-        held = witness.lock(self._seconds if erased else None)
-        try:
+        with witness.locked(self._seconds if erased else None) as held:
             for context in erased:
                 witness.forget(context)
             salt = self._salt()  # before the commit: afterwards another process may restart the log
@@ -375,9 +374,6 @@ class SQLiteStorage:
                     self._unsynced.add(number)
                 elif held:
                     witness.note(slot)
-        finally:
-            if held:
-                witness.unlock()
 
     def _make_final(self, connection: apsw.Connection, op_id: str | None) -> None:
         try:
@@ -405,20 +401,17 @@ class SQLiteStorage:
         restart the log; the next handle that opens the file reads the log again.
         """
         self._log_pages = 0
-        held = bool(self._unsynced) and self._witness.lock()
         try:
-            synced = revisions(connection, self._unsynced) if held else {}
-            connection.wal_checkpoint()
-            for number, (context, revision) in synced.items():
-                self._witness.note(Slot(key_of(context), revision, number))
-            self._unsynced.clear()
+            with self._witness.locked() if self._unsynced else nullcontext(enter_result=False) as held:
+                synced = revisions(connection, self._unsynced) if held else {}
+                connection.wal_checkpoint()
+                for number, (context, revision) in synced.items():
+                    self._witness.note(Slot(key_of(context), revision, number))
+                self._unsynced.clear()
         except (apsw.BusyError, apsw.LockedError, apsw.FullError):
             return
         except apsw.Error as error:
             self._poison = f"{self._path!r} can't be trusted after {error}: open the store again"
-        finally:
-            if held:
-                self._witness.unlock()
 
     def _roll_back(self) -> None:
         try:

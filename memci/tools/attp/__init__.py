@@ -15,8 +15,7 @@ A mistake of the model raises no error: it becomes an observation that explains 
 """
 
 from .program import run
-from .prompt import describe
 from .reply import ParsedReply, parse
-from .signatures import Tools
+from .signatures import Tools, describe
 
 __all__ = ["ParsedReply", "Tools", "describe", "parse", "run"]

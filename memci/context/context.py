@@ -59,7 +59,6 @@ from ..model_catalog import is_known, name_hint
 from ..rows import CallRow
 from ..storage import Storage
 from ..storage.audit import audit
-from ..storage.codec import seconds
 from ..storage.locks import HeldLock, check_seconds, hold
 from ..storage.opening import open_store
 from ..storage.protocol import CheckedStorage
@@ -586,7 +585,7 @@ class Context:
             drafted = self._draft(_flat(messages), opens_page=opens_page, gate=gate, at=when, stamped=own)
             if own != window.state.cache.stamped:
                 window.note(cache=window.state.cache._replace(stamped=own))
-            now = None if when is None else seconds(when)
+            now = None if when is None else moment(when).timestamp()
             opening = next((each.node.message for each in drafted.messages if each.opens), None)
             self._parts.compactor.look(now, opening)
             state = window.state if ratios is window.state.ratios else replace(window.state, ratios=ratios)

@@ -24,9 +24,9 @@ from ..segments.budget import CONTENTS_FLOOR
 from ..segments.own import Segment, read_segments
 from ..storage import Storage
 from ..storage.audit import audit
-from ..storage.codec import seconds
 from ..storage.names import MARK, Stored, beside, check_name, find, owned
 from ..storage.protocol import Transition
+from ..text.moments import moment
 from ..tokens import TokenCounter, counter_for
 from ..tools.recall_page import RECALL_PAGE, RECALL_PAGE_IN_CHINESE
 from ..tools.search_memory import SEARCH_MEMORY, SEARCH_MEMORY_IN_CHINESE
@@ -265,7 +265,7 @@ def _fill(window: Window, reader: Reader, storage: Storage, contents: ContentsPa
             window.active.append(node)
         dated = (entry.at for entry, _ in reversed(entries[row.index]) if entry.at is not None)
         latest = next(dated, None)
-        window.latest = None if latest is None else seconds(latest)
+        window.latest = None if latest is None else moment(latest).timestamp()
     if record.open_page is None:
         window.active.close()
     if contents.blocks or window.state.lead:

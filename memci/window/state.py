@@ -106,18 +106,13 @@ class WindowState:
     @classmethod
     def loads(cls, text: str) -> WindowState:
         """Return the state that `dumps` wrote."""
-        stored = json.loads(text)
-        values: dict[str, Any] = {
-            key: tuple(value) if isinstance(value, list) else value for key, value in stored.items()
-        }
-        values["cache"] = CacheUse(*stored.get("cache", ()))
-        values["learned"] = tuple(map(tuple, stored.get("learned", ())))
-        values["clocks"] = tuple((model, at, head) for model, at, head in stored.get("clocks", ()))
-        values["dropped"] = tuple((page, mark) for page, mark in stored.get("dropped", ()))
-        if (shown := stored.get("segments")) is not None:
-            values["segments"] = tuple(map(tuple, shown))
-        values["outbox"] = tuple((first, last) for first, last in stored.get("outbox", ()))
-        return cls(**values)
+        values: dict[str, Any] = {key: _as_tuples(value) for key, value in json.loads(text).items()}
+        return cls(**values | {"cache": CacheUse(*values.get("cache", ()))})
+
+
+def _as_tuples(value: object) -> object:
+    """Return *value*, which JSON gave, with tuples in the place of lists."""
+    return tuple(map(_as_tuples, value)) if isinstance(value, list) else value
 
 
 def _has_words(value: object) -> bool:

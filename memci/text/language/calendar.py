@@ -8,6 +8,7 @@ What depends on the day of the question is found only if that is given.
 """
 
 import re
+from calendar import monthrange
 from collections.abc import Iterator
 from datetime import date, timedelta
 from functools import cache
@@ -60,10 +61,8 @@ class Named(NamedTuple):
             first = date(year, month, day)
         except ValueError:
             return None
-        if self.day is not None:
-            return first, first
-        following = date(year + (self.month in (None, 12)), 1 if self.month is None else self.month % 12 + 1, 1)
-        return first, following - timedelta(days=1)
+        last = self.month or 12
+        return first, first if self.day is not None else date(year, last, monthrange(year, last)[1])
 
 
 def named_days(text: str, now: date | None = None) -> list[Named]:
@@ -142,20 +141,10 @@ def _ago(said: str, words: "_Words", now: date) -> Iterator[Named]:
         if unit < 2:
             yield _span(now - timedelta(days=count * (1, 7)[unit]))
         else:
-            months = now.year * 12 + now.month - 1 - count * (1, 12)[unit - 2]
-            year, month = divmod(months, 12)
-            day = next(d for d in range(now.day, 0, -1) if _is_day(year, month + 1, d))
-            yield _span(date(year, month + 1, day))
-    except (ValueError, OverflowError, StopIteration):
+            year, month = divmod(now.year * 12 + now.month - 1 - count * (1, 12)[unit - 2], 12)
+            yield _span(date(year, month + 1, min(now.day, monthrange(year, month + 1)[1])))
+    except (ValueError, OverflowError):
         return
-
-
-def _is_day(year: int, month: int, day: int) -> bool:
-    try:
-        date(year, month, day)
-    except ValueError:
-        return False
-    return True
 
 
 def _span(first: date, last: date | None = None) -> Named:

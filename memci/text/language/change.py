@@ -120,10 +120,13 @@ class Claim:
     def __init__(self, text: str, speaker: str = "", spoken: Sequence[Writing] = ()) -> None:
         self.text, self.speaker = text, speaker.casefold()
         self._said, self._spoken = _normal(text), tuple(spoken or languages(text, LATIN, slack=_SLACK))
+        self._shown: dict[str, bool] = {}
 
     def shows(self, key: str) -> bool:
-        """Return whether the pattern *key* of its language is in it. O(length)."""
-        return any(each.search(self._said) for each in self._patterns(key))
+        """Return whether the pattern *key* of its language is in it. O(length), once."""
+        if key not in self._shown:
+            self._shown[key] = any(each.search(self._said) for each in self._patterns(key))
+        return self._shown[key]
 
     def _patterns(self, key: str) -> list[re.Pattern[str]]:
         return _patterns_of(key, self._spoken)
@@ -150,18 +153,10 @@ class Claim:
         """Whether it has a sign of change."""
         return self.shows("told") or self.ends
 
-    @cached_property
+    @property
     def ends(self) -> bool:
         """Whether it says that something is over."""
         return self.shows("ended")
-
-    @cached_property
-    def _swaps(self) -> bool:
-        return self.shows("swapped")
-
-    @cached_property
-    def _pronoun(self) -> bool:
-        return self.shows("they")
 
     @cached_property
     def denies(self) -> bool:
@@ -205,8 +200,8 @@ class Claim:
         """Of whom it tells: persons that it names, or who says it; empty if that is unknown, too."""
         found = {each for each in self.words if each in _kin()}
         found.update(each for each in _tied_kin() if each in self._said)
-        if (start := _START.match(self.text)) and start[1].casefold() not in _openers():
-            bare = start[1].casefold()
+        start = _START.match(self.text)
+        if start and (bare := start[1].casefold()) not in _plain() and bare not in _kin():
             keys = (*TOPICS, "told")
             opens = any(each.match(self._said, start.start(1)) for key in keys for each in self._patterns(key))
             if not opens and len(bare) > 2 and not bare.endswith("ly"):
@@ -223,16 +218,12 @@ class Claim:
         """Return whether it says something else about what *earlier* told of. O(words · words)."""
         if self._said == earlier._said:
             return False
-        if (self.topics & earlier.topics) and self._same_subject(earlier):
-            return True
-        return self._same_thing(earlier)
+        same_subject = self.subject == earlier.subject or not self.subject.isdisjoint(earlier.subject)
+        return bool(self.topics & earlier.topics and same_subject) or self._same_thing(earlier)
 
     def follows(self, earlier: "Claim") -> bool:
         """Return whether it corrects *earlier*, the last statement with a time before it, without naming it."""
         return self.ends or any(self.values[kind] and earlier.values[kind] for kind in ("day", "clock"))
-
-    def _same_subject(self, earlier: "Claim") -> bool:
-        return self.subject == earlier.subject or bool(self.subject & earlier.subject)
 
     def _same_thing(self, earlier: "Claim") -> bool:
         same_ids = self.ids & earlier.ids
@@ -241,10 +232,10 @@ class Claim:
             return self._counts_on(earlier)
         told, whole, common = self._common(earlier)
         differ = any(own and own != earlier.values[kind] for kind, own in self.values.items() if earlier.values[kind])
-        differ = differ or self._swaps
+        differ = differ or self.shows("swapped")
         if (same_ids and differ and common >= 2) or (opposite and told == common == whole and common >= 2):
             return True
-        if (self.ends or self._swaps) and self._goes_on_from(earlier):
+        if (self.ends or self.shows("swapped")) and self._goes_on_from(earlier):
             return True
         if not self.changes or self._other_kin(earlier):
             return False
@@ -323,7 +314,7 @@ class Claim:
 
         Two characters of writing without spaces count as a word.
         """
-        they = self._pronoun
+        they = self.shows("they")
         before = [each for each in earlier.words if not (they and each in _kin())]
         common = sum(any(_alike(each, own) for own in self.words) for each in before)
         said = "\n".join(self.runs)
@@ -397,12 +388,6 @@ def _tied_kin() -> list[str]:
 def _plain() -> frozenset[str]:
     common = (word for language in _LANGUAGES for word in words("words", "common", language))
     return STOP_WORDS | frozenset(common) | frozenset(_listed("plain")) | frozenset(words("words", "everyday"))
-
-
-@cache
-def _openers() -> frozenset[str]:
-    """Words at the beginning of a sentence that are no names."""
-    return _plain() | _kin()
 
 
 @cache

@@ -184,7 +184,9 @@ def _words(text: str) -> list[Piece]:
                 kinds[-1] = NAME + 1
         elif unit_may_follow and index + 1 < len(words) and len(runs[-1]) == 1:
             unit = words[index + 1].rstrip(_EDGES)
-            if unit in _HALVES or (unit.islower() and unit.isalpha() and unit not in _NOT_UNITS and _is_count(word)):
+            year = len(word) == 4 and word[:2] in ("19", "20")
+            counts = _QUANTITY.fullmatch(word) is not None and not year
+            if unit in _HALVES or (counts and unit.islower() and unit.isalpha() and unit not in _NOT_UNITS):
                 runs[-1].append(unit)
                 kinds[-1] = min(kinds[-1], NUMBER)
     return [
@@ -213,10 +215,6 @@ def _token(raw: str) -> _Token | None:
         return None
     ends = raw[-1] in _SENTENCE_ENDS + ")," and not _is_date(word)
     return word, kind, raw[-1] if ends else "", word[0].isdigit()
-
-
-def _is_count(word: str) -> bool:
-    return _QUANTITY.fullmatch(word) is not None and not (len(word) == 4 and word[:2] in ("19", "20"))
 
 
 def _kind(word: str) -> int | None:

@@ -31,17 +31,11 @@ _REST = 100  # characters behind a cut that are read, to know how its clause end
 _SCOPE = 40  # telling words of a scope at most, a bound on the time; clauses are shorter
 
 
-def bounds(text: str, told: Sequence[Word], turns: Sequence[Turn]) -> tuple[list[int], list[int]]:
-    """Return where a span begins whose first word is each of *told*, and where one ends whose last word it is.
+class Bounds:
+    """Where a span begins whose first word is each of *told* (`firsts`), and where one ends whose last it is (`lasts`).
 
     -1 where none may begin or end. *turns* are the words of `language.scopes` in *text*. O(words of scopes).
     """
-    made = _Bounds(text, told, turns)
-    return made.firsts, made.lasts
-
-
-class _Bounds:
-    """The bounds of the spans of one text."""
 
     def __init__(self, text: str, told: Sequence[Word], turns: Sequence[Turn]) -> None:
         self._text, self._told = text, told
@@ -136,10 +130,11 @@ def clip(text: str, columns: int, most: int) -> str:
     flat = " ".join(harmless(text[: 2 * max(columns, most) + _REST]).split())
     kept = len(line) - len(ELLIPSIS)
     figure = _DIGIT.search(flat, kept - 2, kept + 2)
-    if flat.isascii() and not figure and not any(map(_turns_back, flat[kept:].lower().split())):
+    behind = [role_of(word.strip(".,;:!?")) for word in flat[kept:].lower().split()]
+    if flat.isascii() and not figure and not any(role & (AFTER | JOINS) for role in behind):
         return line
     words = telling_words(flat, turns)
-    lasts = bounds(flat, words, turns)[1]
+    lasts = Bounds(flat, words, turns).lasts
     at = bisect_left(words, kept, key=itemgetter(0)) - 1
     if at < 0 or 0 <= lasts[at] <= kept:
         return line
@@ -148,7 +143,3 @@ def clip(text: str, columns: int, most: int) -> str:
     if end < kept // 3:
         end = next((end for end in ends if end > kept and width(flat[:end]) < most), end)
     return flat[:end].rstrip() + ELLIPSIS if end else ELLIPSIS
-
-
-def _turns_back(word: str) -> bool:
-    return role_of(word.strip(".,;:!?")) & (AFTER | JOINS) != 0

@@ -24,7 +24,7 @@ from ..language.scopes import BEFORE, Turn
 from ..language.sentences import SMALL_TALK
 from ..language.telling import EVERYDAY_SHARE, FACT_SHARE, WORD_SHARE, Word, telling_words
 from ..sanitize import is_narrow, width
-from .bounds import bounds
+from .bounds import Bounds
 
 _PRICE = 0.2  # The weight that pays for a column, at first: a lower price rarely leaves a gist that fits.
 _SHORT = 60  # columns of a line on which everything stands as it was said; a longer line has to be worth its room
@@ -84,27 +84,24 @@ def read_text(text: str, columns: int = 0, *, printed: bool = False) -> Reading:
     text = _strip(text)
     turns: list[Turn] = []
     words = telling_words(text, turns)
-    firsts, lasts = bounds(text, words, turns)
+    bounds = Bounds(text, words, turns)
     if printed:
         words = [(*word[:3], max(word[3], WORD_SHARE), *word[4:]) for word in words]
     known = {word[0] for word in words} if flat else ()
     negators = sum([start not in known for start, _, role in turns if role & BEFORE]) if flat else 0
     even = is_narrow(text) and not _BLANKS.search(text)
     label = words[0][2] if words and text[words[0][1] : words[0][1] + 2] == ": " else ""
-    return Reading(text, words, even, firsts, lasts, flat, negators, label)
+    return Reading(text, words, even, bounds.firsts, bounds.lasts, flat, negators, label)
 
 
 def _strip(text: str) -> str:
     """Return *text* without small talk, bullets, captions of pictures and English articles. O(characters)."""
-    bare = _CHATTER.sub(_without_chatter, _BULLET.sub("", text)) if text else ""
+    bare = _BULLET.sub("", text)
+    bare = _CHATTER.sub(lambda found: found[0] if found["chatter"] is None else " ", bare)
     if "[" in bare or "(" in bare:
         told = _CAPTION.sub(" ", bare)
         bare = told if told.strip() else bare
     return _ARTICLE.sub("", bare) if any(word in bare for word in _ENGLISH) else bare
-
-
-def _without_chatter(found: re.Match[str]) -> str:
-    return found[0] if found["chatter"] is None else " "
 
 
 def gists(

@@ -107,7 +107,7 @@ def speech(messages: Sequence[Mapping[str, object]], role: str) -> str:
     texts = [
         drop_wordless(clean(content_of(message)[0]))
         if is_observation(message)
-        else _FENCED.sub(_command, content_of(message)[0])
+        else _FENCED.sub(lambda found: found[0] if found[0].count("\n") <= _COMMAND else "\n", content_of(message)[0])
         for message in messages
         if message.get("role") == role
     ]
@@ -120,10 +120,6 @@ def speech(messages: Sequence[Mapping[str, object]], role: str) -> str:
     if len(said) > 2 * _SPOKEN:
         said = f"{said[:_SPOKEN]}\n{said[-_SPOKEN:]}"
     return clean(said)
-
-
-def _command(fenced: re.Match[str]) -> str:
-    return fenced[0] if fenced[0].count("\n") <= _COMMAND else "\n"
 
 
 def clean(text: str) -> str:

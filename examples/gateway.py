@@ -1,4 +1,4 @@
-"""A client of OpenAI's library behind the gateway: its window is kept, and its code knows nothing of it.
+"""A client of OpenAI's library behind the gateway: its window is kept, and its code does not change.
 
     pip install 'memci[serve,llm]'
     python examples/gateway.py
@@ -11,6 +11,7 @@ import socket
 import tempfile
 from pathlib import Path
 from threading import Thread
+from typing import Any
 
 import uvicorn
 from openai import OpenAI
@@ -44,7 +45,7 @@ with (
     serving.start()
 
     client = OpenAI(base_url=f"http://127.0.0.1:{listening.getsockname()[1]}/v1", api_key="none")
-    messages = [{"role": "system", "content": "You know the prices of a tram company."}]
+    messages: list[Any] = [{"role": "system", "content": "You know the prices of a tram company."}]
     for number in [*range(1, 31), "third"]:
         text = "What was my third question?" if number == "third" else f"What is the price of line {number}? " * 20
         messages.append({"role": "user", "content": text})

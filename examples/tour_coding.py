@@ -58,5 +58,5 @@ with Context.open(
             print(f"model  {made['function']['name']}({made['function']['arguments']})")
         for line in str(message["content"]).splitlines():
             if message["role"] == "tool" and "invoice" in line:
-                print(f"memci  {line[:110]} …")
+                print(f"memci  {line[:150]} …")
     print(f"model  {answer}")

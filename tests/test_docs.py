@@ -6,7 +6,7 @@
     ```pyi                    signatures, compared with those of the package
     ```console                commands and options that exist
 
-Blocks find `client`, a model that needs no network, `my_tools` and `run_tool`.
+Blocks find `client`, a model that needs no network, `my_tools` and `run_tool`; `OpenAI()` is such a model, too.
 """
 
 import ast
@@ -26,6 +26,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 
+import openai
 import pytest
 import typer
 from openai.types.chat import ChatCompletion
@@ -187,8 +188,9 @@ def run(path: Path) -> Iterator[tuple[Block, str]]:
         code = compile("\n" * (block.line - 1) + block.text, str(path), "exec")
         out = io.StringIO()
 
-        with warnings.catch_warnings(), contextlib.redirect_stdout(out):
+        with warnings.catch_warnings(), contextlib.redirect_stdout(out), pytest.MonkeyPatch.context() as patched:
             warnings.simplefilter("error")
+            patched.setattr(openai, "OpenAI", Model)
             exec(code, names)
 
         yield block, out.getvalue()
@@ -345,9 +347,9 @@ def known_command(words: list[str]) -> bool:
             spec = importlib.util.find_spec(f"{module}.__main__" if find_package(module) else module)
             source = spec.loader.get_source(spec.name) if spec else ""
             return spec is not None and all(f'"{option}"' in source for option in options - {"-m"})
-        case ["pip", "install", what]:
+        case ["pip", "install", what, *clients]:
             extra = re.fullmatch(r"memci(?:\[(\w+)\])?", what)
-            return extra is not None and extra[1] in {None, *EXTRAS}
+            return extra is not None and extra[1] in {None, *EXTRAS} and {*clients} <= {"openai"}
     return words[0] in {"export", "echo"}
 
 

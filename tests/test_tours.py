@@ -1,13 +1,17 @@
 """The tours in examples/ run offline, and show what their pages promise."""
 
 import os
+import re
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
-FOLDER = Path(__file__).parents[1] / "examples"
+from tests.test_docs import ROOT, blocks
+
+FOLDER = ROOT / "examples"
+PAGE = ROOT / "docs" / "tour.md"
+FIGURE = re.compile(r"\d[\d,]*\b")
 
 
 @pytest.mark.parametrize(
@@ -25,3 +29,27 @@ def test_a_tour_ends_with_the_answer(name, told):
 
     assert done.returncode == 0, done.stderr
     assert [each for each in told if each not in done.stdout] == []
+    section = next(part for part in PAGE.read_text("utf-8").split("\n## ") if name in part)
+    shown = next(block for block in blocks(PAGE) if block.kind == "text" and block.text in section)
+    assert [line for line in shown.text.splitlines() if not printed(line, done.stdout)] == []
+
+
+def printed(line, output):
+    """Return whether *line* of the page, as far as it is not left out (…, a note), is in *output*.
+
+    The figures of a window differ by a few percent, since each context has another random word.
+    """
+    return all(alike(part.strip(), output) for part in re.split(r"…|\s{3,}\(.*", line) if part.strip())
+
+
+def alike(part, output):
+    """Return whether *output* has *part*, but for figures that differ by a tenth, or by 2."""
+    figures = [int(each.replace(",", "")) for each in FIGURE.findall(part)]
+    text = f"({FIGURE.pattern})".join(map(re.escape, FIGURE.split(part)))
+    return any(
+        all(
+            abs(int(other.replace(",", "")) - figure) <= max(2, figure / 10)
+            for figure, other in zip(figures, found.groups(), strict=True)
+        )
+        for found in re.finditer(text, output)
+    )

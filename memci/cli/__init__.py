@@ -9,6 +9,7 @@ Nothing of the package imports it, so that typer and rich stay an extra. Only th
 
 import signal
 import sys
+import warnings
 from types import FrameType
 
 MISSING = "memci: the command line needs typer and rich: pip install 'memci[cli]'"
@@ -27,7 +28,12 @@ def main() -> None:
         number = getattr(signal, name, None)  # not every system has both
         if number is not None and signal.getsignal(number) is signal.SIG_DFL:
             signal.signal(number, _exit)
+    warnings.formatwarning = _warning  # type: ignore[assignment]  # it leaves out the place
     app(prog_name="memci")
+
+
+def _warning(message: Warning | str, *_place: object) -> str:
+    return f"memci: {message}\n"
 
 
 def _exit(number: int, _frame: FrameType | None) -> None:

@@ -214,8 +214,8 @@ def _read(
     _fill(window, reader, storage, contents, recount=recount)
     if record.head and counted[1] is not None and counted[1] != window.settings.model:
         window.change_model(counted[1])
-    if record.head and (prompt := before.get("system")) != window.system.prompt:
-        window.broken = f"the system prompt changed, {_difference(prompt or '', window.system.prompt or '')}"
+    if record.head and (prompt := before.get("system")) and prompt != window.system.prompt:
+        window.broken = f"the system prompt changed, {_difference(prompt, window.system.prompt or '')}"
     _check_unchanged(storage, record)
     if window.record.settings != record.settings or (window.segments.shown and window.record.state != record.state):
         _check_settings_fit(window)

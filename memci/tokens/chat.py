@@ -17,7 +17,7 @@ as `key:value`, at any depth.
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from hashlib import blake2b
 from typing import Final
 
@@ -53,7 +53,7 @@ _IN_LINE = frozenset({"type", "description", "enum"})
 _BY_NAME = frozenset({"properties", "patternProperties", "$defs", "definitions", "dependentSchemas"})
 
 
-def message_tokens(message: Mapping[str, object], count: TokenCounter, model: str | None = None) -> int:
+def message_tokens(message: Mapping[str, object], count: Callable[[str], int], model: str | None = None) -> int:
     """Return the tokens of *message* in a request. O(length): count a message once and keep the number.
 
     The name of the *model* chooses the formulas of images and audio; None is gpt-4o.
@@ -112,7 +112,7 @@ def _tools_tokens(tools: Sequence[Mapping[str, object]], count: TokenCounter, mo
     return tokens
 
 
-def _part_tokens(part: object, count: TokenCounter, model: str | None) -> int:
+def _part_tokens(part: object, count: Callable[[str], int], model: str | None) -> int:
     if not isinstance(part, Mapping):
         return _text_tokens(part, count)
     match part.get("type"):
@@ -127,7 +127,7 @@ def _part_tokens(part: object, count: TokenCounter, model: str | None) -> int:
     return _text_tokens(part, count)
 
 
-def _call_tokens(call: object, count: TokenCounter) -> int:
+def _call_tokens(call: object, count: Callable[[str], int]) -> int:
     if not isinstance(call, Mapping):
         return _CALL + _text_tokens(call, count)
     tokens = _CALL
@@ -140,13 +140,13 @@ def _call_tokens(call: object, count: TokenCounter) -> int:
     return tokens
 
 
-def _text_tokens(value: object, count: TokenCounter) -> int:
+def _text_tokens(value: object, count: Callable[[str], int]) -> int:
     if value is None or value == "":
         return 0
     return count(value if isinstance(value, str) else _text(value))
 
 
-def _function_tokens(function: Mapping[str, object], count: TokenCounter) -> int:
+def _function_tokens(function: Mapping[str, object], count: Callable[[str], int]) -> int:
     """Return the tokens of *function*, without the constant per function. O(length)."""
     tokens = count(f"{_text(function.get('name'))}:{_sentence(function.get('description'))}")
     parameters = function.get("parameters")
@@ -160,7 +160,7 @@ def _function_tokens(function: Mapping[str, object], count: TokenCounter) -> int
     return tokens + _members_tokens(function, count, free=_FREE_IN_FUNCTION)
 
 
-def _members_tokens(schema: Mapping[str, object], count: TokenCounter, *, free: frozenset[str]) -> int:
+def _members_tokens(schema: Mapping[str, object], count: Callable[[str], int], *, free: frozenset[str]) -> int:
     tokens = 0
     for key, value in schema.items():
         if key in free:
@@ -173,7 +173,7 @@ def _members_tokens(schema: Mapping[str, object], count: TokenCounter, *, free: 
     return tokens
 
 
-def _entry_tokens(key: str, value: object, count: TokenCounter) -> int:
+def _entry_tokens(key: str, value: object, count: Callable[[str], int]) -> int:
     if isinstance(value, Mapping):
         line = f"{key}:{_text(value.get('type'))}:{_sentence(value.get('description'))}"
         return _ENTRY + count(line) + _enum_tokens(value, count) + _members_tokens(value, count, free=_IN_LINE)
@@ -182,7 +182,7 @@ def _entry_tokens(key: str, value: object, count: TokenCounter) -> int:
     return _ENTRY + count(f"{key}:{_text(value)}")
 
 
-def _enum_tokens(schema: Mapping[str, object], count: TokenCounter) -> int:
+def _enum_tokens(schema: Mapping[str, object], count: Callable[[str], int]) -> int:
     values = schema.get("enum")
     if isinstance(values, list) and values:
         return _ENUM + sum(_ENTRY + count(_text(each)) for each in values)

@@ -1,6 +1,7 @@
 """The program itself: its version, its help, and what it says when its extra is missing."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -111,6 +112,16 @@ def test_main_when_help_is_asked_for(run, monkeypatch):
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGHUP"), reason="there are no such signals here")
+def test_a_warning_is_one_line(tmp_path):
+    """A person at a terminal reads what is wrong, not which line of memci said it."""
+    (tmp_path / "chat.json").write_text('[{"role": "user", "content": "Hi"}]')
+    typed = f"import {tmp_path / 'a.db'} {tmp_path / 'chat.json'} --id a --window 8000 --model none-such"
+    result = python(f"import sys; sys.argv = {['memci', *typed.split()]!r}; from memci.cli import main; main()")
+
+    assert result.returncode == 0
+    assert re.fullmatch("memci: the model 'none-such' is not known.*\n", result.stderr)
+
+
 def test_main_when_it_is_ended(tmp_path):
     """A command that is ended by a signal leaves no store behind: it may hold a conversation."""
     code = (

@@ -372,6 +372,15 @@ def test_a_date_in_the_system_prompt_is_named():
             assert sum(each.endswith(changed) for each in warnings) == (day == 25)
 
 
+def test_the_first_system_prompt_breaks_nothing():
+    """A framework may store the question before it names its instructions: no request began without them."""
+    storage = EphemeralStorage()
+    with Context.open(storage, "a", window=4_000, counter=words) as context:
+        context.append_turn("hello")
+    with Context.open(storage, "a", system="Be brief.") as context:
+        assert context.report().warnings == ()
+
+
 def test_spent_knows_which_pauses_a_cache_outlives():
     """The bill counts a request as new if the cache expired before it, whatever the policy makes of the pause."""
     spent = {}

@@ -19,6 +19,7 @@ memory of another owner in the same place, and `keep`, for a memory that reads t
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from itertools import chain
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, Phase, settings
@@ -84,7 +85,7 @@ class _Fixtures:
     """What both parts need."""
 
     @pytest.fixture
-    def memory(self) -> Iterator[MemoryBackend]:
+    def memory(self) -> Any:
         """Return an empty memory."""
         raise NotImplementedError("define `memory` in a subclass")
 

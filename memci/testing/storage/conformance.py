@@ -13,7 +13,7 @@ A store that keeps nothing after close() inherits `StorageConformance` and gives
 nothing of how a store keeps its rows.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
@@ -53,7 +53,7 @@ class StorageConformance:
     """The promises of `memci.storage.Storage`."""
 
     @pytest.fixture
-    def storage(self) -> Iterator[Storage]:
+    def storage(self) -> Any:
         """Give an empty store."""
         raise NotImplementedError("a subclass gives the store")
 

@@ -137,9 +137,12 @@ def _bound(value: object, name: str, now: date | None, *, ends: bool = False) ->
         when = datetime.fromisoformat(str(value))
         seconds = (when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp()
     except (ValueError, OverflowError, RecursionError):
-        if isinstance(value, str) and (spans := {each.days(now) for each in named_days(value[:80], now)} - {None}):
-            if len(spans) == 1 and (span := spans.pop()) is not None:
-                return _bound(str(span[ends]), name, now, ends=ends)
+        if isinstance(value, str) and (
+            spans := {span for each in named_days(value[:80], now) if (span := each.days(now))}
+        ):
+            spans -= {(a, b) for a, b in spans for c, d in spans if a <= c and d <= b and (a, b) != (c, d)}  # its year
+            if len(spans) == 1:
+                return _bound(str(spans.pop()[ends]), name, now, ends=ends)
             raise InvalidSetting(name, f"{brief(value)} can be several days: write it as 2026-03-01") from None
         raise InvalidSetting(name, f"expected a datetime or a date, as 2026-03-01, got {brief(value)}") from None
     without_time = len(str(value)) <= len("2026-03-01")

@@ -33,7 +33,7 @@ def clauses_of(message: Message) -> list[Clause]:
     Most messages have nothing like one, so that whose words they are is asked only where it matters.
     """
     text = text_of(message)
-    if message["role"] != "user" or not clauses(text, mask_quotations(text)):
+    if message["role"] != "user" or observes(text) or not clauses(text, mask_quotations(text)):
         return []
     return clauses(text, own_words(message))
 

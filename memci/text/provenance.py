@@ -27,7 +27,7 @@ from itertools import takewhile
 from typing import NamedTuple
 
 from .language.instructions import instructions
-from .language.patterns import WIDE, alternatives, finder, pattern
+from .language.patterns import LATIN, WIDE, alternatives, finder, has_other_letters, pattern
 from .language.sentences import SMALL_TALK, lower_case, simplify, writing
 
 VERSION = 1  # of the rules: what was derived by another version is derived again
@@ -195,7 +195,8 @@ class _Walk:
 
     def __init__(self, text: str) -> None:
         self.text, lines = text, _lines(text)
-        self._asks_for_work = cache(_asks_for_work)  # several rules ask it of the same line
+        self._asked: dict[str, bool] = {}
+        """whether a text asks for work: several rules ask it of the same line"""
         between = lines[_MOST:-_END]
         self.lines = lines[:_MOST] + lines[-_END:] if between else lines
         self.blocks = [(between[0].start, between[-1].end)] if between else []
@@ -208,7 +209,7 @@ class _Walk:
         fence = ""
         own: list[_Line] = []
         left = _ASKED_OF
-        prompt = _HEADING.match(text) is not None and _says("heads").match(self.lines[0].said) is not None
+        prompt = _HEADING.match(text) is not None and _begins("heads", self.lines[0].said)
         for at, line in enumerate(self.lines):
             machine = machine and not line.first
             owned = owned or (at == _MOST and bool(between))
@@ -228,12 +229,12 @@ class _Walk:
                 letter = letter or (not self._held and self._begins_letter(at))
                 self._quote(line)
                 closed = closed or (
-                    letter and len(line.said) <= _SPEECH and _says("closing").match(line.said) is not None
+                    letter and len(line.said) <= _SPEECH and _begins("closing", line.said)
                 )
                 continue
             owned, closed = left < 0, False
             if prompt and _HEADING.match(raw):
-                owned = not _says("heads").match(line.said)
+                owned = not _begins("heads", line.said)
                 continue
             letter = self._begins_letter(at)
             owned = owned or letter or bool(_NOTICE.match(raw) or _HEADING.match(raw)) or self._begins_mail(at)
@@ -248,6 +249,13 @@ class _Walk:
             self._ask_last(own)
         self._own_above(own)
 
+    def _asks_for_work(self, said: str) -> bool:
+        known = self._asked.get(said)
+        if known is None:
+            asks = _says("request", said) or _says("brings", said)
+            known = self._asked[said] = asks and not _says("except", said)
+        return known
+
     def _goes_on(self, at: int) -> bool:
         """Return whether a machine's output goes on in line *at*: nobody speaks in it, or in a line below it."""
         rest = takewhile(lambda line: not line.first, self.lines[at + 1 : at + _FIRST])
@@ -259,7 +267,7 @@ class _Walk:
     def _quote(self, line: _Line) -> None:
         self.blocks.append((line.start, line.end))
         self._held = True
-        self._voiced = self._voiced or _says("voice").search(line.said[:_LINE]) is not None
+        self._voiced = self._voiced or _says("voice", line.said[:_LINE])
 
     def _request(self, at: int) -> bool:
         """Return whether *line* owns the lines below; quote what stands behind its colon."""
@@ -267,7 +275,7 @@ class _Walk:
         for colon, _ in zip(_COLON.finditer(line.said), range(_COLONS), strict=False):
             behind = line.said[colon.end() :].strip()
             head = _last_sentence(line.said[max(0, colon.start() - _LINE) : colon.start()])
-            if not behind or not (self._asks_for_work(head) or _says("says").search(head)):
+            if not behind or not (self._asks_for_work(head) or _says("says", head)):
                 continue
             start = line.start + colon.end()
             if closing := _CLOSING.get(behind[0]):
@@ -288,21 +296,21 @@ class _Walk:
         said = self.lines[at].said.strip()
         if not self.lines[at].first or len(said) > _REQUEST or SMALL_TALK.match(said):
             return False
-        if _LABEL.match(said) or _says("gives").search(said):
+        if _LABEL.match(said) or _says("gives", said):
             return False
         return self._is_text(self.lines[at + 1 : self._end(at + 1)])
 
     def _points_down(self, at: int, tail: str) -> bool:
         """Return whether the end of line *at* points at what stands below: a colon, or a question about "this"."""
         if tail.endswith((":", "：")):
-            return _says("says").search(tail[:-1]) is not None or _says("gives").search(tail) is None
+            return _says("says", tail[:-1]) or not _says("gives", tail)
         asked = _last_sentence(tail)
-        if not _ASKED.search(asked) or not (_says("here").search(asked) or len(asked.split()) == 1 < len(asked)):
+        if not _ASKED.search(asked) or not (_says("here", asked) or len(asked.split()) == 1 < len(asked)):
             return False
-        if _says("points").search(asked):
+        if _says("points", asked):
             return True
         said = self.lines[at + 1].said
-        return _says("voice").search(_first_sentence(said)) is None and _says("goes").match(said) is None
+        return not _says("voice", _first_sentence(said)) and not _begins("goes", said)
 
     def _end(self, at: int) -> int:
         """Return the line behind the paragraph of line *at*, or behind some lines of it."""
@@ -313,11 +321,11 @@ class _Walk:
         line, end = self.lines[at], self._end(at)
         last = end == len(self.lines)
         size = self.lines[end - 1].end - line.start
-        closes = letter and not closed and any(_says("closing").match(each.said) for each in self.lines[at : at + _END])
+        closes = letter and not closed and any(_begins("closing", each.said) for each in self.lines[at : at + _END])
         if size > _SPEECH or closes:
             return False
         said = "\n".join(each.said for each in self.lines[at:end])
-        if _says("speaks").search(said) or _says("above").search(said):
+        if _says("speaks", said) or _says("above", said):
             return True
         if closed:
             return self._is_speech(self.lines[at:end])
@@ -330,13 +338,13 @@ class _Walk:
                 and said.endswith((":", "："))
                 and self._asks_for_work(said)
             )
-        return _ASKED.search(said) is not None or (not self._voiced and _says("voice").search(said) is not None)
+        return _ASKED.search(said) is not None or (not self._voiced and _says("voice", said))
 
     def _is_speech(self, lines: Sequence[_Line]) -> bool:
         """Return whether someone speaks, asks or asks for work in *lines*."""
         return any(
             _ASKED.search(line.said)
-            or any(_says(key).search(line.said[:_LINE]) for key in ("voice", "speaks"))
+            or any(_says(key, line.said[:_LINE]) for key in ("voice", "speaks"))
             or self._asks_for_work(line.said[:_LINE])
             for line in lines
         )
@@ -349,7 +357,7 @@ class _Walk:
             bool(lines)
             and len(said) + 2 * len(WIDE.findall(said)) >= _TEXT
             and not self._is_speech(lines)
-            and _says("goes").match(lines[0].said) is None
+            and not _begins("goes", lines[0].said)
             and not instructions(begins := _first_sentence(lines[0].said), begins)
         )
 
@@ -357,12 +365,12 @@ class _Walk:
         """Take the last line for the user's own, if it asks, and nothing else does: what is pasted has a request."""
         last = self.lines[-1]
         asks = len(self.lines) > 1 and last.end - last.start <= _SPEECH and _ASKED.search(last.said)
-        if asks and not any(_ASKED.search(line.said) or _says("request").search(line.said[-_LINE:]) for line in own):
+        if asks and not any(_ASKED.search(line.said) or _says("request", line.said[-_LINE:]) for line in own):
             self.blocks = [each for each in self.blocks if each != (last.start, last.end)]
 
     def _own_above(self, own: Sequence[_Line]) -> None:
         """Quote the *own* lines above the last paragraph, or the last line, if it speaks of them."""
-        if not own or own[-1] is not self.lines[-1]:
+        if len(own) < 2 or own[-1] is not self.lines[-1]:
             return
         head = next((n for n in range(len(self.lines) - 1, 0, -1) if self.lines[n].first), 0)
         asking = [line for line in own if line.start >= self.lines[head].start]
@@ -371,15 +379,15 @@ class _Walk:
         above = own[: len(own) - len(asking)]
         said = " ".join(line.said[:_LINE] for line in asking[:4])
         if not above or any(
-            self._asks_for_work(line.said[-_LINE:]) or _says("speaks").search(line.said[:_LINE]) for line in above
+            self._asks_for_work(line.said[-_LINE:]) or _says("speaks", line.said[:_LINE]) for line in above
         ):
             return
-        asked = _ASKED.search(said) or _says("speaks").search(said)
+        asked = _ASKED.search(said) or _says("speaks", said)
         spoken = _ASKED.search(said) or _QUESTION.search(said) or self._asks_for_work(said)
         spoken = spoken or (not alone and self._is_speech(asking))
         if (
-            _says("above").search(said)
-            or (asked and self._asks_for_work(said) and _says("this").search(said))
+            _says("above", said)
+            or (asked and self._asks_for_work(said) and _says("this", said))
             or (not above[0].said.endswith((":", "：")) and spoken and self._is_text(above))
         ):
             self.blocks += [(line.start, line.end) for line in above]
@@ -389,22 +397,21 @@ class _Walk:
         if len(self.lines) == 1:
             return False
         head = _SALUTATION.match(line.said)
-        if head and _says("letter").match(head[0]):
+        if head and _begins("letter", head[0]):
             return True
         if at + 1 == len(self.lines) or len(line.said) >= 80:
             return False
-        if _says("letter").match(line.said):
+        if _begins("letter", line.said):
             return True
         # a greeting begins a letter only if that has an end, and is not all that the user says
         if not SMALL_TALK.match(line.said.strip()):
             return False
-        end = next((n for n in range(at + 1, len(self.lines)) if _says("closing").match(self.lines[n].said)), None)
+        end = next((n for n in range(at + 1, len(self.lines)) if _begins("closing", self.lines[n].said)), None)
         return end is not None and (at > 0 or any(each.first for each in self.lines[end + 1 :]))
 
     def _begins_mail(self, at: int) -> bool:
-        header = _says("header")
-        return header.match(self.lines[at].said) is not None and any(
-            header.match(line.said) for line in self.lines[at + 1 : at + 3]
+        return _begins("header", self.lines[at].said) and any(
+            _begins("header", line.said) for line in self.lines[at + 1 : at + 3]
         )
 
 
@@ -415,7 +422,7 @@ def _labelled_lines(lines: Sequence[_Line]) -> set[int]:
     """
     found: set[int] = set()
     run: dict[int, str] = {}
-    for at in range(len(lines) + 1):
+    for at in range(len(lines) + 1) if len(lines) > 2 else ():
         label = _LABEL.match(lines[at].said) if at < len(lines) else None
         if label:
             run[at] = label[1].strip()
@@ -436,10 +443,14 @@ def _last_sentence(said: str) -> str:
     return said[ends[-1] :] if ends else said
 
 
-def _asks_for_work(said: str) -> bool:
-    return any(_says(key).search(said) for key in ("request", "brings")) and _says("except").search(said) is None
+def _says(key: str, said: str) -> bool:
+    return _finder(key, foreign=has_other_letters(said)).search(said) is not None
+
+
+def _begins(key: str, said: str) -> bool:
+    return _finder(key, foreign=has_other_letters(said)).match(said) is not None
 
 
 @cache
-def _says(key: str) -> re.Pattern[str]:
-    return finder("provenance", key)
+def _finder(key: str, *, foreign: bool) -> re.Pattern[str]:
+    return finder("provenance", key, None if foreign else LATIN)

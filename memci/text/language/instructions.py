@@ -34,7 +34,6 @@ _FEW = 1  # common words by which the language of a sentence may be mistaken: th
 _ENTRIES = (
     "back",
     "fine",
-    "cut",
     "waits",
     "question",
     "polite",
@@ -152,4 +151,5 @@ def _is_instruction(clause: str, says: _Says, *, asks: bool) -> bool:
 
 @cache
 def _patterns(written: Writing) -> _Says:
-    return {key: (pattern if key == "cut" else finder)("instructions", key, written) for key in _ENTRIES}
+    says = {key: finder("instructions", key, [written]) for key in _ENTRIES}
+    return {**says, "cut": pattern("instructions", "cut", written)}

@@ -15,7 +15,7 @@ entry of [parts]. Line breaks, the blanks around them and those at the beginning
 
 import re
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Literal, get_args
@@ -34,6 +34,7 @@ _FILES: Mapping[Writing, str] = {
     **{each: each for each in get_args(Writing)[4:]},
 }
 WIDE = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
+_OTHER = re.compile(rf"[\u0400-\u04ff]|{WIDE.pattern}")
 _BREAK = re.compile(r"\s*\n\s*")
 _PART = re.compile("«([a-z_]+)»")
 _TOKEN = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|[()|]|[^\\\[()|]+", re.DOTALL)
@@ -46,16 +47,21 @@ def pattern(section: str, key: str, language: Writing | None = None, *, flags: i
     return re.compile(alternatives(section, key, language) or "(?!)", flags)
 
 
-def finder(section: str, key: str, language: Writing | None = None) -> re.Pattern[str]:
+def finder(section: str, key: str, languages: Iterable[Writing] | None = None) -> re.Pattern[str]:
     """Return a pattern that finds whether the `pattern` of an entry is in a text, but not where. O(its length).
 
     Alternatives that begin alike share the beginning, so that it is tried once at each place.
     """
-    languages = _FILES if language is None else [language]
+    languages = _FILES if languages is None else languages
     found = [each for one in languages for part in _listed(one, section, key) if part for each in _branches(part)]
     alike = {begin: [each.removeprefix(begin) for each in found if each.startswith(begin)] for begin in (r"\b", "^")}
     shared = [f"{begin}(?:{'|'.join(rest)})" for begin, rest in alike.items() if rest]
     return re.compile("|".join([*(each for each in found if not each.startswith(tuple(alike))), *shared]) or "(?!)")
+
+
+def has_other_letters(text: str) -> bool:
+    """Return whether *text* has letters of another script than the Latin one, as the other languages have. O(length)."""
+    return not text.isascii() and _OTHER.search(text) is not None
 
 
 def _branches(expression: str) -> list[str]:

@@ -36,10 +36,8 @@ _PRIOR = 100
 _ARTICLES = alternatives("words", "articles")
 _BEGINS = "".join(sorted({each[0] for each in _ARTICLES.split("|")}))
 _ARTICLE = re.compile(rf"(?<!['’])\b(?=[{_BEGINS}])(?:{_ARTICLES})\s+", re.IGNORECASE)
-_CHATTER = re.compile(
-    rf"(?<![^.!?。！？\n])(?:(?P<chatter>[\s,、，]*+{SMALL_TALK.pattern})|[\s,、，]{{2,}}+)", re.IGNORECASE
-)
-"""small talk at the beginning of a sentence; or blanks before something else, so that each is read once"""
+_CHATTER = re.compile(rf"[.!?。！？\n](?:(?P<chatter>[\s,、，]*+{SMALL_TALK.pattern})|[\s,、，]{{2,}}+)", re.IGNORECASE)
+"""the end of a sentence, and small talk behind it; or blanks before something else, so that each is read once"""
 _BLANKS = re.compile(r"\s\s")
 _ENGLISH = (" the ", " I ", " you ", " is ", " my ", " to ")  # words that show that "a" is an article
 _CAPTION = re.compile(
@@ -48,7 +46,7 @@ _CAPTION = re.compile(
     re.IGNORECASE,
 )
 """what a picture shows, in words that nobody said"""
-_BULLET = re.compile(r"(?:^|(?<=\n))[ \t]*(?:\d{1,2}[.)]|[-*#>]+)[ \t]")
+_BULLET = re.compile(r"\n[ \t]*(?:\d{1,2}[.)]|[-*#>]+)[ \t]")
 
 
 _Taken = tuple["_Taken", int, int] | None
@@ -96,8 +94,9 @@ def read_text(text: str, columns: int = 0, *, printed: bool = False) -> Reading:
 
 def _strip(text: str) -> str:
     """Return *text* without small talk, bullets, captions of pictures and English articles. O(characters)."""
-    bare = _BULLET.sub("", text)
-    bare = _CHATTER.sub(lambda found: found[0] if found["chatter"] is None else " ", bare)
+    # each line has a break before it, and each sentence a mark, by which a search skips quickly
+    bare = _BULLET.sub("\n", f"\n{text}")
+    bare = _CHATTER.sub(lambda found: found[0] if found["chatter"] is None else f"{found[0][0]} ", bare)[1:]
     if "[" in bare or "(" in bare:
         told = _CAPTION.sub(" ", bare)
         bare = told if told.strip() else bare

@@ -56,10 +56,11 @@ def parts_of(messages: Sequence[Mapping[str, object]], asked: str, columns: int,
         said = asked if len(names) == 1 else speech(theirs, "user")
         sides = [said]
         if not printed and len(said) > columns and any(map(_may_quote, theirs)):
-            sides = [speech(side, "user") for side in zip(*map(_split_quotations, theirs), strict=True)]
-        for quoted, text in enumerate(sides):
+            own, quoted = zip(*map(_split_quotations, theirs), strict=True)
+            sides = [speech(own, "user"), speech(quoted, "user")] if any(each["content"] for each in quoted) else sides
+        for at, text in enumerate(sides):
             if text.strip():
-                found.append(Part(read_text(text, columns, printed=printed), name, quoted=bool(quoted)))
+                found.append(Part(read_text(text, columns, printed=printed), name, quoted=at > 0))
     return found
 
 

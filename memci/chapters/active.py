@@ -61,6 +61,8 @@ class ActiveChapter(Chapter):
         """how many of its first messages belong to closed pages"""
         self.condensed_view = 0
         """how many of them the next condensation leaves, as far as the last one went"""
+        self.alone = 0
+        """tokens of the user's messages of closed pages that have no others"""
         self.rewritten = False
         """whether the chapter has or had a message that is not sent unchanged"""
         self.open: Page | None = None
@@ -91,10 +93,7 @@ class ActiveChapter(Chapter):
     @property
     def task(self) -> MessageNode | None:
         """The user's message at the beginning of the open page; None if it began differently, or lost that message."""
-        page = self.open
-        if page is None or page.head is None or page.head.seq != page.base or page.head.message["role"] != "user":
-            return None
-        return page.head
+        return self.open.asked if self.open is not None else None
 
     @property
     def waiting(self) -> list[MessageNode]:
@@ -163,6 +162,8 @@ class ActiveChapter(Chapter):
         """Close the open page: its unanswered calls count as interrupted."""
         self._settle()
         self.closed_view = len(self.view)
+        if self.open is not None and self.open.head is self.open.tail:
+            self.alone += self.open.words
         self.open = None
 
     def append(self, node: MessageNode) -> None:
@@ -195,7 +196,8 @@ class ActiveChapter(Chapter):
     def remove(self, indexes: Iterable[int]) -> list[Page]:
         """Take closed pages out of the window. O(messages in the window)."""
         pages = [super(ActiveChapter, self).detach(index) for index in indexes]
-        self._redraw()
+        if pages:
+            self._redraw()
         return pages
 
     def restore(self, index: int, base: int, nodes: Iterable[MessageNode]) -> None:
@@ -226,7 +228,8 @@ class ActiveChapter(Chapter):
         """Take runs of whole units, by page, out of pages that stay. O(messages in the window)."""
         for index, (head, tail) in runs.items():
             super().cut(self._pages[index], head, tail)
-        self._redraw()
+        if runs:
+            self._redraw()
 
     def cut(self, page: Page, head: MessageNode, tail: MessageNode) -> None:
         """Take a run of whole units out of *page*; see `Chapter.cut`. O(messages in the window)."""
@@ -313,7 +316,8 @@ class ActiveChapter(Chapter):
         self.view, self.lead_view, self._told, self._since = [], [], None, None
         self._shown = self._spent = self._least = self.condensed_view = 0
         first = self.open.head if self.open is not None else None
-        condensed = {page.head for page in self if page.head is page.tail and page is not self.open}
+        alone = [page for page in self if page.head is page.tail and page is not self.open]
+        condensed = {page.head for page in alone}
         for node in self.messages:
             if node is first:
                 self.closed_view = len(self.view)
@@ -329,10 +333,11 @@ class ActiveChapter(Chapter):
                 self._view_of(node).extend(node.group.view())
         if first is None:
             self.closed_view = len(self.view)
+        self.alone = sum(page.words for page in alone)
 
     def _check(self) -> None:
         super()._check()
-        drawn = list(self.lead_view), list(self.view), self.closed_view
+        drawn = list(self.lead_view), list(self.view), self.closed_view, self.alone
         self._redraw()
-        assert drawn == (self.lead_view, self.view, self.closed_view), "the kept rendering equals a new one"
+        assert drawn == (self.lead_view, self.view, self.closed_view, self.alone), "the kept rendering equals a new one"
         assert self.open is None or list(self)[-1] is self.open, "the open page is the last one"

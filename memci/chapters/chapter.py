@@ -91,6 +91,17 @@ class Page:
         """The tokens of the page in the window. O(messages of the page)."""
         return sum(node.tokens for node in self)
 
+    @property
+    def asked(self) -> "MessageNode | None":
+        """The user's message that opened it; None if it began differently, or has lost that message."""
+        head = self.head
+        return head if head is not None and head.seq == self.base and head.message["role"] == "user" else None
+
+    @property
+    def words(self) -> int:
+        """The tokens of `asked`, the user's words that stay longest."""
+        return self.asked.tokens - self.asked.dated if self.asked is not None else 0
+
     def detach(self) -> bool:
         """Leave the chapter with all messages; return whether it was in one. O(messages of the page)."""
         return self.chapter is not None and self.chapter.detach(self.index) is self

@@ -54,11 +54,6 @@ class Utterance:
         """What gives and takes back instructions among the user's own words. O(characters), once."""
         return clauses_of(self.message)
 
-    @property
-    def instructions(self) -> list[str]:
-        """The lasting instructions among the user's own words."""
-        return [each.text for each in self.clauses if not each.takes_back]
-
 
 def utterances(entries: Iterable[tuple[int, Message]], times: Iterable[str | None] = ()) -> Iterator[Utterance]:
     """Yield what the messages of a page say: (ordinal, message), in order, with the time of each if known."""

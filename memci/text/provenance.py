@@ -206,9 +206,8 @@ class _Walk:
         self._held = False
         """whether the block that is open has lines"""
         owned = letter = closed = machine = False
-        fence = ""
+        fence, left = "", _ASKED_OF
         own: list[_Line] = []
-        left = _ASKED_OF
         prompt = _HEADING.match(text) is not None and _begins("heads", self.lines[0].said)
         for at, line in enumerate(self.lines):
             machine = machine and not line.first
@@ -228,9 +227,7 @@ class _Walk:
             if owned and not (line.first and self._held and self._speaks(at, letter=letter, closed=closed)):
                 letter = letter or (not self._held and self._begins_letter(at))
                 self._quote(line)
-                closed = closed or (
-                    letter and len(line.said) <= _SPEECH and _begins("closing", line.said)
-                )
+                closed = closed or (letter and len(line.said) <= _SPEECH and _begins("closing", line.said))
                 continue
             owned, closed = left < 0, False
             if prompt and _HEADING.match(raw):

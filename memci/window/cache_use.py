@@ -19,8 +19,7 @@ from ..messages import Message, text_of, tool_calls
 from ..segments.cache_policy import SOON, CacheUse
 from ..text.language.identifiers import identifiers, needed
 from ..text.language.sentences import greets
-from ..text.summarize import SAID_COLUMNS, titles
-from ..text.summarize.extractive import read_page
+from ..text.summarize.extractive import tells
 from .page_text import WORD, marks, said
 from .window import Window
 
@@ -64,7 +63,7 @@ def begins_task(window: Window, message: Message) -> bool:
     O(1); after thanks, or with a greeting, O(text since the last gap).
     """
     opened, text = window.active.open, text_of(message)
-    if opened is None or message["role"] != "user" or not (greets(text) or _thanks(opened)) or not _tells(message):
+    if opened is None or message["role"] != "user" or not (greets(text) or _thanks(opened)) or not tells(text):
         return False
     names = set(identifiers(text))
     since = (node for node in window.active.messages if node.seq >= window.state.cache.gap) if names else ()
@@ -74,11 +73,7 @@ def begins_task(window: Window, message: Message) -> bool:
 def _thanks(page: Page) -> bool:
     """Return whether *page* is a short one on which the user only thanks, or says goodbye."""
     nodes = [node for _, node in zip(range(_SHORT + 1), page, strict=False)]
-    return len(nodes) <= _SHORT and nodes[0].tokens < _THANKS and not _tells(nodes[0].message)
-
-
-def _tells(message: Message) -> bool:
-    return titles([read_page([message], [None], SAID_COLUMNS)])[0].tells
+    return len(nodes) <= _SHORT and nodes[0].tokens < _THANKS and not tells(text_of(nodes[0].message))
 
 
 class _Past:

@@ -12,7 +12,7 @@ from datetime import date
 from zlib import crc32
 
 from ..chapters.messagelist import MessageNode
-from ..formats.utterance import Utterance, utterances
+from ..formats.provenance import clauses_of
 from ..messages import Message, text_of, tool_calls
 from ..text.language.instructions import Clause
 from ..text.language.sentences import is_small_talk
@@ -50,11 +50,6 @@ class PageText:
         """The line of each message."""
         return extract_lines(self.nodes)
 
-    @cached_property
-    def utterances(self) -> Sequence[Utterance]:
-        """What each message says; entries are counted from 0."""
-        return tuple(utterances(enumerate(node.message for node in self.nodes)))
-
     @property
     def day(self) -> date | None:
         """The day of its first message that has a time, in the zone of that; None without one."""
@@ -64,9 +59,9 @@ class PageText:
     def clauses(self) -> Sequence[Clause]:
         """What gives and takes back instructions, in the users' own words, each on one line behind a name."""
         return [
-            clause._replace(text=one_line(f"{_name(each)}{clause.text}", SENTENCE_COLUMNS))
-            for each in self.utterances
-            for clause in each.clauses
+            clause._replace(text=one_line(f"{_name(node.message)}{clause.text}", SENTENCE_COLUMNS))
+            for node in self.nodes
+            for clause in clauses_of(node.message)
         ]
 
     @cached_property
@@ -80,8 +75,8 @@ class PageText:
         return marks("\n".join(self.said))
 
 
-def _name(said: Utterance) -> str:
-    name = said.message.get("name")
+def _name(message: Message) -> str:
+    name = message.get("name")
     return f"{one_line(name, NAME_COLUMNS)}: " if isinstance(name, str) and name.strip() else ""
 
 

@@ -338,9 +338,9 @@ class Window:
 
     def _closed(self, page: Page, task: bool) -> ClosedPage:
         """Return what a plan needs of a closed *page*; *task*: the context's first one. O(messages)."""
-        tokens, words, alone = sum(node.tokens - node.dated for node in page), 0, False
-        if self.limits.words and (said := _said_first(page)) is not None:
-            words, alone = min(said.tokens - said.dated, said.tokens if task else WORDS), said is page.tail
+        tokens, words, alone = sum([node.tokens - node.dated for node in page]), 0, False
+        if self.limits.words and page.asked is not None:
+            words, alone = page.words if task else min(page.words, WORDS), page.asked is page.tail
         return ClosedPage(page.index, tokens, page.index in self.state.pins, task, words, alone)
 
     def exceeds(self, level: int, *, by: float) -> bool:
@@ -362,10 +362,9 @@ class Window:
 
     @property
     def words(self) -> int:
-        """Tokens of the user's words that stay when others leave: of the open page, and of condensed ones. O(pages)."""
-        alone = (page for page in self.active if self.limits.words and page.head is page.tail)
-        said = {_said_first(page) for page in (*alone, *filter(None, [self.active.open]))}
-        return sum(node.tokens - node.dated for node in said if node is not None)
+        """Tokens of the user's words that stay when others leave: of the open page, and of condensed ones."""
+        opened = self.active.open
+        return (self.active.alone if self.limits.words else 0) + (opened.words if opened is not None else 0)
 
     def plan_append(self, draft: Draft, state: WindowState) -> tuple[ContextRecord, tuple[PageRow, ...]]:
         """Return the record and the pages that change when *draft* is appended. O(messages of the draft)."""
@@ -484,12 +483,6 @@ class Window:
             assert set(listed).isdisjoint(seqs), "what is listed has left the window"
             assert page is not opened or away <= set(listed), "what left the open page is listed"
         assert all(each.page in self.rows for each in self.contents.parts), "parts are of pages that are shown"
-
-
-def _said_first(page: Page) -> MessageNode | None:
-    """Return the user's message that opened *page*; None if it began differently, or has lost that message."""
-    head = page.head
-    return head if head is not None and head.seq == page.base and head.message["role"] == "user" else None
 
 
 def _unit(nodes: Sequence[MessageNode]) -> Unit:

@@ -37,4 +37,4 @@ def test_what_is_quoted_is_in_the_words_but_is_not_own(quoted):
     assert "Never ring the bell." in said.text
     assert "Never ring the bell." not in said.own
     assert Origin.QUOTED in [span.origin for span in said.spans]
-    assert said.instructions == []
+    assert said.clauses == []

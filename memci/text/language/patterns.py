@@ -60,7 +60,7 @@ def finder(section: str, key: str, languages: Iterable[Writing] | None = None) -
 
 
 def has_other_letters(text: str) -> bool:
-    """Return whether *text* has letters of another script than the Latin one, as the other languages have. O(length)."""
+    """Return whether *text* has letters of a script of the other languages. O(length)."""
     return not text.isascii() and _OTHER.search(text) is not None
 
 

@@ -46,6 +46,7 @@ _LEAST_ANSWER = 24
 _ACTS = 3  # most calls that a title names
 _ASIDE = 40
 _ACKNOWLEDGES = 3.5  # the largest weight of a gist that is only an acknowledgement ("Thanks!")
+_LONGEST_THANKS = 120  # characters of an acknowledgement: the longest of 2,800 messages has 112
 _LEAST_HEAD = 44
 _WANTED = 16
 _CALL_COLUMNS = 100
@@ -158,6 +159,13 @@ class Told(NamedTuple):
     first: str  # the title of a page without telling words
     columns: int
     room: int  # columns for the parts
+
+
+def tells(text: str) -> bool:
+    """Return whether what a user says is more than an acknowledgement ("Thanks!"); a long text is. O(1)."""
+    if len(text) > _LONGEST_THANKS:
+        return True
+    return gists([[read_text(clean(text), SAID_COLUMNS)]], [SAID_COLUMNS])[0].weight > _ACKNOWLEDGES
 
 
 def read_page(

@@ -12,7 +12,6 @@ the provider runs, redacted thinking) is opaque: it keeps its place, and the tex
 import binascii
 import re
 from base64 import b64decode
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -21,6 +20,7 @@ from ..messages import Enveloped, Item, Message, Native, parts_of, tool_calls
 from .breakpoints import ANTHROPIC, MOST
 from .envelope import (
     NO_TEXT,
+    CallIds,
     Spoken,
     arguments_as_object,
     as_user,
@@ -33,7 +33,6 @@ from .envelope import (
     joined,
     native_of,
     part_named,
-    safe_id,
     safe_name,
     split_results,
     text_in,
@@ -168,44 +167,22 @@ def _call(block: Item) -> Message:
 
 def _with_unique_ids(items: Iterable[Item]) -> Iterator[Item]:
     """Yield *items* with ids and names of calls that this format takes, one id for each call. O(blocks)."""
-    times: Counter[str] = Counter()
-    taken: set[str] = set()
-    ids: dict[str, str] = {}
+    ids = CallIds(plain=True)
     for item in items:
-        blocks = item["content"]
-        if isinstance(blocks, list) and item["role"] == "assistant":
-            uses = {at: block for at, block in enumerate(blocks) if block.get("type") == "tool_use"}
-            ids = {block["id"]: _unique(block["id"], times, taken) for block in uses.values()}
-            changed = {
-                at: {**block, "id": ids[block["id"]], "name": safe_name(str(block.get("name")))}
-                for at, block in uses.items()
-            }
-            if changed != uses:
-                item = {**item, "content": [changed.get(at, block) for at, block in enumerate(blocks)]}  # noqa: PLW2901
-        elif isinstance(blocks, list) and ids:
-            results = [block for block in blocks if block.get("type") == "tool_result"]
-            if any(ids.get(block["tool_use_id"]) != block["tool_use_id"] for block in results):
-                made = [_renamed(block, ids) for block in blocks]
-                item = {**item, "content": made}  # noqa: PLW2901
-            ids = {}
-        yield item
+        blocks = item["content"] if isinstance(item["content"], list) else []
+        made = [_with_unique_id(block, item["role"], ids) for block in blocks]
+        yield {**item, "content": made} if made != blocks else item
 
 
-def _renamed(block: Item, ids: Mapping[str, str]) -> Item:
-    """Return *block* with the new id of its call, if it is a result."""
-    if block.get("type") != "tool_result":
-        return block
-    return {**block, "tool_use_id": ids.get(block["tool_use_id"], safe_id(block["tool_use_id"]))}
-
-
-def _unique(call_id: str, times: Counter[str], taken: set[str]) -> str:
-    """Return an id that is not *taken* for the next call with *call_id*, and take it; *times* counts its calls."""
-    while True:
-        times[call_id] += 1
-        new = safe_id(call_id if times[call_id] == 1 else f"{call_id}~{times[call_id]}")
-        if new not in taken:
-            taken.add(new)
-            return new
+def _with_unique_id(block: Item, role: str, ids: CallIds) -> Item:
+    """Return *block* of the *role* with an id and a name that this format takes, if it is a call or a result."""
+    match role, block.get("type"):
+        case "assistant", "tool_use":
+            return {**block, "id": ids.of_call(block["id"]), "name": safe_name(str(block.get("name")))}
+        case "user", "tool_result":
+            return {**block, "tool_use_id": ids.of_result(block["tool_use_id"])}
+        case _:
+            return block
 
 
 def _with_companions(items: Iterable[Item]) -> list[Item]:

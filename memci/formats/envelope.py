@@ -10,6 +10,7 @@ before, so that writing joins them again. This module has the code that the form
 
 import json
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
@@ -197,6 +198,32 @@ def safe_id(call_id: str, *, plain: bool = True) -> str:
     if 0 < len(call_id) <= MAX_ID and (not plain or _PLAIN.fullmatch(call_id)):
         return call_id
     return "call_" + blake2b(call_id.encode("utf-8", "surrogatepass"), digest_size=12).hexdigest()
+
+
+class CallIds:
+    """The ids of the calls of one request: each is one that the provider takes, and that no other call has."""
+
+    def __init__(self, *, plain: bool) -> None:
+        """Take ids of any characters, or *plain* ones only (`safe_id`)."""
+        self._plain = plain
+        self._times: Counter[str] = Counter()
+        self._newest: dict[str, str] = {}
+        self._taken: set[str] = set()
+
+    def of_call(self, call_id: str) -> str:
+        """Return the id of the next call that came with *call_id*."""
+        while True:
+            self._times[call_id] += 1
+            again = self._times[call_id] > 1
+            new = safe_id(f"{call_id}~{self._times[call_id]}" if again else call_id, plain=self._plain or again)
+            if new not in self._taken:
+                self._taken.add(new)
+                self._newest[call_id] = new
+                return new
+
+    def of_result(self, call_id: str) -> str:
+        """Return the id of the newest call that came with *call_id*."""
+        return self._newest.get(call_id) or safe_id(call_id, plain=self._plain)
 
 
 def safe_name(name: str) -> str:

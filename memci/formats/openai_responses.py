@@ -11,13 +11,14 @@ keeps its place, and the text names it.
 """
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ..errors import InvalidMessage
 from ..messages import Enveloped, Item, Message, Native, parts_of, text_of, tool_calls
 from .breakpoints import RESPONSES
 from .envelope import (
+    CallIds,
     Spoken,
     body_of,
     call_of,
@@ -25,7 +26,6 @@ from .envelope import (
     function_call,
     native_of,
     part_named,
-    safe_id,
     safe_name,
     text_in,
 )
@@ -81,7 +81,8 @@ def read(items: Iterable[tuple[str, Item]]) -> list[Message]:
 def write(messages: Sequence[Message]) -> list[Item]:
     """Return *messages*, without the system prompt, as items; messages of this format as they came. O(parts).
 
-    An item whose companion is not here is left out (`_with_companions`); ids and names that are refused are replaced.
+    An item whose companion is not here is left out (`_with_companions`), and so is what comes again
+    (`_without_repeated_ids`); ids and names that are refused are replaced, one id for each call.
     """
     items: list[Item] = []
     kinds: dict[str, str] = {}
@@ -91,7 +92,8 @@ def write(messages: Sequence[Message]) -> list[Item]:
         if tool_calls(message):
             kinds = {item["call_id"]: f"{item['type']}_output" for item in made if item.get("call_id") is not None}
         items += made
-    return [_repaired(item) for item in _with_companions(items)]
+    ids = CallIds(plain=False)
+    return [_repaired(item, ids) for item in _with_companions([*_without_repeated_ids(items)])]
 
 
 def made_by(message: Message, model: str) -> Message:
@@ -111,9 +113,7 @@ def readable_by(message: Message, model: str) -> Message:
     if native is None or native.model in ("", model):
         return message
     left = [item for item in native.items if not item.get("encrypted_content")]
-    for at, item in enumerate(left):
-        if "call_id" in item or item.get("type") == "message":
-            left[at] = {key: value for key, value in item.items() if key != "id"}
+    left = [_without_id(item) if _may_lack_id(item) else item for item in left]
     return Enveloped(message, native._replace(items=left))
 
 
@@ -121,6 +121,31 @@ def continues(message: Message) -> bool:
     """Return whether *message* is a client's answer to an item of the model, not something that the user says."""
     native = native_of(message, NAME)
     return native is not None and message["role"] == "user" and native.items[0].get("type") == "mcp_approval_response"
+
+
+def _without_repeated_ids(items: Iterable[Item]) -> Iterator[Item]:
+    """Yield *items* with ids of items that come once: the provider refuses a second one. O(items).
+
+    A message or a call with an id that came before loses it; another item is left out.
+    """
+    taken: set[str] = set()
+    for item in items:
+        kind, item_id = item.get("type") or "message", item.get("id")
+        if not isinstance(item_id, str) or not (kind == "message" or _is_models(item, kind)):
+            yield item
+        elif item_id not in taken:
+            taken.add(item_id)
+            yield item
+        elif _may_lack_id(item):
+            yield _without_id(item)
+
+
+def _may_lack_id(item: Item) -> bool:
+    return "call_id" in item or (item.get("type") or "message") == "message"
+
+
+def _without_id(item: Item) -> Item:
+    return {key: value for key, value in item.items() if key != "id"}
 
 
 def _with_companions(items: Sequence[Item]) -> list[Item]:
@@ -156,15 +181,18 @@ def _answered(item: Item, kind: str) -> str | None:
     return given if isinstance(given, str) and kind.endswith("_output") else None
 
 
-def _repaired(item: Item) -> Item:
+def _repaired(item: Item, ids: CallIds) -> Item:
     """Return *item* with an id of its call and a name that the provider takes, and without an empty list of parts."""
-    call_id, name = item.get("call_id"), item.get("name")
+    kind, name = item.get("type") or "message", item.get("name")
     if item.get("content") == [] and "role" in item:
         return {**item, "content": ""}
-    if isinstance(call_id, str) and (safe := safe_id(call_id, plain=False)) != call_id:
-        item = {**item, "call_id": safe}
-    if item.get("type") in _FUNCTIONS and (safe := safe_name(str(name))) != name:
-        item = {**item, "name": safe}
+    if (answered := _answered(item, kind)) is not None:
+        new = ids.of_result(answered)
+        return {**item, **{key: new for key in ("id", "call_id") if item.get(key) == answered}}
+    if isinstance(item.get("call_id"), str):
+        item = {**item, "call_id": ids.of_call(item["call_id"])}
+    if kind in _FUNCTIONS:
+        item = {**item, "name": safe_name(str(name))}
     return item
 
 

@@ -220,3 +220,22 @@ def test_instructions_in_a_clients_list_keep_their_role_where_it_is_allowed():
         assert problems("anthropic", {"messages": made}) == []
         assert [each["content"] for each in made if each["role"] == "system"] == ["Never push to main."]
     assert write("anthropic", read([question, told], "anthropic"))[1]["role"] == "user"
+
+
+def test_items_whose_ids_come_again():
+    """A provider takes each id once: a message and a call go without it, a thought is left out with its place."""
+    step = [THOUGHT, {"type": "function_call", "id": "fc_1", "call_id": "c1", "name": "find", "arguments": "{}"}]
+    result = {"type": "function_call_output", "call_id": "c1", "output": "9:15"}
+    items = [{"role": "user", "content": "When?"}, *step, result, *step, result, SAID, SAID]
+    written = write("openai_responses", read(items, "openai_responses"))
+    assert problems("openai_responses", {"input": written}) == []
+    assert [each.get("type") for each in written].count("reasoning") == 1
+    calls = [each for each in written if each.get("type") == "function_call"]
+    assert [each.get("id") for each in calls] == ["fc_1", None]
+    assert [each["call_id"] for each in calls] == [
+        each["call_id"] for each in written if each.get("type") == "function_call_output"
+    ]
+    local = {"type": "local_shell_call", "id": "ls_1", "call_id": "c1", "action": {"type": "exec", "command": ["ls"]}}
+    said = {"type": "local_shell_call_output", "id": "c1", "output": "a"}
+    _, first, _, second, answer = write("openai_responses", read(["Go.", local, said, {**local, "id": "ls_2"}, said]))
+    assert first["call_id"] == "c1" != second["call_id"] == answer["id"]

@@ -140,8 +140,9 @@ def test_every_type_is_written_as_it_came(form):
         assert write(form, read(items, form)) == items
 
 
-def test_an_id_that_looks_like_that_of_a_repeated_call_is_not_given_twice():
-    """`a` comes twice, and so its second call gets another id for Anthropic: not that of a call `a~2`."""
+@pytest.mark.parametrize(("form", "within"), [("anthropic", "messages"), ("openai_responses", "input")])
+def test_an_id_that_looks_like_that_of_a_repeated_call_is_not_given_twice(form, within):
+    """`a` comes twice, and so its second call gets another id: not that of a call `a~2`."""
 
     def step(call_ids):
         calls = [{"id": each, "type": "function", "function": {"name": "find", "arguments": "{}"}} for each in call_ids]
@@ -151,4 +152,4 @@ def test_an_id_that_looks_like_that_of_a_repeated_call_is_not_given_twice():
     orders = ([["a"], ["a"], ["a~2"]], [["a~2"], ["a"], ["a"]], [["a"], ["a~2"], ["a"], ["a"]])
     for order in (*orders, [["a"], ["a~2", "a"]], [["a"], ["a", "a~2"]]):
         messages = [{"role": "user", "content": "Go."}, *(each for call_ids in order for each in step(call_ids))]
-        assert problems("anthropic", {"messages": write("anthropic", messages)}) == []
+        assert problems(form, {within: write(form, messages)}) == []

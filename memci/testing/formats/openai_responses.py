@@ -63,16 +63,23 @@ def problems(request: Mapping[str, Any]) -> Iterator[str]:
         yield "input: a list that is not empty is required"
         return
     waiting: dict[str, str] = {}
+    called: set[object] = set()
+    taken: set[object] = set()
     for at, item in enumerate(items):
         path, kind = f"input[{at}]", item.get("type", "message")
+        if kind == "message" or kind in _MODELS:
+            if item.get("id") in taken:  # reference: the id of an item is unique
+                yield f"{path}.id: {item['id']!r} is that of another item"
+            taken |= {item["id"]} if item.get("id") is not None else set()
         if kind not in _KNOWN:
             yield f"{path}.type: {kind!r} is no type of an item"
         elif kind == "message":
             yield from _message(item, path)
         elif kind in _CALLS:
             yield from _call(item, kind, path)
-            if item.get("call_id") in waiting:
-                yield f"{path}.call_id: {item['call_id']!r} is that of another call that waits"
+            if item.get("call_id") in called:  # calling: a result names one call
+                yield f"{path}.call_id: {item['call_id']!r} is that of another call"
+            called.add(item.get("call_id"))
             waiting[str(item.get("call_id"))] = _CALLS[kind]
         elif kind in _OUTPUTS:
             if waiting.pop(str(item.get("call_id")), None) != kind:

@@ -7,13 +7,14 @@
 smolagents writes its steps as prose: calls as a list of dicts, their results as one observation. memci reads the two as
 calls and results, and writes them as the same prose again. Before each step the list of the agent is stored and the
 window takes its place in the request; after it, the step is stored. `agent.run` begins with an empty list unless it is
-given `reset=False`; memci continues the stored conversation.
+given `reset=False`; memci continues the stored conversation. The answer of a run that reached its last step is in no
+message of smolagents; here it is one.
 """
 
 from functools import partial
 from typing import Any
 
-from smolagents import ActionStep, PlanningStep, Tool
+from smolagents import ActionStep, AgentMaxStepsError, PlanningStep, Tool
 from smolagents.models import ChatMessage, MessageRole, get_tool_json_schema
 
 from .conversations import TOOLS, Conversations
@@ -44,7 +45,7 @@ class Memci:
 
     def _store(self, conversation: str, step: Any, agent: Any) -> None:
         """Store *step* with its usage."""
-        messages = [*agent.write_memory_to_messages()[1:], *step.to_messages()]
+        messages = [message for each in (*agent.memory.steps, step) for message in _messages_of(each)]
         used = step.token_usage
         usage = usage_of(used.input_tokens, used.output_tokens, None) if used is not None else None
         self.conversations.add(conversation, group_steps(messages), usage)
@@ -61,15 +62,22 @@ class _Model:
         return partial(self._call_with_window, found) if name in {"generate", "generate_stream"} else found
 
     def _call_with_window(self, call: Any, messages: list[ChatMessage], **arguments: Any) -> Any:
-        known = self._agent.write_memory_to_messages()[1:]
-        end = 1 + len(known)
-        if messages[1:end] == known:  # the messages behind them are prompts of smolagents
+        end = len(known := self._agent.write_memory_to_messages())
+        if messages[1:end] == known[1:]:  # the messages behind them are prompts of smolagents
+            said = [message for step in self._agent.memory.steps for message in _messages_of(step)]
             tools = [get_tool_json_schema(tool) for tool in arguments.get("tools_to_call_from") or ()]
             system = text_within(messages[0].content)
-            view = self._conversations.view(self._name, group_steps(known), system=system, tools=tools, whole=False)
+            view = self._conversations.view(self._name, group_steps(said), system=system, tools=tools, whole=False)
             shown = [message for group in view.messages for message in group]
             messages = [message_of(MessageRole.SYSTEM, view.system), *shown, *messages[end:]]
         return call(messages, **arguments)
+
+
+def _messages_of(step: Any) -> list[ChatMessage]:
+    """Return the messages of *step*, with the answer to the user if it is the last one that was allowed."""
+    ends = isinstance(getattr(step, "error", None), AgentMaxStepsError) and step.action_output is not None
+    answer = [message_of(MessageRole.ASSISTANT, str(step.action_output))] if ends else []
+    return [*step.to_messages(), *answer]
 
 
 class _Tool(Tool):

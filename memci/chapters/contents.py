@@ -14,11 +14,12 @@
 
 A line has the day on which its page began, if that is known and another one than that of the line before.
 
-The user's instructions (`instructions`), and then what left pages that are still shown, are the last blocks. A
-compaction replaces the page by a new one, which `folding.revise` makes. New pages are one new block behind the older
-ones. Older blocks keep their bytes, so that a provider's cache keeps them; only the entries of the last one are
-dropped. Above the ceiling, lines fold, oldest first. Folding changes the front, so the older blocks become one block
-then, which saves frames.
+What the program told the model within the conversation stays in its role (`Told`), each a block of its own. It, the
+user's instructions (`instructions`), and then what left pages that are still shown, are the last blocks. A compaction
+replaces the page by a new one, which `folding.revise` makes. New pages are one new block behind the older ones. Older
+blocks keep their bytes, so that a provider's cache keeps them; only the entries of the last one are dropped. Above the
+ceiling, lines fold, oldest first. Folding changes the front, so the older blocks become one block then, which saves
+frames.
 
 The page is stored as JSON, a list of blocks, without what can be computed. A context that is opened again renders the
 same bytes.
@@ -29,9 +30,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
-from typing import Any
+from typing import Any, NamedTuple
 
-from ..messages import Message
+from ..messages import Enveloped, Message, Native
 from ..rows import PageRow
 from ..text.moments import dated
 from ..text.sanitize import frame
@@ -150,6 +151,21 @@ class ListedPart:
         return f"#{self.page} {where}: {self.line}\n" if self.line else f"#{self.page} {where}\n"
 
 
+class Told(NamedTuple):
+    """What the program told the model within the conversation, once it has left the window."""
+
+    page: int
+    role: str  # "system" or "developer"
+    text: str
+    format: str = ""  # the form in which it came, "" for that of Chat Completions
+
+    @property
+    def message(self) -> Message:
+        """The message, as its form has it."""
+        message = {"role": self.role, "content": self.text}
+        return Enveloped(message, Native(self.format, [message])) if self.format else message
+
+
 @dataclass(frozen=True, slots=True)
 class Block:
     """One message of the Contents Page."""
@@ -161,6 +177,12 @@ class Block:
     instructions: Instructions = ()  # the user's instructions, which are a block of their own, behind all lines
     parts: tuple[ListedPart, ...] = ()
     """what left pages that are still shown, which is a block of its own, always the last one"""
+    told: Told | None = None
+
+    @classmethod
+    def of_told(cls, told: Told, weigh: Callable[[Message], int]) -> Block:
+        """Return the block that is the message *told*."""
+        return cls(told.message, weigh(told.message), told=told)
 
     @classmethod
     def of_instructions(cls, instructions: Instructions, nonce: str, weigh: Callable[[Message], int]) -> Block:
@@ -205,6 +227,7 @@ class Block:
             "ranges": [[each.pages, each.terms] for each in self.ranges],
             **({"said": self.instructions} if self.instructions else {}),
             **({"parts": [[each.page, each.first, each.last, each.line] for each in self.parts]} if self.parts else {}),
+            **({"told": [*self.told]} if self.told else {}),
             **({"days": days} if (days := self._days()) else {}),
         }
 
@@ -220,6 +243,8 @@ class Block:
         weighed = weigh or (lambda _: block["tokens"])
         if said := block.get("said"):
             return cls.of_instructions(tuple((index, sentence) for index, sentence in said), nonce, weighed)
+        if told := block.get("told"):
+            return cls.of_told(Told(*told), weighed)
         if parts := block.get("parts"):
             return cls.of_parts([ListedPart(*each) for each in parts], nonce, weighed)
         days, spans = block.get("days") or ([None] * len(block["lines"]), [None] * len(block["ranges"]))
@@ -290,9 +315,14 @@ class ContentsPage:
         return self.blocks[-1].parts if self.blocks else ()
 
     @property
+    def told(self) -> tuple[Told, ...]:
+        """What the program told the model, oldest first."""
+        return tuple(block.told for block in self.blocks if block.told)
+
+    @property
     def pages_only(self) -> ContentsPage:
-        """The page without the user's instructions and without parts of pages."""
-        return ContentsPage(tuple(block for block in self.blocks if not (block.instructions or block.parts)))
+        """The page with lines only: without instructions, and without parts of pages."""
+        return ContentsPage(tuple(block for block in self.blocks if block.lines or block.ranges))
 
     @property
     def listed(self) -> list[int]:
@@ -338,6 +368,9 @@ class ContentsPage:
                     same = instructions == block.instructions
                     kept.append(block if same else Block.of_instructions(instructions, nonce, weigh))
                 continue
+            if block.told:
+                kept += () if block.told.page in gone else (block,)
+                continue
             if block.parts:
                 parts = tuple(each for each in block.parts if each.page not in gone)
                 if parts:
@@ -367,14 +400,21 @@ class ContentsPage:
         listed = self.listed
         assert len(set(listed)) == len(listed), "no page is listed twice"
         assert sorted(listed) == sorted(archived), "every archived page is on exactly one line"
-        kinds = [
-            (bool(block.lines or block.ranges), bool(block.instructions), bool(block.parts)) for block in self.blocks
-        ]
-        assert all(sum(kind) == 1 for kind in kinds), "no block is empty, or of two kinds"
-        assert kinds == sorted(kinds, reverse=True) and kinds.count((False, True, False)) < 2, (
-            "instructions follow lines"
+        check_order(
+            [(block.lines or block.ranges, block.told, block.instructions, block.parts) for block in self.blocks]
         )
-        assert kinds.count((False, False, True)) < 2, "parts of pages are one block, the last one"
+
+
+def check_order(blocks: Sequence[tuple[object, ...]]) -> None:
+    """Raise a ValueError unless each of *blocks* (lines, told, instructions, parts) is of one kind, and in this order.
+
+    The last two kinds have one block at most.
+    """
+    kinds = [[*map(bool, block)] for block in blocks]
+    if any(sum(kind) != 1 for kind in kinds) or kinds != sorted(kinds, reverse=True):
+        raise ValueError("contents: lines, what was told, instructions and parts of pages are no blocks in this order")
+    if any(sum(kind[at] for kind in kinds) > 1 for at in (2, 3)):
+        raise ValueError("contents: the user's instructions, or parts of pages, are not one block")
 
 
 class ArchiveChapter(Chapter):

@@ -24,7 +24,7 @@ from ..storage.names import owned
 from ..storage.protocol import Erasure, Transition
 from ..storage.validation import has_memory, without_digests
 from ..window import snapshot as snapshots
-from ..window.compaction import entries_of, list_pages
+from ..window.compaction import entries_of, list_pages, told_on
 from ..window.draft import StoredPage
 from ..window.state import WindowState
 from ..window.state import alone as own_record
@@ -405,6 +405,8 @@ def _list_again(window: Window, gone: frozenset[int], changed: Mapping[int, Stor
         ]
         same = (tuple(lines), tuple(ranges)) == (block.lines, block.ranges)
         blocks.append(block if same else Block.of(lines, ranges, nonce, weigh))
+    told = {each for index, page in changed.items() for each in told_on(index, page.text)}
+    blocks += [Block.of_told(each, weigh) for each in contents.told if each.page not in changed or each in told]
     left = {(index, sentence) for index, page in changed.items() for sentence, _ in page.text.clauses}
     instructions = tuple(each for each in contents.instructions if each[0] not in changed or each in left)
     if instructions:

@@ -11,13 +11,13 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import islice
 
 from ..chapters.chapter import Entry, Page
-from ..chapters.contents import Block, ContentsPage, ListedPage, ListedPart
+from ..chapters.contents import Block, ContentsPage, ListedPage, ListedPart, Told
 from ..chapters.folding import OverCeiling, keep_entries, last_used, revise
 from ..chapters.instructions import Instruction, Instructions, choose_newest, id_of, mark_of, standing_with
 from ..chapters.messagelist import MessageNode
 from ..chapters.toolgroups import late_result
 from ..chapters.unload import UnloadRule, told
-from ..messages import Message
+from ..messages import Enveloped, Message, text_of
 from ..rows import PageRow, PageState
 from ..segments.budget import Plan
 from ..text.language.telling import telling_keys
@@ -110,6 +110,7 @@ def make_compaction(
         opened,
         window.state.dropped,
         before.parts,
+        tuple(each for each in before.told if each.page not in back),
     )
     for page in leaving:
         rows[page.row.index] = page.row._replace(state=PageState.ARCHIVED, archived_turn=turn, away=None)
@@ -165,10 +166,13 @@ def _next(window: Window, basis: Basis, rows: Mapping[int, PageRow], prepared: d
         if known.basis == basis and (known.turn == turn or known.settled):
             return known
     nonce, count, weigh = window.state.nonce, window.count, window.weigh
-    shown, room = list[Block](), basis.plan.contents
+    shown = _told(window, basis)
+    room = basis.plan.contents - sum(block.tokens for block in shown)
     if instructions := _instructions(window, basis):
-        shown = [each for each in [Block.of_instructions(instructions, nonce, weigh)] if each.tokens <= room]
-    room -= sum(block.tokens for block in shown)
+        block = Block.of_instructions(instructions, nonce, weigh)
+        if block.tokens <= room:
+            shown.append(block)
+            room -= block.tokens
     parts = _listed_parts(window, basis)
     while parts:
         block = Block.of_parts(parts, nonce, weigh)
@@ -255,6 +259,34 @@ def _listed_parts(window: Window, basis: Basis) -> list[ListedPart]:
         new = ListedPart(leaving.page.index, first, last, "")
         parts = add_part(parts, new, leaving.nodes, shown, room, window.count)
     return parts
+
+
+def _told(window: Window, basis: Basis) -> list[Block]:
+    """Return what the program told the model, before and on pages that leave, each in its role: the newest that fit.
+
+    They take at most half of the Contents Page.
+    """
+    gone = [(page.row.index, page.text) for page in basis.leaving] + [(p.page.index, p.text) for p in basis.parts]
+    newest = {
+        each.text: each for each in reversed([*basis.told, *(each for at, text in gone for each in told_on(at, text))])
+    }
+    room, shown = basis.plan.contents // 2, list[Block]()
+    for each in newest.values():
+        block = Block.of_told(each, window.weigh)
+        if (room := room - block.tokens) < 0:
+            break
+        shown.insert(0, block)
+    return shown
+
+
+def told_on(index: int, text: PageText) -> list[Told]:
+    """Return what the program told the model in the *text* of the page *index*. O(messages)."""
+    found = []
+    for node in text.nodes:
+        if (role := node.message["role"]) in ("system", "developer") and (said := text_of(node.message)):
+            native = node.message.native if isinstance(node.message, Enveloped) else None
+            found.append(Told(index, role, said, native.format if native is not None else ""))
+    return found
 
 
 def _instructions(window: Window, basis: Basis) -> Instructions:

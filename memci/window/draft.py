@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from ..chapters.chapter import Page
-from ..chapters.contents import ContentsPage, ListedPage, ListedPart
+from ..chapters.contents import ContentsPage, ListedPage, ListedPart, Told
 from ..chapters.instructions import Instructions
 from ..chapters.messagelist import MessageNode
 from ..messages import Message
@@ -63,6 +63,7 @@ class Basis(NamedTuple):
     parts: tuple[LeavingPart, ...]  # what leaves the open page
     dropped: Runs  # marks of instructions that were dropped
     before: tuple[ListedPart, ...]  # the lines of what has left pages that are still shown
+    told: tuple[Told, ...]  # what the program told the model, in the current one
 
 
 class Prepared(NamedTuple):

@@ -11,6 +11,8 @@ from typing import Annotated, Final, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
+from ..chapters.contents import check_order
+from ..messages import Format
 from ..rows import CompactionRow, ContextRecord
 from ..storage.validation import MAX_HEAD, MAX_PAGE
 from ..text.sanitize import is_confined
@@ -49,6 +51,7 @@ class BlockJson(StrictJson):
     ranges: list[tuple[list[Index], list[tuple[Index, PlainLine]]]]
     said: list[tuple[Index, PlainLine]] = []
     parts: list[tuple[Index, Index, Index, PlainLine]] = []
+    told: tuple[Index, Literal["system", "developer"], str, Format | Literal[""]] | None = None
     days: tuple[list[Day | None], list[tuple[Day, Day] | None]] | None = None
 
 
@@ -118,11 +121,7 @@ def checked_snapshot(row: CompactionRow, record: ContextRecord) -> Snapshot:
     with first_reason("text"):
         fields = SnapshotJson.model_validate_json(row.text)
     blocks = fields.contents
-    kinds = [(bool(block.lines or block.ranges), bool(block.said), bool(block.parts)) for block in blocks]
-    if any(sum(kind) != 1 for kind in kinds) or kinds != sorted(kinds, reverse=True):
-        raise ValueError("contents: lines, the user's instructions and parts of pages are no blocks in this order")
-    if any(kinds.count(kind) > 1 for kind in ((False, True, False), (False, False, True))):
-        raise ValueError("contents: the user's instructions, or parts of pages, are not one block")
+    check_order([(block.lines or block.ranges, block.told, block.said, block.parts) for block in blocks])
     if fields.marks is not None:
         unpack_marks(fields.marks)
     check_settings(fields.settings)

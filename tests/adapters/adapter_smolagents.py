@@ -184,15 +184,18 @@ def test_a_step_that_failed_is_kept(memci):
 
 
 def test_a_run_of_too_many_steps_is_kept(memci):
-    """The error that ends it belongs to no call, and the conversation goes on where it was."""
+    """The error that ends it belongs to no call; the answer that the user got is stored, and the next run reads it."""
     with ModelServer([code("print(1)"), code("print(2)"), "It is 2.", code('final_answer("b")')]) as server:
         model = OpenAIModel("gpt-4o", api_base=server.base_url, api_key="key")
         agent = memci.attach(CodeAgent([], model, max_steps=2, verbosity_level=LogLevel.OFF), "a")
         assert [agent.run("Do it.", reset=reset) for reset in (True, False)] == ["It is 2.", "b"]
     context = memci.conversations.context("a")
     assert context.id == "a"
-    errors = [message for message in context.messages() if "Reached max steps" in text_of(message)]
-    assert [message["role"] for message in errors] == ["user"]
+    end, answer = [
+        each for each in context.messages() if text_of(each).endswith("It is 2.") or "max steps" in str(each)
+    ]
+    assert (end["role"], answer) == ("user", {"role": "assistant", "content": "It is 2."})
+    assert "It is 2." in [text_of(message) for message in server.requests[-1].messages]
 
 
 def test_steps_come_back_as_the_same_prose(memci):

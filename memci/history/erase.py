@@ -380,8 +380,8 @@ def _remove(
         open_page=None if record.open_page in gone else record.open_page,
     )
     rows = [row for row in storage.pages(record.id, state=PageState.ACTIVE) if row.index not in gone]
-    compaction = snapshots.dumps(contents, after, rows)
-    return Transition(record.head, after, pages=tuple(gone.values()), views=views, compaction=compaction), pages
+    made = (snapshots.compaction_of(contents, after, rows),)
+    return Transition(record.head, after, pages=tuple(gone.values()), views=views, compactions=made), pages
 
 
 def _list_again(window: Window, gone: frozenset[int], changed: Mapping[int, StoredPage]) -> ContentsPage:

@@ -164,7 +164,7 @@ def _recount(transition: Transition, window: Window) -> Transition:
     """
     if transition.record.read_settings().get("counter") != window.count.name:
         return transition
-    views, history = {view[0]: view for view in transition.views}, list(transition.history)
+    views, history = {view[0]: view for view in transition.views}, list(transition.compactions)
     for node in window.active.messages:
         entry, shown = transition.entries[node.seq], ViewRow(node.seq, window.active.own_tokens(node), node.clip)
         if node.seq in views or (shown.tokens, shown.clip) != (entry.tokens, entry.clip):
@@ -175,7 +175,7 @@ def _recount(transition: Transition, window: Window) -> Transition:
         if contents != snapshots.contents(text, nonce=window.state.nonce):
             fields = {**json.loads(text), "contents": contents.to_json()}
             history[-1] = history[-1]._replace(text=stored_text("text", fields))
-    return transition._replace(views=tuple(views.values()), history=tuple(history))
+    return transition._replace(views=tuple(views.values()), compactions=tuple(history))
 
 
 def _with_costs(block: Block, window: Window) -> Block:

@@ -159,7 +159,7 @@ def transition_of(rows: Iterable[Row]) -> Transition:
         tuple(found[EntryRow]),
         tuple(found[PageRow]),
         tuple(found[ViewRow]),
-        history=tuple(reversed(found[CompactionRow])),
+        compactions=tuple(reversed(found[CompactionRow])),
         ops=tuple(found[OpRow]),
         calls=tuple(found[CallRow]),
         arrives=True,

@@ -74,16 +74,16 @@ class Writer:
                 for node, _, _, body, _, _ in draft.messages
             ]
         )
-        op = None
+        ops: tuple[OpRow, ...] = ()
         if op_id is not None:
-            whole = blake2b(b"".join(row.digest for row in entries), digest_size=16)
-            op = OpRow(op_id, whole.digest(), window.record.head, tuple(each.place for each in draft.messages))
-        call = _placed_call(call, record)
-        known = self._commit(Transition(window.record.head, record, entries, rows, op=op, call=call))
+            whole = blake2b(b"".join(row.digest for row in entries), digest_size=16).digest()
+            ops = (OpRow(op_id, whole, window.record.head, tuple(each.place for each in draft.messages)),)
+        calls = _placed_calls(call, record)
+        known = self._commit(Transition(window.record.head, record, entries, rows, ops=ops, calls=calls))
         if known is not None:
             if known.digest == bytes(len(known.digest)):
                 raise Erased(f"op_id {known.op_id!r}")
-            if op is None or known.digest != op.digest:
+            if [known.digest] != [op.digest for op in ops]:
                 raise OpConflict(known.op_id)
             pages = {index: self._reader.page(index, window.record) for index, _ in known.entries}
             for index, ordinal in known.entries:
@@ -205,7 +205,7 @@ class Writer:
 
     def _store(self, state: WindowState, rows: tuple[PageRow, ...] = (), call: CallRow | None = None) -> None:
         record = self._window.changed(state)
-        self._commit(Transition(record.head, record, pages=rows, call=_placed_call(call, record)))
+        self._commit(Transition(record.head, record, pages=rows, calls=_placed_calls(call, record)))
         self._window.follow(record, state)
 
     def check_revision(self) -> None:
@@ -236,8 +236,10 @@ class Writer:
             active = [row for row in rows.values() if row.state is PageState.ACTIVE]
             was = unwritten and unwritten.was
             marks, unloaded = (made.marks, made.unloaded) if made is not None else (None, {})
-            text = snapshots.dumps(contents, transition.record, active, was=was, marks=marks, unloaded=unloaded)
-            transition = transition._replace(compaction=text)
+            shown = snapshots.compaction_of(
+                contents, transition.record, active, was=was, marks=marks, unloaded=unloaded
+            )
+            transition = transition._replace(compactions=(shown,))
         if unwritten is not None:
             transition = transition._replace(views=unwritten.views + transition.views)
         known = self._storage.commit(transition)
@@ -246,6 +248,6 @@ class Writer:
         return known
 
 
-def _placed_call(call: CallRow | None, record: ContextRecord) -> CallRow | None:
-    """Return *call* with the revision and turn of *record*."""
-    return None if call is None else call._replace(revision=record.revision, turn=record.turn)
+def _placed_calls(call: CallRow | None, record: ContextRecord) -> tuple[CallRow, ...]:
+    """Return *call*, if there is one, with the revision and turn of *record*."""
+    return () if call is None else (call._replace(revision=record.revision, turn=record.turn),)

@@ -2,10 +2,10 @@
 
 A context changes by transitions. One transition is one transaction: a store applies all of it or nothing.
 
-    append_turn  ──▶  Transition(entries, pages, record)            ──▶  commit
-    a compaction ──▶  Transition(pages, record, compaction, views)  ──▶  commit
-    fork         ──▶  Transition(pages, record with parent, …)      ──▶  commit
-    erase        ──▶  Erasure(tombstones, transitions)              ──▶  erase
+    append_turn  ──▶  Transition(entries, pages, record)             ──▶  commit
+    a compaction ──▶  Transition(pages, record, compactions, views)  ──▶  commit
+    fork         ──▶  Transition(pages, record with parent, …)       ──▶  commit
+    erase        ──▶  Erasure(tombstones, transitions)               ──▶  erase
 
 What only some stores can do is a protocol of its own, which `isinstance` asks for: `SidecarStorage` (a database for the
 memory), `CheckedStorage` (a check of all files).
@@ -40,7 +40,7 @@ __all__ = [
 
 
 class Transition(NamedTuple):
-    """One change of one context."""
+    """One change of one context. One that arrives brings all its compactions, ops and calls; a change adds one each."""
 
     head: int  # the next seq as the writer last read it, 0 for a new context; another one is a `WriteConflict`
     record: ContextRecord
@@ -49,14 +49,15 @@ class Transition(NamedTuple):
     pages: tuple[PageRow, ...] = ()  # new and changed pages, with all fields; matched by index
     views: tuple[tuple[int, int, int], ...] = ()
     """(seq, tokens, clip) of entries whose view in the window changed; their bytes never change"""
-    compaction: str | None = None  # the window after a compaction (JSON), else None; earlier compactions are kept
-    op: OpRow | None = None
-    history: tuple[CompactionRow, ...] = ()
-    """earlier compactions, oldest first; set only when importing or copying a context with its history"""
-    ops: tuple[OpRow, ...] = ()  # earlier ops, in the same case
-    call: CallRow | None = None
-    calls: tuple[CallRow, ...] = ()  # earlier calls, oldest first, in the same case
+    compactions: tuple[CompactionRow, ...] = ()  # new ones, oldest first; earlier ones are kept
+    ops: tuple[OpRow, ...] = ()
+    calls: tuple[CallRow, ...] = ()  # oldest first
     arrives: bool = False  # whether the context is new in this store and keeps the revision that it had elsewhere
+
+    @property
+    def op(self) -> OpRow | None:
+        """The op of the append, which is made only once; None if it has no op, or the context arrives."""
+        return self.ops[-1] if self.ops and not self.arrives else None
 
 
 class Erasure(NamedTuple):

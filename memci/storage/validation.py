@@ -1,4 +1,4 @@
-"""Checks that every store makes before it writes a transition, and helpers that list the rows to write.
+"""Checks that every store makes before it writes a transition.
 
 Texts are stored as UTF-8, which can't encode half of a surrogate pair. Every store refuses such a text, the one in RAM
 too, so that a context that works in a test works in production. Bodies are bytes and have no such limit.
@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable
 from typing import Final, Literal
 
 from ..errors import InvalidSetting, WriteConflict, brief
-from ..rows import CallRow, CompactionRow, ContextRecord, OpRow
+from ..rows import ContextRecord, OpRow
 from .protocol import DatabaseStorage, SidecarStorage, Storage, Transition
 
 Durability = Literal["full", "fast"]
@@ -26,19 +26,15 @@ def check(transition: Transition) -> None:
     record = transition.record
     for name, text in zip(("id", "owner", "settings", "state"), record[:4], strict=True):
         check_text(name, text)
-    if transition.compaction is not None or transition.history:
-        compactions = all_compactions(transition)
-        for compaction in compactions:
-            check_text("compaction", compaction.text)
-        revisions = [compaction.revision for compaction in compactions]
-        assert revisions == sorted(set(revisions)), "compactions come oldest first"
-    if transition.op is not None or transition.ops:
-        for op in all_ops(transition):
-            check_text("op_id", op.op_id)
-    if transition.call is not None or transition.calls:
-        for call in all_calls(transition):
-            for name in ("at", "model", "tools"):
-                check_text(name, getattr(call, name) or "")
+    for compaction in transition.compactions:
+        check_text("compaction", compaction.text)
+    revisions = [compaction.revision for compaction in transition.compactions]
+    assert revisions == sorted(set(revisions)), "compactions come oldest first"
+    for op in transition.ops:
+        check_text("op_id", op.op_id)
+    for call in transition.calls:
+        for name in ("at", "model", "tools"):
+            check_text(name, getattr(call, name) or "")
     forked = record.parent is not None and transition.head == 0 and (record.revision == 1 or transition.arrives)
     head = record.base if forked else transition.head
     for row in transition.entries:
@@ -60,7 +56,7 @@ def check_revision(transition: Transition, head: int, revision: int) -> None:
     A context that arrives with its history starts at the revision that it had.
     """
     record = transition.record
-    if head == transition.head == revision and (transition.history or transition.calls or transition.arrives):
+    if head == transition.head == revision and transition.arrives:
         return
     if head != transition.head:
         raise WriteConflict(f"context {record.id!r} is at seq {head}, not {transition.head}: call refresh()")
@@ -80,24 +76,6 @@ def check_forks(forks: Iterable[tuple[str, str | None]], erased: Collection[str]
     for fork, parent in forks:
         if parent in erased and fork not in erased:
             raise InvalidSetting("context", f"{fork!r} is a fork of {parent!r}: erase that first")
-
-
-def all_compactions(transition: Transition) -> tuple[CompactionRow, ...]:
-    """Return the compactions to write, oldest first: those of the history, then that of *transition*."""
-    if transition.compaction is None:
-        return transition.history
-    record = transition.record
-    return (*transition.history, CompactionRow(record.revision, record.head, record.turn, transition.compaction))
-
-
-def all_ops(transition: Transition) -> tuple[OpRow, ...]:
-    """Return the ops to write: those of the history, then that of *transition*."""
-    return transition.ops if transition.op is None else (*transition.ops, transition.op)
-
-
-def all_calls(transition: Transition) -> tuple[CallRow, ...]:
-    """Return the calls of the model to write: those of the history, then that of *transition*."""
-    return transition.calls if transition.call is None else (*transition.calls, transition.call)
 
 
 def without_digests(ops: Iterable[OpRow], seqs: Collection[int]) -> list[OpRow]:

@@ -37,7 +37,7 @@ class Snapshot:
     )  # pages that left the Contents Page, by the rule
 
 
-def dumps(
+def compaction_of(
     contents: ContentsPage,
     record: ContextRecord,
     active: Iterable[PageRow],
@@ -45,12 +45,12 @@ def dumps(
     was: str | None = None,
     marks: str | None = None,
     unloaded: Mapping[str, Sequence[int]] = MappingProxyType({}),
-) -> str:
-    """Return the snapshot of a window that shows *contents* and the pages *active*. O(lines + pages).
+) -> CompactionRow:
+    """Return the compaction with the snapshot of a window that shows *contents* and the pages *active*.
 
     *record*: the context's record after the compaction. *was*: the settings before it, if it changed them. *marks*: of
     the pages that left with it. *unloaded*: the pages that left the Contents Page, by the rule.
-    Words of other contexts stay in the record alone.
+    Words of other contexts stay in the record alone. O(lines + pages).
     """
     fields: dict[str, object] = {
         "contents": contents.to_json(),
@@ -63,11 +63,11 @@ def dumps(
     }
     fields |= {"marks": marks} if marks is not None else {}
     fields |= {"unloaded": unloaded} if unloaded else {}
-    return orjson.dumps(fields).decode()
+    return CompactionRow(record.revision, record.head, record.turn, orjson.dumps(fields).decode())
 
 
 def loads(row: CompactionRow, record: ContextRecord) -> Snapshot:
-    """Return the snapshot that `dumps` wrote as the text of *row*. Its Contents Page has frames without a nonce.
+    """Return the snapshot in *row*, which `compaction_of` made. Its Contents Page has frames without a nonce.
 
     *record*: the context's record now, for the fields that never change.
     """

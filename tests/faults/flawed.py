@@ -33,10 +33,10 @@ class Split:
         record = transition.record
         self._whole(record.id)
         first = record._replace(revision=2 * record.revision - 1)
-        known = self._inner.commit(transition._replace(record=first, compaction=None))
+        known = self._inner.commit(transition._replace(record=first, compactions=()))
         if known is None:
             second = record._replace(revision=2 * record.revision)
-            self._inner.commit(Transition(record.head, second, compaction=transition.compaction))
+            self._inner.commit(Transition(record.head, second, compactions=transition.compactions))
         return known
 
     def erase(self, erasure: Erasure) -> ErasedRows:

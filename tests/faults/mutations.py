@@ -174,8 +174,8 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "an op is kept",
         _WRITE,
-        "    if ops := all_ops(transition):\n",
-        "    if ops := ():\n",
+        "    if transition.ops:\n",
+        "    if ():\n",
         "syscalls",
     ),
     # -- what is read is what was written
@@ -272,9 +272,9 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "an append is stored before it is shown",
         _WRITER,
-        "        known = self._commit(Transition(window.record.head, record, entries, rows, op=op, call=call))\n",
+        "        known = self._commit(Transition(window.record.head, record, entries, rows, ops=ops, calls=calls))\n",
         "        before = window.record.head\n        window.append(draft, record, rows)\n"
-        "        known = self._commit(Transition(before, record, entries, rows, op=op))\n        if known is None:\n"
+        "        known = self._commit(Transition(before, record, entries, rows, ops=ops))\n        if known is None:\n"
         "            return None\n",
         "bombs",
     ),

@@ -45,7 +45,7 @@ class Forgetful(SQLiteStorage):
     """Does not keep what was done under which op_id."""
 
     def commit(self, transition):
-        return super().commit(transition._replace(op=None))
+        return super().commit(transition._replace(ops=()))
 
 
 class Deaf(SQLiteStorage):

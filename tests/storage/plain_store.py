@@ -60,16 +60,13 @@ class Model:
 
     def apply(self, transition: Transition) -> None:
         """Take over *transition*. O(its rows)."""
-        record = self.record = transition.record
+        self.record = transition.record
         self.own += transition.entries
         self.pages.update({page.index: page for page in transition.pages})
         self.views.update({seq: (tokens, clip) for seq, tokens, clip in transition.views})
-        self.compactions += transition.history
-        if transition.compaction is not None:
-            self.compactions.append(CompactionRow(record.revision, record.head, record.turn, transition.compaction))
-        for op in (*transition.ops, *([transition.op] if transition.op else [])):
-            self.ops[op.op_id] = op
-        self.calls += [*transition.calls, *([transition.call] if transition.call else [])]
+        self.compactions += transition.compactions
+        self.ops.update({op.op_id: op for op in transition.ops})
+        self.calls += transition.calls
 
     def forget(self, seqs: set[int]) -> int:
         """Drop views and op digests of the entries *seqs*, and the compactions; return how many digests. O(ops)."""

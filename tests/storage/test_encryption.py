@@ -21,7 +21,17 @@ from memci.memory import NullMemory
 from memci.storage import EncryptedStorage, EphemeralStorage, SQLiteStorage
 from memci.storage.codec import digest
 from memci.storage.protocol import Erasure, Transition
-from memci.testing.storage.rows import append, appended, bodies_of, called, current, everything, forked, with_op
+from memci.testing.storage.rows import (
+    append,
+    appended,
+    bodies_of,
+    called,
+    compacted,
+    current,
+    everything,
+    forked,
+    with_op,
+)
 
 KEY = secrets.token_bytes(32)
 
@@ -38,9 +48,9 @@ def storage(inner: EphemeralStorage) -> EncryptedStorage:
     storage = EncryptedStorage(inner, KEY)
     for name in ("a", "b"):
         first = appended(current(storage, name)._replace(owner="ada"), b'"one"', b'"two"')
-        storage.commit(with_op(first, "op", b"d" * 16)._replace(compaction='["first"]'))
+        storage.commit(compacted(with_op(first, "op", b"d" * 16), '["first"]'))
         later = called(appended(current(storage, name), b'"three"'), '["tool"]')
-        storage.commit(later._replace(compaction='["second"]'))
+        storage.commit(compacted(later, '["second"]'))
     return storage
 
 
@@ -94,9 +104,9 @@ FORGERIES: dict[str, Callable[[Transition, Transition], Transition]] = {
     "another owner": lambda a, _: with_record(a, owner="eve"),
     "another turn": lambda a, _: with_record(a, turn=7),
     "a compaction of before": lambda a, _: a._replace(
-        history=(a.history[0], a.history[1]._replace(text=a.history[0].text))
+        compactions=(a.compactions[0], a.compactions[1]._replace(text=a.compactions[0].text))
     ),
-    "a compaction of another context": lambda a, b: a._replace(history=b.history),
+    "a compaction of another context": lambda a, b: a._replace(compactions=b.compactions),
     "a list of tools": lambda a, _: a._replace(
         calls=(a.calls[0]._replace(tools=flipped_text(a.calls[0].tools or "", 30)),)
     ),

@@ -29,7 +29,7 @@ for store in stores:
         context.append_turn("Hi", {"role": "assistant", "content": "Hello"})
     record, _ = store.load("x")
     call = CallRow(record.revision + 1, record.head, 0, None, None, 1, 2, 0, 0, 3, tools="[]", seconds=1.25)
-    store.commit(Transition(record.head, record._replace(revision=record.revision + 1), call=call))
+    store.commit(Transition(record.head, record._replace(revision=record.revision + 1), calls=(call,)))
     with Context.view(store, "x") as view, Context.import_(EphemeralStorage(), list(view.export())) as copy:
         for context in (view, copy):
             print(*((each.tools, each.seconds) for each in context.calls()))

@@ -19,7 +19,7 @@ from memci.storage import SQLiteStorage
 from memci.testing.storage import DurableStorageConformance
 from memci.testing.storage.durable import found
 from memci.testing.storage.pair import PairedStore
-from memci.testing.storage.rows import append, appended, current
+from memci.testing.storage.rows import append, appended, compacted, current
 from tests.storage.plain_store import PlainStore
 
 
@@ -72,7 +72,7 @@ class TestSQLiteStorage(DurableStorageConformance):
         assert found(path.parent.iterdir(), needles)
 
         erasure = pair.erasure(("a", 3))
-        pair.erase(erasure._replace(transitions=tuple(each._replace(compaction=texts) for each in erasure.transitions)))
+        pair.erase(erasure._replace(transitions=tuple(compacted(each, texts) for each in erasure.transitions)))
         pair.append("a", b"later", compaction=f"{texts} later")
 
         assert sum(len(row) < 120 for (row,) in execute(path, "SELECT text FROM compaction")) == 1
@@ -285,6 +285,6 @@ def test_handles_continue_the_chain_of_each_other(storage: SQLiteStorage, path: 
     texts = [" ".join(f"line {line}" for line in range(number + 5)) for number in range(30)]
     for number, text in enumerate(texts):
         writer = storage if number % 3 else other
-        writer.commit(appended(current(writer, "a"), b"1")._replace(compaction=text))
+        writer.commit(compacted(appended(current(writer, "a"), b"1"), text))
     assert [row.text for row in other.compactions("a")] == texts[::-1]
     other.close()

@@ -13,7 +13,7 @@ from memci.errors import CorruptRecord, MemciError, StorageError
 from memci.rows import OpRow, PageState
 from memci.storage import SQLiteStorage
 from memci.storage.protocol import Transition
-from memci.testing.storage.rows import append, appended, current
+from memci.testing.storage.rows import append, appended, compacted, current
 
 
 @pytest.fixture
@@ -65,14 +65,14 @@ def test_changed_column_is_corrupt(storage: SQLiteStorage, path: Path, statement
 
 
 def with_op(transition: Transition) -> Transition:
-    return transition._replace(op=OpRow("op", b"d", 0, ((1, 0),)), compaction="[]")
+    return compacted(transition._replace(ops=(OpRow("op", b"d", 0, ((1, 0),)),)), "[]")
 
 
 @pytest.mark.parametrize("statement", ["UPDATE compaction SET text = x'78bb' WHERE", "DELETE FROM compaction WHERE"])
 def test_damaged_compaction_costs_those_that_need_it(storage: SQLiteStorage, path: Path, statement: str) -> None:
     """At most 7 newer ones need it and can't be read, either; all others can, and the next one needs none of them."""
     for i in range(40):
-        storage.commit(appended(current(storage, "a"), b"1")._replace(compaction=f"a line, {i} lines"))
+        storage.commit(compacted(appended(current(storage, "a"), b"1"), f"a line, {i} lines"))
     before = list(storage.compactions("a"))
     execute(path, f"{statement} head = 20")
 
@@ -83,7 +83,7 @@ def test_damaged_compaction_costs_those_that_need_it(storage: SQLiteStorage, pat
         next(rows)
     assert list(storage.compactions("a", head=19)) == before[-19:]
 
-    after = appended(current(storage, "a"), b"2")._replace(compaction="two lines")
+    after = compacted(appended(current(storage, "a"), b"2"), "two lines")
     execute(path, f"{statement} head = 36")
     with pytest.raises(CorruptRecord):
         storage.load("a")

@@ -196,19 +196,12 @@ class EncryptedStorage(StorageAround):
         return known._replace(wrapped=wrapped, owner=record.owner)
 
     def _seal_transition(self, transition: Transition, known: _Known) -> Transition:
-        record, cipher = transition.record, known.cipher
-        context, last = record.id, transition.compaction
-        if last is not None:
-            made = CompactionRow(record.revision, record.head, record.turn, last)
-            last = _seal(cipher, COMPACTION, context, made).text
+        cipher, context = known.cipher, transition.record.id
         return transition._replace(
-            record=_seal_record(cipher, known.wrapped, record),
+            record=_seal_record(cipher, known.wrapped, transition.record),
             entries=tuple(_seal_entry(cipher, context, row) for row in transition.entries),
-            compaction=last,
-            op=transition.op and _seal(cipher, OP, context, transition.op),
-            history=tuple(_seal(cipher, COMPACTION, context, row) for row in transition.history),
+            compactions=tuple(_seal(cipher, COMPACTION, context, row) for row in transition.compactions),
             ops=tuple(_seal(cipher, OP, context, row) for row in transition.ops),
-            call=transition.call and _seal(cipher, CALL, context, transition.call),
             calls=tuple(_seal(cipher, CALL, context, row) for row in transition.calls),
         )
 

@@ -17,7 +17,7 @@ from ...errors import CorruptRecord
 from ..codec import ORJSON, digest
 from ..columns import CALLS, COMPACTIONS, CONTEXTS, ENTRIES, OPS, PAGES, VIEWS, Columns, Row, joined
 from ..protocol import ErasedRows, Erasure, Transition
-from ..validation import all_calls, all_compactions, all_ops, check_forks, without_digests
+from ..validation import check_forks, without_digests
 from .rows import key_of, owner_key, read_op, unescape, write_row
 from .schema import ROWS, type_of
 
@@ -191,10 +191,10 @@ def apply(run_rows: Run, transition: Transition, place: Place, token: int) -> bo
     values += _ENTRIES.values(context, transition.entries)
     values += _PAGES.values(context, {page.index: page for page in transition.pages}.values())
     more = []
-    if ops := all_ops(transition):
+    if transition.ops:
         more.append("ops")
-        values += _OPS.values(context, ops, [key_of(op.op_id) for op in ops])
-    if calls := all_calls(transition):
+        values += _OPS.values(context, transition.ops, [key_of(op.op_id) for op in transition.ops])
+    if calls := transition.calls:
         texts = {call.tools: call.tools.encode() for call in calls if call.tools is not None}
         lists: dict[str, Any] = {tools: digest(ORJSON, text) for tools, text in texts.items()}
         more += ["calls", *(["tools"] if lists else [])]
@@ -202,10 +202,10 @@ def apply(run_rows: Run, transition: Transition, place: Place, token: int) -> bo
             context, [call if call.tools is None else call._replace(tools=lists[call.tools]) for call in calls]
         )
         values += [[each for tools, text in texts.items() for each in (lists[tools], text)]] if lists else []
-    if transition.views or transition.compaction is not None or transition.history:
+    if transition.views or transition.compactions:
         more.append("compaction")
         values += _VIEWS.values(context, {view[0]: view for view in transition.views}.values())
-        packed = [(*row[:-1], zlib.compress(row.text.encode())) for row in all_compactions(transition)]
+        packed = [(*row[:-1], zlib.compress(row.text.encode())) for row in transition.compactions]
         values += _COMPACTIONS.values(context, {row[0]: row for row in packed}.values())
     return bool(run_rows(_COMMITS[(not place.number, *more)], *values))
 

@@ -15,9 +15,6 @@ from ..columns import CALLS, COMPACTIONS, CONTEXTS, ENTRIES, OPS, PAGES, VIEWS, 
 from ..protocol import ErasedRows, Erasure, Transition
 from ..validation import (
     FULL,
-    all_calls,
-    all_compactions,
-    all_ops,
     check_forks,
     check_parent,
     check_revision,
@@ -171,11 +168,11 @@ def apply(connection: apsw.Connection, transition: Transition, chains: Chains) -
         connection.executemany(_REPLACE_PAGE, _keyed(PAGES, number, transition.pages, 32))
     if transition.views:
         connection.executemany(_REPLACE_VIEW, _keyed(VIEWS, number, transition.views))
-    if compactions := all_compactions(transition):
-        write_compactions(connection, number, record, compactions, chains)
-    if ops := all_ops(transition):
-        connection.executemany(_INSERT_OP, [(number, *OPS.write(number, op)) for op in ops])
-    if calls := all_calls(transition):
+    if transition.compactions:
+        write_compactions(connection, number, record, transition.compactions, chains)
+    if transition.ops:
+        connection.executemany(_INSERT_OP, [(number, *OPS.write(number, op)) for op in transition.ops])
+    if calls := transition.calls:
         lists: dict[str, Any] = {
             each.tools: digest(ORJSON, each.tools.encode()) for each in calls if each.tools is not None
         }

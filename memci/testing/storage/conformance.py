@@ -31,7 +31,7 @@ from ...storage.locks import hold
 from ...storage.protocol import Erasure, SidecarStorage, Storage, Transition
 from .machine import StorageMachine
 from .pair import PairedStore
-from .rows import Reread, append, appended, bodies_of, called, current, entry, varied
+from .rows import Reread, append, appended, bodies_of, called, compacted, current, entry, varied
 
 _STEPS = settings(
     max_examples=15,
@@ -85,14 +85,14 @@ class StorageConformance:
         pages = tuple(page._replace(index=page.index + 1) for page in varied(PAGE, PageRow(0, 4, None, 1)))
         calls = varied(CALL, CallRow(0, 0, 0, None, None, 0, 0, 0, 0, 0))
         assert isinstance(pair.store, Storage), "it has the methods of the protocol"
-        pair.commit(Transition(0, record, compaction='{"blocks":["\U0001f600"]}'))
+        pair.commit(compacted(Transition(0, record), '{"blocks":["\U0001f600"]}'))
         pair.check()
         pair.commit(Transition(0, later))
         pair.commit(Transition(0, pair.following("a")._replace(head=len(entries)), entries))
         pair.append("bodies", b"before", *BODIES, b"after")
         pair.commit(Transition(len(entries), pair.following("a"), pages=pages[::-1], calls=calls))
         for op in varied(OP, OpRow(0, b"d" * 16, 0, ())):  # type: ignore[arg-type]
-            pair.commit(Transition(len(entries), pair.following("a"), op=op._replace(op_id=f"op \x00{op.op_id}")))
+            pair.commit(Transition(len(entries), pair.following("a"), ops=(op._replace(op_id=f"op \x00{op.op_id}"),)))
 
         pair.check(reread())
         assert all(type(page.state) is PageState for page in pair.store.pages("a"))
@@ -134,10 +134,10 @@ class StorageConformance:
         half, good = "a\ud83d", appended(current(storage, "a"), b"1")
         named: dict[str, Any] = {name: half}
         changes: dict[str, dict[str, Any]] = {
-            "compaction": named,
-            "op_id": {"op": OpRow(half, b"", 0, ())},
+            "compaction": {"compactions": compacted(good, half).compactions},
+            "op_id": {"ops": (OpRow(half, b"", 0, ()),)},
             "at": {"entries": (entry(0, b"1", at=half),)},
-            "tools": {"call": called(good, half).call},
+            "tools": {"calls": called(good, half).calls},
         }
 
         with pytest.raises(InvalidSetting) as caught:
@@ -222,7 +222,7 @@ class StorageConformance:
         pair.append("b", b"3", compaction=texts[10])
         past = tuple(CompactionRow(2 * number + 1, 0, number, text) for number, text in enumerate(texts))
         moved = appended(pair.following("c")._replace(revision=90), b"4")
-        pair.commit(moved._replace(history=past, arrives=True, compaction=texts[-1]))
+        pair.commit(compacted(moved._replace(compactions=past, arrives=True), texts[-1]))
 
         again = reread()
         pair.check(again)
@@ -231,7 +231,7 @@ class StorageConformance:
             for head in range(0, 84, 3):
                 assert list(again.compactions(context, head=head)) == [row for row in rows if row.head <= head]
         erasure = pair.erasure(("a", 20))
-        pair.erase(erasure._replace(transitions=tuple(each._replace(compaction="#1") for each in erasure.transitions)))
+        pair.erase(erasure._replace(transitions=tuple(compacted(each, "#1") for each in erasure.transitions)))
         for context in "abc":
             pair.append(context, b"later", compaction="#1 #2")
         pair.check()

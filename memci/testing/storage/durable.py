@@ -18,7 +18,7 @@ from ...storage.locks import hold
 from ...storage.protocol import Erasure, Storage
 from .conformance import StorageConformance
 from .pair import PairedStore
-from .rows import Reread, append, appended, bodies_of, called, current, entry, everything, with_op
+from .rows import Reread, append, appended, bodies_of, called, compacted, current, entry, everything, with_op
 
 
 class DurableStorageConformance(StorageConformance):
@@ -128,7 +128,7 @@ class DurableStorageConformance(StorageConformance):
         pair = PairedStore(storage)
         pair.append("other", b"stays")
         made = with_op(appended(pair.following("a"), b"", b""), "op", canaries["digest"])
-        pair.commit(made._replace(entries=(small, large), compaction=canaries["compaction"].decode()))
+        pair.commit(compacted(made._replace(entries=(small, large)), canaries["compaction"].decode()))
         for i in range(20):
             tools = canaries["tools"].decode() if whole else None
             pair.commit(called(appended(pair.following("a"), b"later %d" % i), tools))

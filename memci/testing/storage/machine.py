@@ -22,7 +22,7 @@ from ...rows import CallRow, CompactionRow, OpRow, PageState, Ticket
 from ...storage import EphemeralStorage
 from ...storage.protocol import CheckedStorage, Erasure, Storage, Transition
 from .pair import PairedStore
-from .rows import Reread, appended, called, forked, tombstone, with_op
+from .rows import Reread, appended, called, compacted, forked, tombstone, with_op
 
 _runs, _tokens = count(), count()
 _names = st.sampled_from(["a", "A", "a%", "fork", "fork of a fork"])
@@ -57,7 +57,7 @@ class StorageMachine(RuleBasedStateMachine):
             else:
                 made = forked(parent, context, min(base, self.pair.record(parent).head), *bodies)
             views = tuple((row.seq, 9, 64) for row in made.entries)
-            self.pair.commit(with_op(made, "op1")._replace(compaction=name, views=views))
+            self.pair.commit(compacted(with_op(made, "op1")._replace(views=views), name))
             parent = context
             self._arrives(name)
 
@@ -70,13 +70,16 @@ class StorageMachine(RuleBasedStateMachine):
     @rule(name=_names, revision=st.sampled_from([7, 9_000]), bodies=_bodies, compaction=_compactions)
     def arrive(self, name: str, revision: int, bodies: list[bytes], compaction: str | None) -> None:
         """Commit a new context with its past, or try to put one before a context that is there."""
-        record = self.pair.following(self._id(name))._replace(head=0, next_page=1, revision=revision)
+        record = self.pair.following(self._id(name))._replace(
+            head=0, next_page=1, revision=revision, parent=None, base=0
+        )
         history = (CompactionRow(2, 0, 0, "two"), CompactionRow(5, min(1, len(bodies)), 0, "five ü"))
         ops = (
             () if len(bodies) < 2 else (OpRow("newer", b"n" * 16, 1, ((1, 1),)), OpRow("op1", b"o" * 16, 0, ((1, 0),)))
         )
         calls = tuple(CallRow(at, 0, 0, "2031", None, 0, 5, 0, 0, 1, tools) for at, tools in ((3, "[]"), (6, None)))
-        moved = appended(record, *bodies)._replace(history=history, ops=ops, calls=calls, compaction=compaction)
+        moved = appended(record, *bodies)._replace(compactions=history, ops=ops, calls=calls, arrives=True)
+        moved = compacted(moved, compaction)
         if record.id in self.pair.contexts:
             moved = moved._replace(record=moved.record._replace(revision=9_999))
             with pytest.raises(WriteConflict):
@@ -93,7 +96,7 @@ class StorageMachine(RuleBasedStateMachine):
         to, turn = data.draw(st.sampled_from(PageState)), data.draw(st.none() | st.integers(0, 9))
         pages = tuple(page._replace(state=to, archived_turn=turn, recall_count=page.recall_count + 1) for page in moved)
         record = self.pair.following(name)._replace(state=state)
-        self.pair.commit(Transition(record.head, record, (), pages, self._views(data, name), compaction))
+        self.pair.commit(compacted(Transition(record.head, record, (), pages, self._views(data, name)), compaction))
 
     @rule(data=st.data(), name=_names, bodies=_bodies, op_id=_ops, compaction=_compactions)
     def fork(
@@ -104,8 +107,7 @@ class StorageMachine(RuleBasedStateMachine):
         taken, there = self._id(name) in self.pair.contexts, parent in self.pair.contexts
         head = self.pair.record(parent).head if there else 0
         base = data.draw(st.integers(0, head + 1))
-        transition = forked(parent, self._id(name), base, *bodies)._replace(compaction=compaction)
-        transition = with_op(transition, op_id)
+        transition = with_op(compacted(forked(parent, self._id(name), base, *bodies), compaction), op_id)
         if taken and op_id not in [op.op_id for op in self.pair.known.ops(self._id(name))]:
             with pytest.raises(WriteConflict):
                 self.store.commit(transition)
@@ -125,7 +127,7 @@ class StorageMachine(RuleBasedStateMachine):
             for seq in data.draw(st.sets(st.integers(0, head - 1), min_size=1, max_size=3)):
                 rows[self.pair.owner(named, seq), seq] = named
         erasure = self.pair.erasure(*((context, seq) for (_, seq), context in sorted(rows.items())))
-        *others, last = (each._replace(compaction=compaction) for each in erasure.transitions)
+        *others, last = (compacted(each, compaction) for each in erasure.transitions)
         if stale:
             last = last._replace(record=last.record._replace(revision=last.record.revision - 1))
             with pytest.raises(WriteConflict):

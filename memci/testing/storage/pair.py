@@ -3,7 +3,7 @@
 from ...rows import ContextRecord, OpRow, PageState
 from ...storage import EphemeralStorage
 from ...storage.protocol import ErasedRows, Erasure, Storage, Transition
-from .rows import appended, current, forked, tombstone, with_op
+from .rows import appended, compacted, current, forked, tombstone, with_op
 
 
 class PairedStore:
@@ -44,7 +44,7 @@ class PairedStore:
 
     def append(self, context: str, *bodies: bytes, op: str | None = None, compaction: str | None = None) -> Transition:
         """Commit *bodies* as the next page of *context*, and return the transition. O(bodies)."""
-        transition = with_op(appended(self.following(context), *bodies)._replace(compaction=compaction), op)
+        transition = with_op(compacted(appended(self.following(context), *bodies), compaction), op)
         self.commit(transition)
         return transition
 
@@ -52,7 +52,7 @@ class PairedStore:
         self, parent: str, context: str, base: int, *bodies: bytes, op: str | None = None, compaction: str | None = None
     ) -> Transition:
         """Commit *context* as a fork of *parent*, and return the transition. O(bodies)."""
-        transition = with_op(forked(parent, context, base, *bodies)._replace(compaction=compaction), op)
+        transition = with_op(compacted(forked(parent, context, base, *bodies), compaction), op)
         self.commit(transition)
         return transition
 

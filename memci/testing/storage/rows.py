@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
-from ...rows import CallRow, ContextRecord, EntryRow, OpRow, PageRow, PageState, Table
+from ...rows import CallRow, CompactionRow, ContextRecord, EntryRow, OpRow, PageRow, PageState, Table
 from ...storage.codec import ERASED, ORJSON, digest
 from ...storage.protocol import Storage, Transition
 
@@ -68,14 +68,24 @@ def with_op(transition: Transition, op_id: str | None, digest_of: bytes = b"d" *
     index = transition.record.next_page - 1
     places = tuple((index, ordinal) for ordinal in range(len(transition.entries)))
     first = transition.record.head - len(places)
-    return transition._replace(op=OpRow(op_id, digest_of, first, places))
+    return transition._replace(ops=(OpRow(op_id, digest_of, first, places),))
 
 
 def called(transition: Transition, tools: str | None = None) -> Transition:
     """Return *transition* with a call of the model, which was sent *tools*."""
     record = transition.record
     cost = (900, 1_000, 640, 2**40, 41)
-    return transition._replace(call=CallRow(record.revision, transition.head, record.turn, None, "ä", *cost, tools))
+    call = CallRow(record.revision, transition.head, record.turn, None, "ä", *cost, tools)
+    return transition._replace(calls=(call,))
+
+
+def compacted(transition: Transition, text: str | None) -> Transition:
+    """Return *transition* with one more compaction, of this *text*; or as it is without a text."""
+    if text is None:
+        return transition
+    record = transition.record
+    made = CompactionRow(record.revision, record.head, record.turn, text)
+    return transition._replace(compactions=(*transition.compactions, made))
 
 
 def forked(parent: str, context: str, base: int, *bodies: bytes) -> Transition:

@@ -239,15 +239,12 @@ def _await_in_thread(result: Awaitable[object]) -> object:
 
 
 def _result_text(result: object) -> str:
-    text = result if isinstance(result, str) else json.dumps(result, ensure_ascii=False, default=_jsonable)
-    text = text.encode("utf-8", "backslashreplace").decode()
+    if not isinstance(result, str):
+        result = json.dumps(result, ensure_ascii=False, default=partial(to_jsonable_python, fallback=str))
+    text = result.encode("utf-8", "backslashreplace").decode()
     if len(text) > LONGEST_RESULT:
         return f"{text[:LONGEST_RESULT]}\n[cut: the result has {len(text):,} characters]"
     return text
-
-
-def _jsonable(value: object) -> Any:
-    return to_jsonable_python(value, fallback=str)
 
 
 def _error_text(error: Exception) -> str:

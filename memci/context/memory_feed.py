@@ -194,18 +194,14 @@ class MemoryFeed:
 
     def _observe(self, page: PageRecord, state: PageState) -> None:
         """Send a page, and what programs had stored of it."""
-        self._send_words(page, state)
+        if state in (PageState.ARCHIVED, PageState.UNLOADED) or (self._over and state is PageState.ACTIVE):
+            self.memory.admit(page)
+        else:
+            self.memory.observe(page)
+            self._staying.update([page.index] if state is PageState.ACTIVE else [])
         for each in self.window.state.learned:
             if each[0] == page.index and not page.aside and isinstance(self.memory, Learns):
                 self.memory.keep_learned(page.context, Learned(*each))
-
-    def _send_words(self, page: PageRecord, state: PageState) -> None:
-        if state in (PageState.ARCHIVED, PageState.UNLOADED) or (self._over and state is PageState.ACTIVE):
-            self.memory.admit(page)
-            return
-        self.memory.observe(page)
-        if state is PageState.ACTIVE:
-            self._staying.add(page.index)
 
     def _erase(self, context: str, index: int) -> None:
         with _as_storage_error(f"the memory can't erase page #{index}"):  # else erased text might still be found

@@ -160,7 +160,7 @@ def _erase_seqs(
     record = window.record
     owners = _owners_of(storage, [record])
     _forget_found(storage, owners, but=[record.id])
-    others = [each for each in _kin_of(storage, record.id) if each.id != record.id]
+    others = [each for each in kin(storage, [record, *storage.contexts(owner=record.owner)]) if each.id != record.id]
     shown = Spread(storage, [*others, record]).of_messages(record, seqs)
     erasure, pages = _plan_erasure(storage, shown, {record.id: window}, counter)
     job = begin_erasure(storage, _foresee(storage, erasure), **subject)
@@ -258,7 +258,6 @@ def _posted(record: ContextRecord) -> list[int]:
 def _foresee(storage: Storage, erasure: Erasure, whole: Collection[ContextRecord] = ()) -> ErasureReceipt:
     """Return what *erasure* removes, as far as it can be read; *whole* contexts first. O(compactions + ops)."""
     changed = [transition.record.id for transition in erasure.transitions]
-    marked = sum(row.state is PageState.ERASED for each in erasure.transitions for row in each.pages)
     ops = sum(_count(storage.ops(record.id)) for record in whole)
     for context in changed:
         seqs = {row.seq for name, row in erasure.entries if name == context}
@@ -266,7 +265,7 @@ def _foresee(storage: Storage, erasure: Erasure, whole: Collection[ContextRecord
             ops += len(without_digests(storage.ops(context), seqs)) if seqs else 0
     return ErasureReceipt(
         len(whole),
-        sum(record.next_page - 1 for record in whole) + marked,
+        sum(record.next_page - 1 for record in whole) + _count_marked(erasure),
         sum(record.head - record.base for record in whole) + len(erasure.entries),
         sum(_count(storage.compactions(name)) for name in [*erasure.contexts, *changed]),
         ops,
@@ -280,12 +279,6 @@ def _count(rows: Iterable[object]) -> int:
         for _ in rows:
             number += 1
     return number
-
-
-def _kin_of(storage: Storage, context: str) -> list[ContextRecord]:
-    """Return the records of *context*, of its owner's contexts, and of all contexts that share messages with these."""
-    found = storage.load(context)
-    return [] if found is None else kin(storage, [found[0], *storage.contexts(owner=found[0].owner)])
 
 
 def forget_pages(storage: Storage, gone: Mapping[str, Collection[int] | None]) -> None:
@@ -330,15 +323,13 @@ def _plan_erasure(
 
 def _erase(storage: Storage, erasure: Erasure) -> ErasureReceipt:
     gone = storage.erase(erasure)
-    marked = sum(row.state is PageState.ERASED for each in erasure.transitions for row in each.pages)
-    return ErasureReceipt(
-        gone.contexts,
-        gone.pages + marked,
-        gone.entries,
-        gone.compactions,
-        gone.ops,
-        "done" if gone.scrubbed else "pending",
-    )
+    pages, physical = gone.pages + _count_marked(erasure), "done" if gone.scrubbed else "pending"
+    return ErasureReceipt(gone.contexts, pages, gone.entries, gone.compactions, gone.ops, physical)
+
+
+def _count_marked(erasure: Erasure) -> int:
+    """Return how many pages are without a message after *erasure*, counted in each context that showed them."""
+    return sum(row.state is PageState.ERASED for each in erasure.transitions for row in each.pages)
 
 
 def _tombstone(window: Window, seq: int, message: Message) -> EntryRow:

@@ -128,7 +128,8 @@ def _rebuild(source: Storage, record: ContextRecord) -> tuple[list[Row], list[st
     unread: list[Unread] = []
     pages: dict[int, PageRow] = {}
     compactions: list[CompactionRow] = []
-    cost = _tokens_of_tombstone(record)
+    model = settings_of(record).model
+    cost = message_tokens(decode(ERASED, b"user"), counter_for(model, None), model)  # of a tombstone
     for row in readable_rows(source, record):
         match row:
             case Unread():
@@ -146,11 +147,6 @@ def _rebuild(source: Storage, record: ContextRecord) -> tuple[list[Row], list[st
     if compactions or any(each.table is COMPACTION for each in unread):
         lost.append("earlier states of the window: the requests of earlier turns can't be shown again")
     return [*rows, *filled, *compactions[:1]], lost
-
-
-def _tokens_of_tombstone(record: ContextRecord) -> int:
-    model = settings_of(record).model
-    return message_tokens(decode(ERASED, b"user"), counter_for(model, None), model)
 
 
 def _describe(unread: Unread, pages: Sequence[PageRow], head: int) -> str:

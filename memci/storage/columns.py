@@ -49,16 +49,12 @@ def check_sum(columns: Sequence[object]) -> int:
     return found - (found >> 31 << 32)
 
 
-def _write_list(values: Sequence[object]) -> str:
-    return dumps(values).decode()
-
-
 def _read_list(text: str) -> tuple[Any, ...]:
     return tuple(tuple(each) if isinstance(each, list) else each for each in loads(text))
 
 
 _CONVERSIONS: Final[dict[type, tuple[Callable[[Any], Any], Callable[[Any], Any]]]] = {
-    tuple: (_write_list, _read_list),
+    tuple: (lambda values: dumps(values).decode(), _read_list),
     PageState: (int, _STATES.__getitem__),
 }
 """kinds of fields that no database has: how they are written and read"""

@@ -167,8 +167,8 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "an op is applied once",
         _WRITE,
-        "        if known:\n            return read_op",
-        "        if False:\n            return read_op",
+        "        if known:\n            return OPS.read",
+        "        if False:\n            return OPS.read",
         "syscalls",
     ),
     Mutant(

@@ -13,7 +13,7 @@ import apsw
 import orjson
 
 from ...errors import CorruptRecord
-from ...rows import CallRow, CompactionRow, ContextRecord, EntryRow, OpRow, PageRow, PageState, Ticket
+from ...rows import CallRow, CompactionRow, ContextRecord, EntryRow, PageRow, PageState, Ticket
 from ..codec import ORJSON, digest
 from ..columns import CALLS, COMPACTIONS, CONTEXTS, ENTRIES, OPS, PAGES, VIEWS, Row, joined
 from ..validation import MAX_PAGE, check_text
@@ -198,11 +198,6 @@ def read_page(context: str, number: int, row: Row, indexes: Sequence[int], state
         reason = f"page #{page.index} was found where another page belongs: an index of the file is damaged"
         raise CorruptRecord(context, page.first, reason)
     return page
-
-
-def read_op(context: str, number: int, row: Row) -> OpRow:
-    """Return the op in *row*, or raise CorruptRecord."""
-    return OPS.read(context, number, row)
 
 
 def read_tickets(connection: apsw.Connection, context: str | None) -> list[Ticket]:

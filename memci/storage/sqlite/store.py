@@ -31,6 +31,7 @@ from ...errors import (
 from ...rows import CallRow, CompactionRow, ContextRecord, EntryRow, OpRow, PageRow, PageState, Ticket
 from ...workers import guard_lock
 from ..audit import AuditLog
+from ..columns import OPS
 from ..protocol import CACHE_BYTES, ErasedRows, Erasure, Sidecar, Transition
 from ..system import PRIVATE, READS_AT
 from ..validation import MAX_PAGE, Durability, check, check_bytes, check_text
@@ -49,7 +50,6 @@ from .rows import (
     read_context,
     read_contexts,
     read_forks,
-    read_op,
     read_page,
     read_pages,
     read_tickets,
@@ -184,13 +184,13 @@ class SQLiteStorage:
     def ops(self, context: str) -> Iterator[OpRow]:
         """Yield the ops by their first seq. O(ops) in memory."""
         number = self._number(context)[0]
-        return iter([read_op(context, number, row) for row in self._run(context, 0, rows, SELECT_OPS, number)])
+        return iter([OPS.read(context, number, row) for row in self._run(context, 0, rows, SELECT_OPS, number)])
 
     def op(self, context: str, op_id: str) -> OpRow | None:
         """Return one op. O(1)."""
         number = self._number(context)[0]
         found = self._run(context, 0, rows, SELECT_OP, number, op_id)
-        return read_op(context, number, found[0]) if found else None
+        return OPS.read(context, number, found[0]) if found else None
 
     def calls(self, context: str, *, after: int = 0) -> Iterator[CallRow]:
         """Yield the calls of the model, oldest first; one that is added meanwhile may be among them."""

@@ -20,7 +20,7 @@ from ..validation import (
     check_revision,
     without_digests,
 )
-from .rows import CHAIN, SELECT_OP, SELECT_OPS_BEFORE, keyed, read_chain, read_op, unpack
+from .rows import CHAIN, SELECT_OP, SELECT_OPS_BEFORE, keyed, read_chain, unpack
 
 Chains = dict[int, tuple[bytes, int, bytes]]
 """the newest compactions that a handle wrote, by the number of their context: packed text, length of its chain, text"""
@@ -150,7 +150,7 @@ def apply(connection: apsw.Connection, transition: Transition, chains: Chains) -
     if op is not None and number:
         known = rows(connection, SELECT_OP, number, op.op_id)
         if known:
-            return read_op(record.id, number, known[0])
+            return OPS.read(record.id, number, known[0])
     columns = CONTEXTS.write(0, record)
     check_revision(transition, head, revision)
     if number:
@@ -210,7 +210,7 @@ def erase(connection: apsw.Connection, erasure: Erasure) -> ErasedRows:
             shown = [seq for owner, seq in erased if _owner(connection, transition.record.id, seq) == owner]
             if own:
                 before = rows(connection, SELECT_OPS_BEFORE, number, max(own))
-                cleared = without_digests([read_op(transition.record.id, number, row) for row in before], own)
+                cleared = without_digests([OPS.read(transition.record.id, number, row) for row in before], own)
                 connection.executemany(_REPLACE_OP, [(number, *OPS.write(number, op)) for op in cleared])
                 gone["op"] += len(cleared)
             connection.executemany(_DELETE_VIEW, [(number << 40 | seq,) for seq in shown])

@@ -26,10 +26,9 @@ from ..storage import Storage
 from ..storage.audit import audit
 from ..storage.names import MARK, Stored, beside, check_name, find, owned
 from ..storage.protocol import Transition
+from ..text.interface import tool
 from ..text.moments import moment
 from ..tokens import TokenCounter, counter_for
-from ..tools.recall_page import RECALL_PAGE, RECALL_PAGE_IN_CHINESE
-from ..tools.search_memory import SEARCH_MEMORY, SEARCH_MEMORY_IN_CHINESE
 from ..window import snapshot as snapshots
 from ..window.state import WindowState, alone
 from ..window.window import Window
@@ -68,9 +67,8 @@ class OpenRequest(NamedTuple):
 
     def tools(self, language: str) -> list[Message]:
         """Return the schemas of the context's own tools, which are offered to the model, described in *language*."""
-        chinese = language == "zh"
-        recall, search = (RECALL_PAGE_IN_CHINESE, SEARCH_MEMORY_IN_CHINESE) if chinese else (RECALL_PAGE, SEARCH_MEMORY)
-        return [recall, search] if self.searchable else [recall]
+        names = ("recall_page", "search_memory") if self.searchable else ("recall_page",)
+        return [tool(name, language) for name in names]
 
 
 class Unwritten(NamedTuple):

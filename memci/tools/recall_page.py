@@ -16,7 +16,6 @@ as the JSON of its message. The schema is constant, for the provider's cache. Th
 correct one.
 """
 
-import copy
 import json
 import logging
 from collections.abc import Callable, Mapping, Sequence
@@ -29,53 +28,12 @@ from ..chapters.chapter import Entry
 from ..errors import CorruptRecord, PageNotFound, StorageBusy, StorageUnavailable
 from ..messages import Message, arguments_of
 from ..segments.clipping import head_within
+from ..text.interface import tool
 from ..text.moments import full
 from ..text.sanitize import frame, quote
 
-RECALL_PAGE: Message = {
-    "type": "function",
-    "function": {
-        "name": "recall_page",
-        "description": (
-            "Read an archived page of this conversation word for word. Use it when a line of the contents suggests "
-            "that the page holds what you need: exact wording, numbers, code, results of tools. What is still shown "
-            "in full needs no recall. A long page is answered in parts; the last line says how to go on."
-        ),
-        "strict": True,
-        "parameters": {
-            "type": "object",
-            "properties": {
-                "index": {"type": "integer", "description": "The page's number: 42 for #42"},
-                "entry": {"type": ["integer", "null"], "description": "Start at this entry; null: at the first"},
-                "offset": {"type": ["integer", "null"], "description": "Start at this character of it; null: at 0"},
-                "last": {"type": ["integer", "null"], "description": "End with this one"},
-            },
-            "required": ["index", "entry", "offset", "last"],
-            "additionalProperties": False,
-        },
-    },
-}
+RECALL_PAGE: Message = tool("recall_page")
 """`recall_page` as an OpenAI function."""
-
-
-def described(schema: Message, description: str, **parameters: str) -> Message:
-    """Return *schema* with another *description*, also of its *parameters*."""
-    made: Message = copy.deepcopy(schema)
-    made["function"]["description"] = description
-    for name, text in parameters.items():
-        made["function"]["parameters"]["properties"][name]["description"] = text
-    return made
-
-
-RECALL_PAGE_IN_CHINESE = described(
-    RECALL_PAGE,
-    "一字不差地读取本次对话中已归档的一页。目录中的条目表明某一页有你需要的内容（确切措辞、数字、代码、工具结果）时使用。"
-    "仍完整显示的内容不需要召回。很长的页会分段返回，最后一行说明如何继续。",
-    index="页号：#42 就是 42",
-    entry="从这一条开始；null：从第一条",
-    offset="从它的这个字符开始；null：从 0",
-    last="到这一条为止",
-)
 
 _log = logging.getLogger(__name__)
 

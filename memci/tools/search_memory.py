@@ -27,41 +27,14 @@ from itertools import chain
 from ..errors import InvalidSetting, StorageError, brief
 from ..memory.backend import Fact, FoundPage, Recollection, StatementKind
 from ..messages import Message, arguments_of
+from ..text.interface import tool
 from ..text.language.calendar import named_days
 from ..text.language.questions import asks_many
 from ..text.moments import WEEKDAYS, dated, day, full, local
 from ..text.sanitize import frame, quote
-from .recall_page import described
 
-SEARCH_MEMORY: Message = {
-    "type": "function",
-    "function": {
-        "name": "search_memory",
-        "description": (
-            "Find what was said before and is not shown or listed any more, also in other conversations with this "
-            "user. Ask in the words that were probably used then."
-        ),
-        "strict": True,
-        "parameters": {
-            "type": "object",
-            "properties": {
-                "query": {"type": "string"},
-                "since": {"type": ["string", "null"], "description": "First date, as 2026-03-01"},
-                "until": {"type": ["string", "null"], "description": "Last date"},
-                "skip": {"type": ["integer", "null"], "description": "Leave out so many results, to see the next"},
-            },
-            "required": ["query", "since", "until", "skip"],
-            "additionalProperties": False,
-        },
-    },
-}
+SEARCH_MEMORY: Message = tool("search_memory")
 """`search_memory` as an OpenAI function."""
-SEARCH_MEMORY_IN_CHINESE = described(
-    SEARCH_MEMORY,
-    "查找以前说过而现在不再显示或列出的内容，也包括与这位用户的其他对话。请用当时可能用的词来问。",
-    since="起始日期，如 2026-03-01",
-    until="截止日期",
-)
 
 ANSWERED = 10  # messages in an answer at most: more lines than these are rarely read
 MANY = 64  # the same, if the question asks for many: some 2,000 tokens

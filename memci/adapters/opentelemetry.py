@@ -13,7 +13,7 @@ Until then nothing is called. No text of a message or a query is emitted unless 
 
 import os
 from collections.abc import Callable, Mapping
-from functools import wraps
+from functools import partial, wraps
 from time import perf_counter, time_ns
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -50,6 +50,8 @@ SPANS: Mapping[str, tuple[str, str]] = {
     "end_session": ("memci.end_session", ""),
 }
 """the span of each method of a context, and its operation, where the conventions have one"""
+_ENDS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 5, 30), tuple(4**each for each in range(11))
+"""ends of buckets: in seconds, from a call in RAM to one that waits for a lock; in tokens, as the conventions say"""
 _COUNTED = {"recall_page": "recall", "search_memory": "search", "erase": "erase"}
 
 
@@ -67,9 +69,10 @@ class Telemetry:
         self.content = os.environ.get(CAPTURE, "").lower() == "true" if content is None else content
         self._tracer = trace.get_tracer("memci", tracer_provider=tracer_provider)
         meter = metrics.get_meter("memci", meter_provider=meter_provider)
-        self._seconds = meter.create_histogram("memci.call.duration", "s", "of a call of a context")
-        self._tokens = meter.create_histogram("memci.request.tokens", "{token}", "of a rendering, as counted")
-        self._used = meter.create_histogram("gen_ai.client.token.usage", "{token}", "of a call of the memory's model")
+        seconds, tokens = (partial(meter.create_histogram, explicit_bucket_boundaries_advisory=each) for each in _ENDS)
+        self._seconds = seconds("memci.call.duration", "s", "of a call of a context")
+        self._tokens = tokens("memci.request.tokens", "{token}", "of a rendering, as counted")
+        self._used = tokens("gen_ai.client.token.usage", "{token}", "of a call of the memory's model")
         self._events = meter.create_counter("memci.events", "{event}", "what happened to windows, by memci.event")
         self._methods: dict[str, Any] = {}
         self._shown: WeakKeyDictionary[Context, float] = WeakKeyDictionary()

@@ -112,6 +112,18 @@ def test_metrics_do_not_depend_on_how_many_traces_are_sampled():
     assert found[0][0].keys() >= {"compaction", "cache_break", "search", "recall"}
 
 
+def test_buckets_tell_a_quick_call_from_a_slow_one(seen):
+    """A quantile of seconds, or of tokens, is no number that a bucket of the wrong size makes up."""
+    with Context.open(EphemeralStorage(), "alice", window=2_000) as context:
+        context.render("Hi")
+    (seconds,) = (each for each in seen.points("memci.call.duration") if each.attributes["memci.call"] == "render")
+    (tokens,) = seen.points("memci.request.tokens")
+
+    for point in (seconds, tokens):
+        at = next(place for place, count in enumerate(point.bucket_counts) if count)
+        assert point.explicit_bounds[at] <= max(0.001, 5 * point.sum)
+
+
 @pytest.mark.parametrize("content", [False, True])
 def test_content_is_emitted_only_where_it_is_asked_for(content, monkeypatch):
     """No text of a message, of a query or of an error is in a span, unless the environment says so."""

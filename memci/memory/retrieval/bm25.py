@@ -5,7 +5,7 @@
 
     tf     how often the passage has the term, plus a share (`PassageColumns.lent`) of how often each neighbour
            has it: "Which instrument?" – "The violin." is found by both words
-    cost   k1, the frequency that counts half; in a long text of the assistant more, with its length (BM25's b)
+    cost   k1, the frequency that counts half; more in a passage that is longer than most (`Layout.excess`, BM25's b)
 
 A passage with every term once scores about 1, one without any term scores 0. A term that begins with @ is a date: it
 belongs to the passage alone, and neighbours get no share of it.
@@ -15,7 +15,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from .layout import ENOUGH, Floats, Integers, Layout
+from .layout import Floats, Integers, Layout
 
 Postings = Mapping[str, tuple[Integers, Integers]]
 """by term: the positions of the passages that have it, ascending, and how often each has it"""
@@ -24,12 +24,11 @@ _NOWHERE = (np.zeros(0, np.int64), np.zeros(0, np.int64))
 
 
 def bm25(
-    weights: Mapping[str, float], postings: Postings, layout: Layout, *, saturation: float = 1.0, spread: float = 1.0
+    weights: Mapping[str, float], postings: Postings, layout: Layout, *, saturation: float = 1.0, spread: float = 0.75
 ) -> Floats:
     """Return the score of each passage. O(postings of the terms + passages).
 
-    *weights* are those of the terms of the question. *saturation* is BM25's k1. *spread* is its b, which applies only
-    to long texts of the assistant: texts of people are not scored lower for their length.
+    *weights* are those of the terms of the question. *saturation* is BM25's k1, *spread* its b.
     """
     at = layout.columns
     count, size = len(layout), len(at.page)
@@ -38,9 +37,7 @@ def bm25(
     lending = [each for each in zip(borrowing, at.lent, strict=True) if each[1].any()]
     scores = np.zeros(size + 1, np.float32)
     tf = np.zeros(size + 1, np.float32)  # the last one is for position -1: no neighbour
-    costs = None
-    if layout.lecturing:
-        costs = saturation * (1 + spread * at.lecture * np.maximum(at.length / ENOUGH - 1, 0))
+    costs = saturation * (1 + spread * layout.excess)
     total = 0.0
     for term, weight in weights.items():
         positions, frequencies = postings.get(term, _NOWHERE)
@@ -58,7 +55,6 @@ def bm25(
             tf[-1] = 0
         having = np.flatnonzero(tf != 0)  # numpy is ten times as fast with booleans
         here = tf[having]
-        cost = saturation if costs is None else costs[having]
-        scores[having] += idf * (saturation + 1) * here / (here + cost)
+        scores[having] += idf * (saturation + 1) * here / (here + costs[having])
         tf[having] = 0
     return scores[:-1] / max(total, 1e-6)

@@ -42,7 +42,6 @@ SHORT, LONG = 24, 48
 """terms up to which a message is a turn of talk, and from which it is a long text: see benchmarks/recall"""
 REACH: Final = 12  # neighbours on each side from which a passage borrows: see benchmarks/recall
 _GAP_SECONDS: Final = 6 * 3600.0  # silence after which a new run begins
-ENOUGH: Final = 30  # terms of the longest message whose length costs nothing: see benchmarks/recall
 
 
 class Row(NamedTuple):
@@ -145,6 +144,7 @@ class Layout:
         """rows that were appended since the columns were read: adding many at once costs little more than one"""
         self._views: PassageColumns | None = None
         self._lecturing: float | None = None
+        self._excess: Floats | None = None
 
     def __len__(self) -> int:
         return self._count + len(self._waiting)
@@ -186,7 +186,7 @@ class Layout:
         start, end = self._count, self._count + len(page)
         if end > len(self._columns.page):
             self._columns = _room(max(end, 2 * start), self._columns.cut(slice(0, start)))
-        self._count, self._views, self._lecturing = end, None, None
+        self._count, self._views, self._lecturing, self._excess = end, None, None, None
         new = self._columns.cut(slice(start, end))
         new.context[:], new.page[:], new.entry[:], new.part[:], new.role[:] = context, page, entry, part, role
         numbers = {name: self._speaker(name) for name in dict.fromkeys(speaker)}
@@ -219,6 +219,17 @@ class Layout:
             others = self.columns.role != ROLES["user"]
             self._lecturing = float(self.columns.lecture[others].mean()) if others.any() else 0.0
         return self._lecturing
+
+    @property
+    def excess(self) -> Floats:
+        """How much longer each passage is than the mean, as a part of it; 0 for turns of talk and results of tools."""
+        self._place()
+        if self._excess is None:
+            at = self.columns
+            counts = np.where(at.lent[:2].any(axis=0), 1 - talk_like(at.whole), 1) * (at.role != ROLES["tool"])
+            mean = (counts * at.length).sum() / max(counts.sum(), 1e-6)
+            self._excess = (counts * (at.length / max(mean, 1) - 1)).astype(np.float32)
+        return self._excess
 
     def people(self, term: str) -> list[int]:
         """Return the numbers of the speakers whose name has *term*, and who have at least `SPEAKER_FROM` passages."""

@@ -12,6 +12,7 @@ Every prior is a field of `Weights`; 0 switches it off.
 
 import math
 import operator
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
@@ -24,7 +25,7 @@ from ...text.language.change import asked_topics
 from ...text.language.dates import asked_dates, asks_time
 from ...text.language.questions import Form, asks_assistant, asks_many, asks_own, asks_talk, form_of, framing
 from ...text.language.sentences import languages, script
-from ...text.language.terms import query_terms, stems
+from ...text.language.terms import query_terms, stems, terms
 from .bm25 import Postings, bm25
 from .layout import ROLES, Floats, Integers, Layout, talk_like
 from .passages import sign_term
@@ -53,7 +54,7 @@ class Weights:
     """The weights of a search, chosen on some conversations and confirmed on others: see benchmarks/recall."""
 
     saturation: float = 1.0  # BM25's k1: the frequency that counts half of what a word can
-    spread: float = 1.0  # BM25's b: how much length lowers the score of a long answer of the assistant
+    spread: float = 0.75  # BM25's b: how much length lowers the score, but of turns of talk
     name: float = 0.0  # weight of a speaker's name as a word: mostly other people say it
     topic: float = 0.6  # weight of the topic of a passage, if the question asks for it
     date: float = 1.2  # weight of the date of a passage, if the question names a date
@@ -91,6 +92,7 @@ class Query(NamedTuple):
     stems: Mapping[str, str] | None = None  # what other forms of its terms begin with
     asks_talk: bool = False  # whether it asks what a talk was about, or what happened
     many: bool = False  # whether it asks for many messages: a list, a count, an order, what changed
+    times: Mapping[str, int] | None = None  # how often it has each term
 
     @classmethod
     def of(cls, text: str, now: date | None = None) -> "Query":
@@ -99,8 +101,9 @@ class Query(NamedTuple):
         found, dates = tuple(query_terms(text, spoken)), tuple(asked_dates(text, now))
         topics = tuple(map(sign_term, asked_topics(text)))
         form, many = form_of(text), asks_many(text)
-        about, who, own = stems(text, spoken), asks_assistant(text), asks_own(text)
-        return cls(found, dates, asks_time(text), who, form, own, topics, about, asks_talk(text), many)
+        about, who, own = stems(text, spoken), form != "request" and asks_assistant(text), asks_own(text)
+        times = Counter(terms(text))
+        return cls(found, dates, asks_time(text), who, form, own, topics, about, asks_talk(text), many, times)
 
     @property
     def framing(self) -> frozenset[str]:
@@ -148,11 +151,13 @@ def rank(
     rule = weights or Weights()
     if not len(layout):
         return Ranking(np.zeros(0, np.float32))
-    terms = {term: rule.name if layout.people(term) else 1.0 for term in query.terms}
-    terms |= dict.fromkeys(query.dates, rule.date)
-    terms |= dict.fromkeys(query.topics, rule.topic)
-    terms |= dict.fromkeys(query.framing.intersection(terms), rule.framing)
-    found = bm25(terms, postings, layout, saturation=rule.saturation, spread=rule.spread)
+    times = query.times or {}
+    asked = {term: rule.name if layout.people(term) else times.get(term, 1) ** 0.5 for term in query.terms}
+    asked |= dict.fromkeys(query.dates, rule.date)
+    asked |= dict.fromkeys(query.topics, rule.topic)
+    asked |= dict.fromkeys(query.framing.intersection(asked), rule.framing)
+    length = 0.0 if query.asks_assistant else rule.spread
+    found = bm25(asked, postings, layout, saturation=rule.saturation, spread=length)
     if vectors is not None:
         spread = float(found[layout.columns.role >= 0].std())  # -1: there is no passage
         found += rule.vectors * max(spread, _FAINT) * _deviations(vectors, layout)

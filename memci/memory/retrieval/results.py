@@ -34,8 +34,7 @@ from .subject import tells_of
 _AT_ONCE = (8, 32)  # passages that the first query reads at least, and any query at most
 _WIDEST = 16  # characters that a token has at most, nearly always: longer passages cannot fit, and are not read
 _CRUMB = 4  # tokens that are too few for any passage
-_MISSES = 32  # consecutive passages that do not fit, after which the search stops
-_REPEATS = 24  # messages with equal words that are counted: more would only be read to be counted
+_MISSES = 32  # consecutive passages that do not fit, or repeat a result, after which the search stops
 _ECHO = 0.5  # share of the best score of a message that another piece of it needs to be shown, too
 _LINE = 240  # width of a result, if a question asks for many: about 50 tokens, as long as most messages between people
 _SAME = 0.6  # share of the words of a question that another one about the same has
@@ -87,7 +86,6 @@ class Results:
         self.chains: dict[PageKey, int | None] = {}
         self._same: dict[tuple[str, str, str], tuple[int, int]] = {}
         """the message that is shown for all with the same words by the same speaker"""
-        self._repeats = 0
         self._firsts: dict[tuple[int, int], float] = {}
         """score of the first piece of each message"""
         self._rivals = self._messages(best)
@@ -113,9 +111,7 @@ class Results:
             rows = owner.passages.find(ids)
             places = [rows[id_].place for id_ in ids if id_ in rows]
             for position, id_ in zip(part, ids, strict=True):
-                if self._repeats > _REPEATS:
-                    return
-                if self._left is not None and (self._left < _CRUMB or self._missed > _MISSES):
+                if self._missed > _MISSES or (self._left is not None and self._left < _CRUMB):
                     return
                 passage = rows.get(id_) if self._wanted(position) else None
                 if passage is not None and (source == "standing" or not self._too_wide(passage)):
@@ -179,7 +175,7 @@ class Results:
         """Return the message at *place*. Read with it as many of the next *places* as may still be taken."""
         if place not in self._read:
             fresh = [each for each in places[places.index(place) :] if each not in self._read]
-            few = list(dict.fromkeys(fresh))[: max(1, self._most - len(self.found) + self._beside + self._repeats)]
+            few = list(dict.fromkeys(fresh))[: max(1, self._most - len(self.found) + self._beside + self._missed)]
             self._read |= dict.fromkeys(few) | read_messages(self._session.storage, few)
         return self._read[place]
 
@@ -202,7 +198,7 @@ class Results:
             return
         if self._keys[position] not in self.found and (same := self._same.get(_words_of(shown))):
             self._shown.add(position)
-            self._repeats += 1
+            self._missed += 1
             first = self.found[same]
             later = (shown.at or 0.0) > (first.at or 0.0)
             latest = replace(shown, whose=self._whose(message, passage)) if later else first
@@ -215,7 +211,8 @@ class Results:
             if cost > self._left - self._spared:
                 self._missed += 1
                 return  # a shorter one may fit
-            self._left, self._missed = self._left - cost, 0
+            self._left -= cost
+        self._missed = 0
         self._shown.add(position)
         self.chains[passage.context, passage.page] = passage.chain
         shown = replace(shown, whose=self._whose(message, passage))

@@ -249,6 +249,28 @@ def test_rank_scores_are_between_0_and_1():
     assert index.scores("painted lake zeppelin hangar museum").max() < scores.max()
 
 
+def test_rank_counts_the_length_of_what_is_no_turn_of_talk():
+    """Of statements the shorter one is first; between turns of talk, and for results of tools, length means nothing."""
+    told = "The violin is in the attic."
+    more = f"{told} The harbour, the ferry, the lighthouse and the market were closed on Sunday."
+    alone, beside = Index(), talk(f"Ann: {told}", *SMALL, f"Ann: {more}")
+    for number, content in enumerate((told, *SMALL, more)):
+        alone.add({"role": "user", "content": content}, at=DAY * number)
+    norm, last = replace(OFF, spread=0.75), len(SMALL) + 1
+
+    assert alone.best("violin in the attic", weights=norm)[0] == 0
+    assert alone.best("violin in the attic", weights=OFF)[0] == last  # of equals the later one
+    assert beside.best("violin in the attic", weights=norm)[0] == last
+
+
+def test_rank_weighs_words_by_how_often_the_question_has_them():
+    """Of two words of the same rarity the one that is said twice comes first."""
+    index = talk("Ann: We sold the piano.", *SMALL, "Ben: We sold the boat.")
+
+    assert index.best("boat, piano")[0] == len(SMALL) + 1  # of equals the later one
+    assert index.best("boat, piano? The piano!")[0] == 0
+
+
 def test_rank_of_nothing_is_nothing():
     """No passages: no scores. No words: no score above 0."""
     assert len(Index().scores("violin")) == 0
@@ -278,6 +300,7 @@ def test_weights_at_zero_are_off(name):
         index.add({"role": "user", "name": "Ann", "content": "Is there a race?"}, at=at)
         index.add({"role": "user", "name": "Ann", "content": "A race on Friday"}, at=at)
         index.add({"role": "assistant", "content": "The race is long. " * LONG}, at=at)
+        index.add({"role": "user", "content": "A race around the harbour, past the old lighthouse"}, at=at + DAY)
         index.add({"role": "tool", "tool_call_id": "c", "content": "race"}, at=at)
     asked = "When was the race of Ann in January 1970?"
 

@@ -22,11 +22,13 @@ tools and sound** have their sources where they are counted, in `memci.tokens`.
 """
 
 import re
+import tomllib
 from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime
-from functools import lru_cache
+from functools import cache, lru_cache
 from importlib.metadata import version
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from .errors import InvalidSetting, brief, hint
 
@@ -54,13 +56,6 @@ _CLOSED = frozenset({"anthropic", "openai", "google", "x-ai"})
 """makers that are the only ones to run their models, so that a name has one window"""
 _MAKERS = ("anthropic", "openai", "google", "x-ai", "deepseek", "mistral", "moonshotai", "zhipuai", "minimax", "cohere")
 """providers whose prices are used: the makers of models, not resellers"""
-_WINDOWS = (
-    (r"gpt-5(?:\.\d)?-(?:chat|codex-spark)", 128_000),
-    (r"claude-(?:instant|v?1|v?2(?!\.1))", 100_000),
-    (r"claude-[a-z]+-(?:[4-9]|\d\d)", 200_000),
-    (r"gemini-(?:2\.5|3)", 1_048_576),
-)
-"""Windows that genai-prices lacks, or has too large. The first matching pattern decides."""
 _LONGEST_ANSWER = 128_000
 """The part of the window that OpenAI's models from gpt-5 on reserve for the answer; input is limited to the rest."""
 _RELEASED, _DAY = "0.2.3", datetime(2026, 11, 10, 12, tzinfo=UTC)
@@ -100,19 +95,6 @@ class GoogleImages:
 
 
 ImageRule = TiledImages | PatchedImages | ScaledImages | GoogleImages
-
-_OPENAI_IMAGES: tuple[tuple[str, ImageRule], ...] = (
-    (r"gpt-(?:4\.1|5(?:\.[2-9])?)-mini", PatchedImages(162, 1536)),
-    (r"gpt-(?:4\.1|5(?:\.[2-9])?)-nano", PatchedImages(246, 1536)),
-    (r"(?:o4|codex)-mini", PatchedImages(172, 1536)),
-    (r"gpt-5\.[2-9]", PatchedImages(120, 2500)),
-    (r"gpt-4o-mini", TiledImages(2833, 5667)),
-    (r"gpt-5", TiledImages(70, 140)),
-    (r"o[13]", TiledImages(75, 150)),
-    (r"computer-use", TiledImages(65, 129)),
-    (r"", TiledImages(85, 170)),
-)
-"""The first pattern that a name begins with decides; models of other makers count as gpt-4o."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -158,20 +140,6 @@ class CachePricing:
 
 
 _MOST = 10**9  # larger numbers are mistakes
-_CACHES = (
-    (r"claude-(?:opus-4[-.][5-7]|haiku-4[-.][5-9])", CachePricing(minimum=4_096)),
-    (r"claude-(?:sonnet-4[-.][6-9]|3[-.]haiku|3[-.]5[-.]haiku|haiku-3)", CachePricing(minimum=2_048)),
-    (r"claude-opus-5", CachePricing(minimum=512)),
-    (r"claude", CachePricing()),
-    (_BREAKPOINTS.pattern, CachePricing(granularity=128, lifetime=1_800.0)),
-    (r"gpt-|chatgpt-|codex-|o[1-9]", CachePricing(write=1.0, granularity=128)),
-    (r"gemini-(?:2\.5-pro|[3-9])", CachePricing(write=1.0, minimum=4_096)),
-    (r"gemini", CachePricing(write=1.0)),
-    (r".*deepseek", CachePricing(write=1.0, minimum=64, granularity=64, lifetime=3_600.0)),
-)
-"""How long caches live, their least prefixes, and the steps in which they grow: from the makers' pages on prompt and
-context caching, November 2026. The first pattern that a name begins with decides. The prices are for models that
-genai-prices does not know."""
 
 
 def pricing_of(model: str | None) -> CachePricing:
@@ -183,7 +151,7 @@ def pricing_of(model: str | None) -> CachePricing:
     if model is None:
         return CachePricing()
     name = _base_name(model)
-    pricing = next((each for pattern, each in _CACHES if re.match(pattern, name)), CachePricing())
+    pricing = CachePricing(**_listed("caches", name)[0])
     maker, info = _found(name)
     if info is None:
         return pricing
@@ -207,22 +175,6 @@ def prices_source() -> str:
     """Return the source of windows and prices, with its release and date."""
     installed = version("genai-prices")
     return f"genai-prices {installed}, {'of' if installed == _RELEASED else 'later than'} {_DAY:%Y-%m-%d}"
-
-
-_TOOLS_PROMPTS = (
-    (r".*claude-opus-4[-.]8(?!\d)", 410),
-    (r".*claude-sonnet-5(?!\d)", 474),
-    (r".*claude-(?:opus|sonnet|haiku)-4[-.][56](?!\d)", 589),
-    (r".*claude-(?:opus|sonnet)-4(?:$|[-.@:](?:[01](?!\d)|\d{6,}|latest))", 346),
-    (r".*claude-3-opus", 530),
-    (r".*claude-(?:instant|v?[123](?!\d))", 346),
-    (r".*claude", 804),
-    (r".*gemini", 0),
-    (r"", 130),
-)
-"""Tokens that tools add to a request, beside their schemas: the first matching pattern decides.
-Anthropic's "Tool use" has a number for each model and for each `tool_choice`: the larger one, and the largest of all
-for a model that is not listed. Google names none. For others, the text that Qwen's chat template puts around a list."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,7 +227,7 @@ def facts_of(model: str | None) -> ModelFacts:
         exact,
         images=_images(name),
         typed_tools=(10 if vocabulary == "cl100k_base" else 7) if openai else None,
-        tools_prompt=0 if openai else next(tokens for pattern, tokens in _TOOLS_PROMPTS if re.match(pattern, name)),
+        tools_prompt=0 if openai else _listed("tools_prompts", name)[0],
         sound_tokens=10 if openai else 32,
     )
 
@@ -302,7 +254,7 @@ def known_window(model: str | None) -> int | None:
     name = _base_name(model) if model is not None else ""
     if _NO_CHAT.search(name) or _OPEN.match(name):
         return None
-    own = next((window for pattern, window in _WINDOWS if re.match(pattern, name)), None)
+    own: int | None = _listed("windows", name)[0]
     maker, info = _found(name) if name else ("", None)
     window = info.context_window if info is not None and maker in _CLOSED else None
     if window is None:
@@ -346,6 +298,16 @@ def _found(name: str) -> "tuple[str, ModelInfo | None]":
     return "", None
 
 
+def _listed(table: str, name: str) -> list[Any]:
+    """Return the values of the first pattern of *table* (`_data/models.toml`) that *name* begins with; [None]: none."""
+    return next((found for pattern, *found in _tables()[table] if re.match(pattern, name)), [None])
+
+
+@cache
+def _tables() -> dict[str, list[list[Any]]]:
+    return tomllib.loads(Path(__file__).with_name("_data").joinpath("models.toml").read_text("utf-8"))
+
+
 def _vocabulary(name: str) -> tuple[str, int, bool]:
     for pattern, vocabulary in ((_O200K, "o200k_base"), (_CL100K, "cl100k_base"), (_HARMONY, "o200k_harmony")):
         if pattern.match(name):
@@ -360,7 +322,8 @@ def _images(name: str) -> ImageRule:
         return ScaledImages(2576, 4784) if _is_later_anthropic(name) else ScaledImages(1568, 1600)
     if "gemini" in name:  # from Gemini 3 on an image costs the same at any size, unless the request asks otherwise
         return GoogleImages(None if "gemini-1" in name or "gemini-2" in name else 1120)
-    return next(rule for pattern, rule in _OPENAI_IMAGES if re.match(pattern, name))
+    cut, *numbers = _listed("images", name)
+    return (PatchedImages if cut == "patches" else TiledImages)(*numbers)
 
 
 def _is_later_anthropic(name: str) -> bool:

@@ -19,7 +19,7 @@ from ..text.language.sentences import is_small_talk
 from ..text.language.telling import telling_keys
 from ..text.moments import moment
 from ..text.summarize import lines, one_line
-from ..text.summarize.extractive import Told, read_page
+from ..text.summarize.extractive import TitleParts, read_page
 from ..workers import cached_property
 
 WORD = re.compile(r"[\w@.\-]{3,200}")  # what may be an id, a date or an amount
@@ -36,9 +36,9 @@ class PageText:
 
     def __init__(self, nodes: Sequence[MessageNode]) -> None:
         self.nodes = tuple(nodes)
-        self._told: Told | None = None
+        self._told: TitleParts | None = None
 
-    def read_page(self, columns: int) -> Told:
+    def read_page(self, columns: int) -> TitleParts:
         """Return the material of a title of *columns*. O(characters), once."""
         if self._told is None or self._told.columns != columns:
             messages, quotes = [node.message for node in self.nodes], [node.quotes for node in self.nodes]

@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 
 from memci import rows
-from memci.history.holders import HOLDERS
 from memci.memory import repository
 from memci.memory.repository.items import KINDS
 from memci.window.state import ELSEWHERE, WindowState
 from memci.window.stored import SnapshotJson
+
+from .holders import HOLDERS
 
 ROWS = [each.row for each in vars(rows).values() if isinstance(each, rows.Table)]
 CLASSES = [*ROWS, WindowState, SnapshotJson, *KINDS.values()]

@@ -124,7 +124,7 @@ def titled(
     return titles([read_page(page, quotes[at] if at < len(quotes) else (), columns) for at, page in enumerate(pages)])
 
 
-def titles(pages: Sequence[Told]) -> list[Title]:
+def titles(pages: Sequence[TitleParts]) -> list[Title]:
     """Return the titles of *pages*, as `read_page` returned them. O(words)."""
     found = gists(
         [[part.reading for part in each.parts] for each in pages],
@@ -148,7 +148,7 @@ def titles(pages: Sequence[Told]) -> list[Title]:
     return made
 
 
-class Told(NamedTuple):
+class TitleParts(NamedTuple):
     """The parts of a title that do not depend on other pages."""
 
     act: str  # calls and their results
@@ -170,7 +170,7 @@ def tells(text: str) -> bool:
 
 def read_page(
     messages: Sequence[Mapping[str, object]], quotes: Sequence[tuple[int, int | None] | None], columns: int
-) -> Told:
+) -> TitleParts:
     """Return the parts of the title of a page; messages that quote another page are left out. O(characters)."""
     own = [each for at, each in enumerate(messages) if at >= len(quotes) or quotes[at] is None]
     act, asked, answered, thought = _show_acts(own, min(_ACTS_COLUMNS, columns)), speech(own, "user"), None, ""
@@ -185,7 +185,7 @@ def read_page(
     room = columns // 4 if thought else max(columns // 3, columns - width(act))
     parts = parts_of(own, asked, columns, printed=printed)
     answers = [Part(read_text(answered, columns))] if answered.strip() and not is_small_talk(answered) else []
-    return Told(act, telling_keys(act), [*parts, *answers], len(parts), thought, first, columns, room)
+    return TitleParts(act, telling_keys(act), [*parts, *answers], len(parts), thought, first, columns, room)
 
 
 def _show_acts(messages: Sequence[Mapping[str, object]], room: int) -> str:

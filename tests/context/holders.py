@@ -1,6 +1,6 @@
 """The holders of text: each field of rows, states, snapshots and the memory that can hold words, and how these go.
 
-A field of text that is not here fails a test (tests/context/test_holders.py): who adds one says whose words it holds,
+A field of text that is not here fails a test (test_holders.py): who adds one says whose words it holds,
 and what erases them.
 """
 
@@ -16,7 +16,7 @@ class Holder(NamedTuple):
     """context: of its own messages. owner: also of other contexts of the owner, so that no other owner may get it.
     program: of who calls memci, and of no message"""
     eraser: Eraser
-    """tombstone: another row takes its place. rebuild: it is made again of what stays (`erase._remove`). remove: the
+    """tombstone: another row takes its place. rebuild: it is made again of what stays (`history.erase`). remove: the
     row goes. clear: its digest does (`without_digests`). drop: `WindowState.alone`, in all contexts of the owner.
     forget: `memory.forgetting`, with all that was derived. whole: it goes with its context or owner"""
 

@@ -91,7 +91,7 @@ def main(arguments: list[str] | None = None) -> dict[str, Any]:
                 off = in_sight(sources["traces"], weights=Weights(fresh=0))
                 figures["traces"] |= {f"{how}, without fresh": each for how, each in off.items() if how != "recent"}
         if options.ablate:
-            figures["tiers"] = {name: tiers(sources[name]) for name in _ASKED[:3] if sources[name]}
+            figures["tiers"] = {name: tiers(sources[name]) for name in ("dialogues", "people") if sources[name]}
         if sources["dialogues"] and not options.quick and not options.ablate:
             sizes = [size for size in SIZES if size <= options.largest]
             reached = line(bar, "growth", max(sizes))
@@ -144,12 +144,10 @@ def show(result: dict[str, Any]) -> None:
             "traces: values in sight", ("searched for", *(f"{budget:,} tokens" for budget in SIGHTS)), rows, note=note
         )
     for name, of in figures.get("tiers", {}).items():
-        rows = [
-            (tier, f"{each['held']:,}", *(f"{share:.1f}" for share in each["at 10"].values()))
-            for tier, each in of.items()
-        ]
-        columns = ("tier", "held", *next(iter(of.values()))["at 10"])
-        table(f"{name}: evidence among ten if a tier counted so much", columns, rows, note="0: as it is")
+        rows = [(kind, *(str(each) for each in figure.values())) for kind, figure in of.items()]
+        columns = ("kind of question", *next(iter(of.values())))
+        note = "the share of needed statements that messages alone show, and what each tier adds (95 % of the chances)"
+        table(f"{name}: needed statements within 1,024 tokens", columns, rows, note=note)
     if "growth" in figures:
         rows = [(f"{each['passages']:,}", f"{each['ms']:.2f}", f"{each['p99']:.2f}") for each in figures["growth"]]
         table("a query", ("passages", "ms", "p99"), rows)

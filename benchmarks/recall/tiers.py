@@ -1,119 +1,157 @@
-"""What the tiers of a memory would add to an answer, if what they know of a page counted in its score.
+"""What each tier adds to an answer of the search tool, by kind of question: `python -m benchmarks.recall --ablate`.
 
-    score of a message  +  weight × (how well its episode, chain, facts, events or concepts fit)
+    "What happened on 8 May 2023?"       what the people of a dialogue told of themselves that day
+    "What did we say about pottery?"     the same of all days, where a statement has the word
+    "What do you know about Mel?"        all that Mel told
+    one fact, when, several              the questions of the data
 
-In the library the weight is 0: messages are found by their words and vectors alone, and the tiers order what is kept,
-shown and forgotten. This measures on what that rests: `python -m benchmarks.recall --ablate`. Weight 0 is the row to
-compare with. This module knows nothing of talks.
+The answer is cut to `ROOM` tokens: with messages alone, and with what a tier derived. A needed statement counts if two
+thirds of the telling words that it shares with its message are on one line of the answer. Statements are those that the
+makers of the dialogues wrote of each session. Every other talk is the half that nothing was chosen on.
 """
 
-import math
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+import json
+import re
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from datetime import UTC, date, datetime
+from statistics import fmean
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from memci.memory.owner import Owner
-from memci.memory.retrieval.knowledge import find_concepts
-from memci.memory.retrieval.ranking import Query, rank
-from memci.text.language.terms import query_terms, terms
+from memci.memory import Recollection
+from memci.memory.backend import Statement
+from memci.text.language.telling import EVERYDAY_SHARE, telling_words
+from memci.tools.search_memory import answer
 
-from .measure import FIRST, share
+from ..conversation import folder
+from .systems import count
 from .tasks import Talk
 from .whole import Whole
 
-WEIGHTS = (0.0, 0.02, 0.05, 0.1, 0.2, 0.4)
-"""of a tier, where the best message has 1"""
+ROOM = 1_024
+"""tokens of an answer"""
+_SUBJECTS = 24
+"""words of a dialogue that are asked about, at most: those of 4 to 15 statements"""
+_SHARE = 2 / 3
+_KINDS = {"single-hop": "one fact", "temporal": "when", "multi-hop": "several", "people": "people"}
+TIERS: dict[str, tuple[Callable[[Statement], bool], bool]] = {
+    "messages": (lambda _: False, False),
+    "days": (lambda each: each.kind == "day", False),
+    "episodes": (lambda each: each.kind == "episode", False),
+    "facts": (lambda _: False, True),
+    "all": (lambda _: True, True),
+}
+"""which statements an answer has, and whether it has facts"""
 
-Scores = NDArray[np.float64]
-_Texts = Mapping[Any, str]
+
+class Needed(NamedTuple):
+    """A question, and the words of each statement that answers it."""
+
+    kind: str
+    text: str
+    words: list[frozenset[str]]
 
 
 def tiers(talks: Sequence[Talk]) -> dict[str, Any]:
-    """Return, by tier, the share of evidence among the first ten for each weight, and what the tier held."""
-    found: dict[str, dict[float, list[float]]] = {}
-    held: Counter[str] = Counter()
-    for talk in talks:
+    """Return, by kind of question and half, the share that messages alone show, and what each tier adds."""
+    rows: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+    for number, talk in enumerate(talks):
         whole = Whole()
         whole.add(talk)
-        whole.memory.maintain(float(talk.lines[-1].at or 0) + 86_400)
-        of_tiers = _TierScores(whole.memory.session.owner)
-        held.update(of_tiers.sizes)
-        for question in talk.questions:
-            base = of_tiers.base(question.text)
-            for name, scores in of_tiers.all(question.text):
-                for weight in WEIGHTS:
-                    order = np.argsort(-(base + weight * base.max(initial=0) * scores), kind="stable")
-                    first = list(dict.fromkeys(whole.number(*of_tiers.places[at]) for at in order[: 4 * FIRST[-1]]))
-                    found.setdefault(name, {}).setdefault(weight, []).append(share(first[:10], question))
+        last = datetime.fromtimestamp(talk.lines[-1].at or 0.0, UTC)
+        whole.context.end_session()
+        whole.memory.maintain(last.timestamp() + 86_400)
+        for each in (*_asked(talk), *_told(talk)):
+            for name in TIERS:
+                lines = [_words(line) for line in _answer(whole, each.text, name, last.date()).splitlines()]
+                shown = (any(len(need & line) >= _SHARE * len(need) for line in lines) for need in each.words)
+                half = ("chosen on", "confirmed on")[number % 2]
+                rows[f"{each.kind}, {half}"][name].append(100 * fmean(shown))
         whole.close()
-    return {
-        name: {"held": held[name], "at 10": {str(of): round(100 * float(np.mean(each)), 1) for of, each in by.items()}}
-        for name, by in found.items()
-    }
+    return {kind: _added(of) for kind, of in rows.items()}
 
 
-class _TierScores:
-    """How well what each tier knows of a passage fits a question, from 0 to 1."""
-
-    def __init__(self, owner: Owner) -> None:
-        owner.refresh(index=True)
-        self._owner, self._at = owner, owner.index.layout.columns
-        known = {row.id: row for id_ in set(self._at.page.tolist()) if (row := owner.pages.row(id_)) is not None}
-        rows = [known[id_] for id_ in self._at.page.tolist()]
-        self.places = [(row.index, entry) for row, entry in zip(rows, self._at.entry.tolist(), strict=True)]
-        tiers = owner.tiers
-        self._episode = [row.episode for row in rows]
-        self._pages: dict[int, list[int]] = {}
-        for position, (index, _) in enumerate(self.places):
-            self._pages.setdefault(index, []).append(position)
-        facts = [*tiers.user.facts.values(), *tiers.assistant.facts.values()]
-        self._facts = {number: fact.text for number, fact in enumerate(facts)}
-        self._told = {number: fact.index for number, fact in enumerate(facts)}
-        self._episodes = {key: f"{each.summary} {' '.join(each.keywords)}" for key, each in tiers.episodes.items()}
-        self._events = {key: each.what for key, each in tiers.events.items()}
-        self._happened = {key: each.index for key, each in tiers.events.items()}
-        self._chains = {row.chain: str(tiers.chains[row.chain]) for row in rows if row.chain in tiers.chains}
-        self._chain = [row.chain for row in rows]
-        self.sizes = {
-            "episodes": len(self._episodes),
-            "chains": len(self._chains),
-            "facts": len(self._facts),
-            "events": len(self._events),
-            "graph": len(tiers.graph),
-        }
-
-    def base(self, question: str) -> Scores:
-        query, index = Query.of(question), self._owner.index
-        index.prepare(standing=False, whole=True)
-        return rank(query, index.postings((*query.terms, *query.dates)), index.layout).scores.astype(float)
-
-    def all(self, question: str) -> Iterable[tuple[str, Scores]]:
-        episodes, chains = _fitting(self._episodes, question), _fitting(self._chains, question)
-        yield "episodes", np.array([episodes.get(each, 0.0) for each in self._episode])
-        yield "chains", np.array([chains.get(each, 0.0) for each in self._chain])
-        yield "facts", self._of_pages((self._told[key], each) for key, each in _fitting(self._facts, question).items())
-        happened = _fitting(self._events, question).items()
-        yield "events", self._of_pages((self._happened[key], each) for key, each in happened)
-        active = list(find_concepts(self._owner, question))
-        most = max((each.activation for each in active), default=1.0)
-        told = ((index, each.activation / most) for each in active for _, index in each.pages)
-        yield "graph", self._of_pages(told)
-
-    def _of_pages(self, scored: Iterable[tuple[int, float]]) -> Scores:
-        found = np.zeros(len(self.places))
-        for index, score in scored:
-            for position in self._pages.get(index, ()):
-                found[position] = max(found[position], score)
-        return found
+def _added(of: dict[str, list[float]]) -> dict[str, Any]:
+    base, chance = np.array(of["messages"]), np.random.default_rng(0)
+    found: dict[str, Any] = {"questions": len(base), "messages": round(float(base.mean()), 1)}
+    for name in list(TIERS)[1:]:
+        gain = np.array(of[name]) - base
+        means = [chance.choice(gain, len(gain)).mean() for _ in range(1_000)]
+        low, high = np.quantile(means, (0.025, 0.975))
+        found[name] = f"{gain.mean():+.1f} ({low:+.1f} to {high:+.1f})"
+    return found
 
 
-def _fitting(texts: _Texts, question: str) -> dict[Any, float]:
-    """Return the share of the words of *question* that each text has, rare ones weighing more."""
-    own = {key: frozenset(terms(text)) for key, text in texts.items()}
-    common = Counter(term for each in own.values() for term in each)
-    asked = {term: math.log(1 + len(own) / max(1, common[term])) for term in query_terms(question)}
-    total = sum(asked.values()) or 1.0
-    return {key: sum(asked[term] for term in asked.keys() & each) / total for key, each in own.items()}
+def _answer(whole: Whole, question: str, tier: str, now: date) -> str:
+    kept, facts = TIERS[tier]
+
+    def search(asked: Any, k: int, **_: object) -> Recollection:
+        found = whole.context.search_memory(asked.text, k=k, budget=ROOM)
+        known = {} if facts else {"user_facts": (), "assistant_facts": ()}
+        return replace(found, statements=tuple(filter(kept, found.statements)), **known)
+
+    return answer({"query": question}, search, context="talk", room=ROOM, count=count, nonce="0", now=now)
+
+
+def _asked(talk: Talk) -> Iterator[Needed]:
+    """Yield the questions of the data, with the words of the messages that answer."""
+    for each in talk.questions:
+        if each.kind in _KINDS and all(_text(talk, place) for place in each.evidence):
+            yield Needed(_KINDS[each.kind], each.text, [_words(_text(talk, place)) for place in sorted(each.evidence)])
+
+
+def _told(talk: Talk) -> Iterator[Needed]:
+    """Yield questions about days, months, subjects and people, with the statements that the makers wrote of them."""
+    path = folder()
+    samples = json.loads((path / "locomo_part.json").read_text(encoding="utf-8")) if path else []
+    told = [
+        (who, text, turn)
+        for sample in samples
+        if sample["sample_id"] == talk.name
+        for session in sample["observation"].values()
+        for who, some in session.items()
+        for text, turns in some
+        for turn in ([turns] if isinstance(turns, str) else turns)
+    ]
+    places = _places(talk, samples)
+    of: dict[tuple[str, str], list[frozenset[str]]] = defaultdict(list)
+    subjects: Counter[str] = Counter()
+    known = [(who, text, places[turn]) for who, text, turn in told if turn in places]
+    for who, text, place in known:
+        said = _text(talk, place)
+        need = (_words(text) & _words(said)) or _words(said)
+        day = datetime.fromtimestamp(talk.lines[place].at or 0.0, UTC)
+        of["day", f"What happened on {day.day} {day:%B %Y}?"].append(need)
+        of["month", f"What happened in {day:%B %Y}?"].append(need)
+        of["who", f"What do you know about {who}?"].append(need)
+        for word in set(re.findall(r"[a-z]{5,}", text.lower())) & set(re.findall(r"[a-z]{5,}", said.lower())):
+            if _words(word):
+                subjects[word] += 1
+                of[word, ""].append(need)
+    chosen = [word for word, times in subjects.most_common() if 4 <= times <= 15][:_SUBJECTS]
+    for (kind, question), words in of.items():
+        if question:
+            yield Needed(kind, question, words)
+    yield from (Needed("about", f"What did we say about {word}?", of[word, ""]) for word in chosen)
+
+
+def _places(talk: Talk, samples: Sequence[dict[str, Any]]) -> dict[str, int]:
+    turns = (
+        turn["dia_id"]
+        for sample in samples
+        if sample["sample_id"] == talk.name
+        for number in range(1, len(sample["conversation"]))
+        for turn in sample["conversation"].get(f"session_{number}", ())
+    )
+    return {turn: place for place, turn in enumerate(turns)}
+
+
+def _text(talk: Talk, place: int) -> str:
+    return str(talk.lines[place].message["content"] or "")
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(word[2] for word in telling_words(text) if word[3] < EVERYDAY_SHARE)

@@ -11,10 +11,12 @@ r"""Search: the tool that a model calls to find messages that are no longer list
     recall_page(index=…) reads a page of this conversation whole. 12 more: skip=10
 
 A number is that of a page of this conversation, which `recall_page` reads byte for byte. A question for many ("How many
-books did I read?") is answered with a short line for each match, in order of time:
+books did I read?", "What did we say about the boiler?") is answered with a short line for each match, in order of time,
+below its day:
 
-    #7 Thu 8 Jan 2026 user: "Finished The Overstory on the train."
-    #31 Mon 2 Mar 2026 user: "Lent my copy of Stoner to Ann, now that I have read it."
+    Thu 8 Jan 2026
+    #7 user: "Finished The Overstory on the train."
+    #9 user: "Ann gave me Stoner."
 """
 
 import logging
@@ -22,7 +24,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
-from itertools import chain
+from itertools import chain, groupby
 
 from ..errors import InvalidSetting, StorageError, brief
 from ..memory.backend import Fact, FoundPage, Recollection, StatementKind
@@ -40,7 +42,7 @@ ANSWERED = 10  # messages in an answer at most: more lines than these are rarely
 MANY = 64  # the same, if the question asks for many: some 2,000 tokens
 LONGEST_QUERY = 4_000
 """characters of a query that are used: a long message is a query, too, and its beginning says what it is about"""
-_LESS = "these fit less:"
+_LESS = "these fit less"
 _MORE = 24  # tokens kept for what says which results fit less, and how to see the next ones
 
 _log = logging.getLogger(__name__)
@@ -195,11 +197,15 @@ def memory_text(
     left = room - count(frame(kind, nonce, head)) - count(recall) - _MORE
     pages, matches = _each_one(found, skip) if many else (found.pages, len(found.pages))
     results = [_short_line(page, context) if many else _line(page, context) for page in pages]
+    headings = [_heading(page, less=at >= matches) if many else "" for at, page in enumerate(pages)]
     lines: dict[int, str] = {}
+    paid = {""}  # headings that are shown
     for at, each in enumerate(chain(results, _lines(found, context, pieces=not many))):
-        cost = count(each) + 1
+        heading = headings[at] if at < len(pages) else ""
+        cost = count(each) + 1 + (0 if heading in paid else count(heading) + 1)
         if cost <= left:
             lines[at] = each
+            paid.add(heading)
             left -= cost
         elif not lines:
             lines[at] = _shorten(each, left, count)
@@ -207,10 +213,11 @@ def memory_text(
     shown = [at for at in lines if at < len(pages)]
     if many:
         shown.sort(key=lambda at: (at >= matches, _moment(pages[at])))
-        if less := next((at for at in shown if at >= matches), None):
-            lines[less] = f"{_LESS}\n{lines[less]}"
-    known = [at for at in lines if at >= len(pages)]
-    body = frame(kind, nonce, "\n".join([head, *(lines[at] for at in (*shown, *known))]))
+    parts = [head]
+    for heading, those in groupby(shown, key=headings.__getitem__):
+        parts += [heading] * (heading != "") + [lines[at] for at in those]
+    parts += [line for at, line in lines.items() if at >= len(pages)]
+    body = frame(kind, nonce, "\n".join(parts))
     tail = [recall] if any(pages[at].context == context for at in shown) else []
     said = sum(at < matches and pages[at].source == "words" for at in shown) + skip
     if kind == "memory" and 0 < said < found.matches:
@@ -249,11 +256,15 @@ def _line(page: FoundPage, context: str) -> str:
 
 
 def _short_line(page: FoundPage, context: str) -> str:
-    """Return the line of one of many results: its page, its day, who says it."""
-    entry = f" entry {page.entry}" if page.entry > 1 else ""
-    where = f"#{page.index}{entry}" if page.context == context else "another conversation"
-    when = f" {WEEKDAYS[page.said.weekday()]} {day(page.said)}" if page.said is not None else ""
-    return f"{where}{when} {_who(page)}{page.whose and f', {page.whose}'}{_marks(page)}: {quote(page.text)}"
+    """Return the line of one of many results: its page, who says it."""
+    where = f"#{page.index}" if page.context == context else "another conversation"
+    return f"{where} {_who(page)}{page.whose and f', {page.whose}'}{_marks(page)}: {quote(page.text)}"
+
+
+def _heading(page: FoundPage, *, less: bool) -> str:
+    """Return what stands above the results of one day: the day, and whether they fit *less*."""
+    when = f"{WEEKDAYS[page.said.weekday()]} {day(page.said)}" if page.said is not None else ""
+    return ", ".join(filter(None, [_LESS if less else "", when]))
 
 
 def _marks(page: FoundPage) -> str:

@@ -5,8 +5,8 @@
     "How do I write a cover letter?"          request: a task for now; past wishes of the user matter
     "When did I move?"                        none: a single fact
 
-"How many books did I read?" asks for many messages, each with a part of the answer. Patterns decide: about many in all
-languages of the tables, about the form in English, Chinese and Japanese.
+"How many books did I read?" and "What happened in May?" ask for many messages, each with a part of the answer. Patterns
+decide: about many in all languages of the tables, about the form in English, Chinese and Japanese.
 """
 
 import re
@@ -43,9 +43,9 @@ def form_of(text: str) -> Form:
 
 
 def asks_many(text: str) -> bool:
-    """Return whether *text* asks for a list, a count, an order or what changed: for many messages. O(1)."""
-    text = text.lower() if len(text) <= LONGEST else ""
-    return _ORDER.search(text) is not None or _MANY.search(simplify(text)) is not None
+    """Return whether *text* asks for many messages: a list, a count, an order, what changed, or a talk. O(1)."""
+    lowered = text.lower() if len(text) <= LONGEST else ""
+    return _ORDER.search(lowered) is not None or _MANY.search(simplify(lowered)) is not None or asks_talk(text)
 
 
 def asks_own(text: str) -> bool:

@@ -317,7 +317,7 @@ class MemoryClient:
 
         for page in found:
             if (shown := known(page)) is not None:
-                yield replace(shown, later=known(page.later))
+                yield shown if shown.later is None else replace(shown, later=known(shown.later))
 
 
 def _shown(feed: MemoryFeed) -> Iterator[Shown]:

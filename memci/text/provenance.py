@@ -21,13 +21,12 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from enum import StrEnum
-from functools import cache
 from hashlib import blake2b
 from itertools import takewhile
 from typing import NamedTuple
 
 from .language.instructions import instructions
-from .language.patterns import LATIN, WIDE, alternatives, finder, has_other_letters, pattern
+from .language.patterns import WIDE, alternatives, has, pattern
 from .language.sentences import SMALL_TALK, lower_case, simplify, writing
 
 VERSION = 1  # of the rules: what was derived by another version is derived again
@@ -441,13 +440,8 @@ def _last_sentence(said: str) -> str:
 
 
 def _says(key: str, said: str) -> bool:
-    return _finder(key, foreign=has_other_letters(said)).search(said) is not None
+    return has("provenance", key, said)
 
 
 def _begins(key: str, said: str) -> bool:
-    return _finder(key, foreign=has_other_letters(said)).match(said) is not None
-
-
-@cache
-def _finder(key: str, *, foreign: bool) -> re.Pattern[str]:
-    return finder("provenance", key, None if foreign else LATIN)
+    return has("provenance", key, said, begins=True)

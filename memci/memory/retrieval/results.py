@@ -196,7 +196,8 @@ class Results:
         ):
             self._idle.append(position)
             return
-        if self._keys[position] not in self.found and (same := self._same.get(_words_of(shown))):
+        words = _words_of(shown)
+        if self._keys[position] not in self.found and (same := self._same.get(words)):
             self._shown.add(position)
             self._missed += 1
             first = self.found[same]
@@ -206,6 +207,7 @@ class Results:
             return
         if self._asked is not None:
             shown = _line(shown, self._asked)
+            words = _words_of(shown)
         if self._left is not None and (len(self.found) >= self._skip or self._keys[position] in self.found):
             cost = self._session.count(shown.text)
             if cost > self._left - self._spared:
@@ -215,12 +217,13 @@ class Results:
         self._missed = 0
         self._shown.add(position)
         self.chains[passage.context, passage.page] = passage.chain
-        shown = replace(shown, whose=self._whose(message, passage))
+        if whose := self._whose(message, passage):
+            shown = replace(shown, whose=whose)
         if known := self.found.get(key := self._keys[position]):
             self.found[key] = replace(known, more=(*known.more, *shown.pieces))
             return
         self.found[key], self._firsts[key], self.positions[key] = shown, score, position
-        self._same[_words_of(shown)] = key
+        self._same[words] = key
         self._beside += source == "standing"
 
     def _repeats_it(self, text: str) -> bool:

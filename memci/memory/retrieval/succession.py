@@ -8,11 +8,11 @@ The index proposes few candidates for each result, their texts are read at once,
 decides. Nothing of it is stored, so that an erasure needs no more than that of the passages.
 """
 
-from collections.abc import Collection, Iterator, Mapping
+import math
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ...formats.provenance import own_words, whose
 from ...formats.utterance import entry_text
@@ -25,7 +25,6 @@ from ..repository.passages import FoundPassage
 from ..tiers.facts import claims_of
 from .layout import ROLES, Integers, Layout
 from .passages import SIGN_TERMS, sign_term
-from .postings import Posting
 
 _FOLLOWED = 10  # results whose successors are looked for at most: the first ones, which a model reads
 _TERMS = 8  # of the rarest terms of a result: enough to find what repeats half of them
@@ -88,7 +87,7 @@ def revocations(session: Session, results: Collection[Said]) -> dict[int, tuple[
     at = index.layout.columns
     ends = np.flatnonzero(at.ends)
     behind = {
-        each.position: places[np.argsort(at.nth[places])][: -_CANDIDATES - 1 : -1].tolist()
+        each.position: places[: -_CANDIDATES - 1 : -1].tolist()
         for each in results
         if at.standing[each.position] and len(places := _later(index.layout, each.position, ends))
     }
@@ -110,9 +109,9 @@ def revocations(session: Session, results: Collection[Said]) -> dict[int, tuple[
                 )
                 bare.update([place] * (takes_back == "any"))
     found = {}
-    for each in results:
+    for each in results if said else ():
         last = [place for place in behind.get(each.position, ()) if place in said]
-        about = set(query_terms(each.text))
+        about = set(query_terms(each.text)) if last else set()
         named = (place for place in last if about.intersection(query_terms(said[place][1])))
         if (place := next(named, next((place for place in last if place in bare), None))) is not None:
             found[each.position] = said[place]
@@ -137,45 +136,46 @@ def _propose(
     most = max(_COMMON, len(layout) // 20)
     telling = at.role == ROLES["tool"]
     telling[np.concatenate([postings[term][0] for term in SIGN_TERMS])] = True
-    hits = np.array([each.position for each in told], np.int64)
+    changing = {term: having[telling[having]].tolist() for term in every if len(having := postings[term][0]) <= most}
+    hits = [each.position for each in told if telling[each.position]]
     for each in told:
-        own = {term: postings[term] for term in words[each.position] if 1 < len(postings[term][0]) <= most}
-        found = [_by_words(dict(sorted(own.items(), key=lambda item: len(item[1][0]))[:_TERMS]), len(layout), telling)]
-        found += [hits, *(postings[term][0] for term in alike[each.position] if len(postings[term][0]) <= _COMMON)]
+        own = [term for term in words[each.position] if term in changing and len(postings[term][0]) > 1]
+        rare = sorted(own, key=lambda term: len(postings[term][0]))[:_TERMS]
+        rarity = {term: math.log1p(len(layout) / len(postings[term][0])) for term in rare}
+        near = {*hits, *_by_words(changing, rarity)}
+        near.update(*(changing[term] for term in alike[each.position] if len(postings[term][0]) <= _COMMON))
         for topic in {topic for claim in states[each.position] for topic in claim.topics}:
-            later = _later(layout, each.position, postings[sign_term(topic)][0])
-            found.append(later[np.argsort(at.nth[later])][-_TOPICAL:])
-        near = _later(layout, each.position, np.concatenate(found))
-        near = near[telling[near]]
+            near.update(_later(layout, each.position, postings[sign_term(topic)][0])[-_TOPICAL:].tolist())
+        behind = _later(layout, each.position, np.array([*near], np.int64)).tolist() if near else []
         loose = _next_loose(layout, each.position, postings[sign_term("loose")][0])
-        places = dict.fromkeys(near.tolist(), False) | dict.fromkeys(loose.tolist(), True)
-        order = sorted(places, key=lambda place: (np.nan_to_num(at.at[place], nan=0.0), at.nth[place]), reverse=True)
+        places = dict.fromkeys(behind, False) | dict.fromkeys(loose.tolist(), True)
+        here: Integers = np.array([*places], np.int64)
+        when = at.at[here]
+        order = here[np.lexsort((at.nth[here], np.where(np.isnan(when), 0.0, when)))][::-1].tolist()
         yield each.position, {place: places[place] for place in order}
 
 
-def _by_words(postings: Mapping[str, Posting], count: int, telling: NDArray[np.bool_]) -> Integers:
-    """Return the *telling* passages that have most of the rarity of these terms."""
-    if not postings:
-        return np.zeros(0, np.int64)
-    places = [places for places, _ in postings.values()]
-    rarity = [np.log1p(count / len(each)) for each in places]
-    positions, where = np.unique(np.concatenate(places), return_inverse=True)
-    shares = np.bincount(where, np.repeat(rarity, [len(each) for each in places]), len(positions)) / sum(rarity)
-    good = np.flatnonzero((shares >= _LEAST) & telling[positions])
-    best: Integers = positions[good[np.argsort(-shares[good], kind="stable")][:_CANDIDATES]]
-    return best
+def _by_words(changing: Mapping[str, Sequence[int]], rarity: Mapping[str, float]) -> list[int]:
+    """Return the *changing* passages that have most of the *rarity* of these terms."""
+    shares: dict[int, float] = {}
+    for term, rare in rarity.items():
+        for place in changing[term]:
+            shares[place] = shares.get(place, 0.0) + rare
+    least = _LEAST * sum(rarity.values())
+    return sorted((place for place in shares if shares[place] >= least), key=lambda place: (-shares[place], place))[
+        :_CANDIDATES
+    ]
 
 
 def _later(layout: Layout, position: int, places: Integers) -> Integers:
-    """Return those of *places* that are statements of people or tools, and were said later than *position*."""
+    """Return those of *places* that are statements of people or tools said later than *position*, in their order."""
     at = layout.columns
-    places = np.unique(places)
-    here, there = at.at[position], at.at[places]
-    behind = at.nth[places] > at.nth[position]
-    later = np.where(np.isnan(there) | np.isnan(here) | (there == here), behind, there > here)
+    here, there, nth = at.at[position], at.at[places], at.nth[places]
+    behind = nth > at.nth[position]
+    later = behind if math.isnan(here) else np.where(np.isnan(there) | (there == here), behind, there > here)
     named = at.speaker[places] != layout.speakers.get("", -1)
-    telling = ((at.role[places] != ROLES["assistant"]) | named) & (at.question[places] == 0)
-    found: Integers = places[later & telling]
+    good = np.flatnonzero(later & ((at.role[places] != ROLES["assistant"]) | named) & (at.question[places] == 0))
+    found: Integers = places[good[np.argsort(nth[good])]]
     return found
 
 

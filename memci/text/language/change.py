@@ -218,12 +218,14 @@ class Claim:
         """Return whether it says something else about what *earlier* told of. O(words · words)."""
         if self._said == earlier._said:
             return False
-        same_subject = self.subject == earlier.subject or not self.subject.isdisjoint(earlier.subject)
-        return bool(self.topics & earlier.topics and same_subject) or self._same_thing(earlier)
+        return bool(self.topics & earlier.topics and self._same_subject(earlier)) or self._same_thing(earlier)
 
     def follows(self, earlier: "Claim") -> bool:
         """Return whether it corrects *earlier*, the last statement with a time before it, without naming it."""
         return self.ends or any(self.values[kind] and earlier.values[kind] for kind in ("day", "clock"))
+
+    def _same_subject(self, earlier: "Claim") -> bool:
+        return self.subject == earlier.subject or not self.subject.isdisjoint(earlier.subject)
 
     def _same_thing(self, earlier: "Claim") -> bool:
         same_ids = self.ids & earlier.ids
@@ -316,11 +318,19 @@ class Claim:
         """
         they = self.shows("they")
         before = [each for each in earlier.words if not (they and each in _kin())]
-        common = sum(any(_alike(each, own) for own in self.words) for each in before)
+        common = sum(any(_alike(each, own) for own in self._near(each)) for each in before)
         said = "\n".join(self.runs)
         tied = sum(map(len, earlier.runs))
         covered = sum(_covered(run, said) for run in earlier.runs)
         return len(before) + tied / 2, len(self.words) + sum(map(len, self.runs)) / 2, common + covered / 2
+
+    def _near(self, word: str) -> Sequence[str]:
+        """Return its words if one of them may be like *word*: it begins or ends alike, or has a meaning of its own."""
+        return self.words if not self._edges.isdisjoint(_edges_of(word)) else ()
+
+    @cached_property
+    def _edges(self) -> frozenset[str]:
+        return frozenset(edge for word in self.words for edge in _edges_of(word))
 
     def _other_kin(self, earlier: "Claim") -> bool:
         """Return whether both name persons, but not the same."""
@@ -357,6 +367,11 @@ def _alike(some: str, other: str) -> bool:
         return True  # "müll", "müllabfuhr"
     same = next((at for at, (a, b) in enumerate(zip(some, other, strict=False)) if a != b), len(short))
     return same >= _ALIKE and same >= 0.6 * len(long)
+
+
+def _edges_of(word: str) -> tuple[str, str, str]:
+    """Return of what two words that are `_alike` have one in common: a beginning, an end, the word they stand for."""
+    return f"{word[:_ALIKE]}-", f"-{word[-_ALIKE - 1 :]}", _meaning().get(word, word)
 
 
 def _covered(run: str, said: str) -> int:
@@ -399,7 +414,7 @@ def _plain_runs(written: Writing) -> re.Pattern[str]:
 def same_meaning(text: str) -> list[str]:
     """Return words that mean the same as one of *text*: "size" for "shoe". O(length)."""
     said = _normal(text[:LONGEST])
-    own = [*_WORD.findall(said), *_tied_words().findall(said)]
+    own = _WORD.findall(said) + ([] if said.isascii() else _tied_words().findall(said))
     return [other for word in own for other in _groups().get(_meaning().get(word, ""), ()) if other != word]
 
 

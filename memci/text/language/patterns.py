@@ -59,9 +59,20 @@ def finder(section: str, key: str, languages: Iterable[Writing] | None = None) -
     return re.compile("|".join([*(each for each in found if not each.startswith(tuple(alike))), *shared]) or "(?!)")
 
 
-def has_other_letters(text: str) -> bool:
-    """Return whether *text* has letters of a script of the other languages. O(length)."""
-    return not text.isascii() and _OTHER.search(text) is not None
+def has(section: str, key: str, text: str, *, begins: bool = False) -> bool:
+    """Return whether the `pattern` of an entry is in *text*, or at its beginning. O(length).
+
+    A text in Latin letters alone is searched for the languages of these: each alternative of the others has a letter of
+    its own script.
+    """
+    foreign = not text.isascii() and _OTHER.search(text) is not None
+    found = _finder(section, key, foreign=foreign)
+    return (found.match(text) if begins else found.search(text)) is not None
+
+
+@cache
+def _finder(section: str, key: str, *, foreign: bool) -> re.Pattern[str]:
+    return finder(section, key, None if foreign else LATIN)
 
 
 def _branches(expression: str) -> list[str]:

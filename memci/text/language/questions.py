@@ -13,7 +13,7 @@ import re
 from functools import cache
 from typing import Literal
 
-from .patterns import pattern, words
+from .patterns import has, words
 from .sentences import simplify
 from .terms import terms
 
@@ -25,42 +25,38 @@ _QUESTIONS = 4  # in one text that are asked one by one, at most
 _SHORTEST = 4  # characters of one
 _BEHIND = re.compile(r"(?<=[?？])\s+|(?<=？)")
 
-_SUMMARY, _ORDER, _REQUEST, _PAST, _OWN, _ASSISTANT, _MANY, _TALK = (
-    pattern("questions", key) for key in ("summary", "order", "request", "past", "own", "assistant", "many", "talk")
-)
-
 
 def form_of(text: str) -> Form:
     """Return which kind of answer *text* wants. O(1)."""
     if len(text) > 2 * LONGEST:
         text = f"{text[:LONGEST]}\n{text[-LONGEST:]}"
     text = " ".join(text.lower().replace("’", "'").split())
-    if _SUMMARY.search(text):
+    if has("questions", "summary", text):
         return "summary"
-    if _ORDER.search(text):
+    if has("questions", "order", text):
         return "order"
-    return "request" if _REQUEST.search(text) and not _PAST.search(text) else ""
+    return "request" if has("questions", "request", text) and not has("questions", "past", text) else ""
 
 
 def asks_many(text: str) -> bool:
     """Return whether *text* asks for many messages: a list, a count, an order, what changed, or a talk. O(1)."""
     lowered = text.lower() if len(text) <= LONGEST else ""
-    return _ORDER.search(lowered) is not None or _MANY.search(simplify(lowered)) is not None or asks_talk(text)
+    return has("questions", "order", lowered) or has("questions", "many", simplify(lowered)) or asks_talk(text)
 
 
 def asks_own(text: str) -> bool:
     """Return whether *text* asks about its own author: "I", "my". O(length)."""
-    return _OWN.search(text.lower()) is not None
+    return has("questions", "own", text.lower())
 
 
 def asks_assistant(text: str) -> bool:
     """Return whether *text* asks about something that the assistant wrote. O(length)."""
-    return _ASSISTANT.search(text.lower()) is not None
+    return has("questions", "assistant", text.lower())
 
 
 def asks_talk(text: str) -> bool:
     """Return whether *text* asks what a talk was about, or what happened. O(1)."""
-    return len(text) <= LONGEST and _TALK.search(simplify(text.lower().replace("’", "'"))) is not None
+    return len(text) <= LONGEST and has("questions", "talk", simplify(text.lower().replace("’", "'")))
 
 
 def split_questions(text: str) -> list[str]:

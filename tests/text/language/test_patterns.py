@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from memci.text import language
-from memci.text.language.patterns import alternatives, finder, pattern, words
+from memci.text.language.patterns import alternatives, finder, has, pattern, words
 from memci.text.language.sentences import writing
 
 TABLES = {
@@ -63,9 +63,23 @@ def test_finder_finds_what_the_pattern_finds(section):
     table = TABLES["english"][section]
     texts = [each.lower() for key in table for each in re.split(r"[|()\n]", alternatives(section, key, "latin"))[:60]]
     for key in table:
-        whole, quick = pattern(section, key, "latin"), finder(section, key, "latin")
+        whole, quick = pattern(section, key, "latin"), finder(section, key, ["latin"])
         assert [whole.search(each) is None for each in texts] == [quick.search(each) is None for each in texts]
     assert not finder(section, "no such entry").search("")
+
+
+@pytest.mark.parametrize("section", ["provenance", "questions"])
+def test_no_language_is_missed_in_a_text_of_other_letters(section):
+    """What any language says is found, though a text in Latin letters is searched for languages of these alone."""
+    keys, languages = TABLES["english"][section], WRITINGS.values()
+    parts = [
+        part for each in languages for key in keys for part in re.split(r"[|()\n]", alternatives(section, key, each))
+    ]
+    texts = [part.lower() for part in parts[::20]]
+    for key in keys:
+        assert [has(section, key, each) for each in texts] == [
+            pattern(section, key).search(each) is not None for each in texts
+        ]
 
 
 def test_words_when_they_are_separated():

@@ -13,6 +13,7 @@ A message in the form of another provider is `Enveloped`: it has this form, and 
 import json
 import re
 from collections.abc import Iterable, Mapping
+from types import SimpleNamespace
 from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 
 from .errors import InvalidMessage, LimitExceeded, brief
@@ -27,8 +28,8 @@ class Native(NamedTuple):
     format: str  # the name of the provider's form (`memci.formats`)
     items: list[Item]
     joins: bool = False  # whether the first item continues the last item of the message before
-    hidden: str = ""
-    """the parts that only the provider can read, as JSON: signatures, encrypted reasoning, opaque items"""
+    hidden: int = 0
+    """characters of what only the provider can read: signatures, encrypted reasoning, opaque items; media are few"""
     model: str = ""  # the model that can read the encrypted items among them, if there are any
 
 
@@ -76,8 +77,8 @@ def plain(value: object, path: str = "message") -> Message:
         return value
     if isinstance(value, str):
         return {"role": "user", "content": value}
-    if isinstance(value, Mapping):
-        return dict(value)
+    if isinstance(value, (Mapping, SimpleNamespace)):  # the latter stands for an SDK's object in tests
+        return dict(value if isinstance(value, Mapping) else vars(value))
     dump = getattr(value, "model_dump", None)
     if callable(dump) and not isinstance(value, type):
         # the objects of google-genai hold bytes, and fields that the caller set to None
@@ -222,7 +223,8 @@ def text_of(message: Message) -> str:
     if isinstance(content, list):
         texts = (part for part in content if isinstance(part, dict) and part.get("type") == "text" and "text" in part)
         return "\n".join(str(part["text"]) for part in texts)
-    return ""
+    spoken = message.get("audio")
+    return str(spoken.get("transcript") or "") if isinstance(spoken, dict) else ""
 
 
 def _refuse_role(message: Message, path: str) -> None:

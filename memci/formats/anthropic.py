@@ -34,6 +34,7 @@ from .envelope import (
     native_of,
     part_named,
     safe_name,
+    said_in,
     split_results,
     text_in,
 )
@@ -179,6 +180,8 @@ def _with_unique_id(block: Item, role: str, ids: CallIds) -> Item:
     match role, block.get("type"):
         case "assistant", "tool_use":
             return {**block, "id": ids.of_call(block["id"]), "name": safe_name(str(block.get("name")))}
+        case "assistant", "thinking" | "redacted_thinking" if "cache_control" in block:  # thoughts can't be marked
+            return {key: value for key, value in block.items() if key != "cache_control"}
         case "user", "tool_result":
             return {**block, "tool_use_id": ids.of_result(block["tool_use_id"])}
         case _:
@@ -296,7 +299,7 @@ def _made(message: Message) -> Item:
         result = {"type": "tool_result", "tool_use_id": message["tool_call_id"], "content": content}
         return {"role": "user", "content": [result]}
     message = as_user(message)
-    content = _made_blocks(message.get("content") or message.get("refusal") or "")
+    content = _made_blocks(said_in(message))
     if message["role"] != "assistant":
         return {"role": "user", "content": content or NO_TEXT}
     for call in tool_calls(message):

@@ -46,11 +46,14 @@ def format_of(item: Mapping[str, Any]) -> str | None:
     kind, content = item.get("type"), item.get("content")
     if isinstance(item.get("parts"), list) or item.get("role") == "model":
         return gemini.NAME
+    if item.get("role") == "tool":
+        return openai_chat.NAME
     if kind == "message":
         return openai_responses.NAME
     if isinstance(kind, str) and _ITEM.fullmatch(kind):
         return openai_responses.NAME
-    kinds = [part.get("type") for part in content if isinstance(part, Mapping)] if isinstance(content, list) else []
+    parts = [part for part in content if isinstance(part, Mapping)] if isinstance(content, list) else []
+    kinds = [part.get("type") for part in parts if not isinstance(part.get("thinking"), list)]  # a list is Mistral's
     types = [each for each in kinds if isinstance(each, str)]
     if any(map(_PART.fullmatch, types)):
         return openai_responses.NAME

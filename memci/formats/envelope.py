@@ -34,6 +34,9 @@ NO_TEXT = "(no text)"  # the text in place of an empty one, for a provider that 
 NO_NAME = "unnamed"  # the name of a tool that a model left out
 _SAID = frozenset({"role", "content", "tool_calls", "refusal", "audio", "function_call"})
 """keys of an answer that other providers' formats can hold"""
+_MEDIA_SIZE = 8_000  # characters for 2,000 tokens: a large image costs no more in most models
+_MEDIA = re.compile(r"(?<![\w+/-])(?:iVBORw0KGgo|[/_]9j[/_]|R0lGOD|UklGR)[\w+/=-]{8000,}", re.ASCII)
+"""the base64 of PNG, JPEG, GIF, and WebP or WAV"""
 _PLAIN = re.compile(r"[a-zA-Z0-9_-]+")
 
 
@@ -81,9 +84,13 @@ class Spoken:
             message["tool_calls"] = self.calls
         if any(self.reasoning):
             message["reasoning"] = "\n".join(text for text in self.reasoning if text)
-        unread = [*self.opaque, *(each for each in self.hidden if each)]
-        hidden = json.dumps(unread, ensure_ascii=False) if unread else ""
-        return Enveloped(message, Native(format, items, hidden=hidden))
+        return Enveloped(message, Native(format, items, hidden=unread_size([*self.opaque, *filter(None, self.hidden)])))
+
+
+def unread_size(pieces: Sequence[object]) -> int:
+    """Return the characters of *pieces*, which only the provider can read, with media as short as they cost tokens."""
+    text = json.dumps(pieces, ensure_ascii=False) if pieces else ""
+    return len(text) - sum(len(found[0]) - _MEDIA_SIZE for found in _MEDIA.finditer(text))
 
 
 def split_results(pieces: Iterable[Item], is_result: Callable[[Item], bool]) -> Iterator[tuple[bool, list[Item]]]:
@@ -98,6 +105,12 @@ def content_of(parts: Sequence[Message]) -> str | list[Message]:
     if len(parts) == 1 and parts[0].get("type") == "text" and len(parts[0]) == 2:
         return str(parts[0]["text"])
     return list(parts)
+
+
+def said_in(message: Message) -> str | list[Message]:
+    """Return what *message* says: its content, or a refusal, or the transcript of what was spoken."""
+    spoken = body_of(message, "audio").get("transcript")
+    return message.get("content") or message.get("refusal") or (spoken if isinstance(spoken, str) else "")
 
 
 def body_of(part: Message, key: str) -> Message:

@@ -32,6 +32,7 @@ from .envelope import (
     joined,
     part_named,
     safe_name,
+    said_in,
     split_results,
     text_in,
 )
@@ -260,7 +261,7 @@ def _made(message: Message, names: Mapping[str, str]) -> Item:
         media = [made for part in parts_of(message["content"]) if "text" not in (made := _made_part(part))]
         return {"role": "user", "parts": [{"functionResponse": answer}, *media]}
     message = as_user(message)
-    parts = [_made_part(part) for part in parts_of(message.get("content") or message.get("refusal") or "")]
+    parts = [_made_part(part) for part in parts_of(said_in(message))]
     for call in tool_calls(message):
         name, arguments = call_of(call)
         own = {} if _OWN_ID.fullmatch(call["id"]) else {"id": call["id"]}

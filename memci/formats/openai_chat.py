@@ -6,13 +6,12 @@ Messages of this form are stored as they are, without an envelope, unless the ga
 Messages of other forms lose in it what only their provider can read: reasoning and opaque items.
 """
 
-import json
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 from ..messages import PARTS, Enveloped, Item, Message, Native, call_body, is_sent_as_it_is, tool_calls
 from .breakpoints import CHAT
-from .envelope import native_of, part_named, safe_id, safe_name
+from .envelope import native_of, part_named, safe_id, safe_name, unread_size
 
 NAME = "openai_chat"
 
@@ -34,7 +33,7 @@ def enveloped(item: Item) -> Message:
         return item
     parts = [part if part["type"] in PARTS else part_named(part["type"]) for part in item["content"]]
     hidden = [part for part in item["content"] if part["type"] not in PARTS]
-    return Enveloped({**item, "content": parts}, Native(NAME, [item], hidden=json.dumps(hidden, ensure_ascii=False)))
+    return Enveloped({**item, "content": parts}, Native(NAME, [item], hidden=unread_size(hidden)))
 
 
 def write(messages: Sequence[Message], *, media_inside: bool = False) -> list[Item]:

@@ -27,6 +27,7 @@ from .envelope import (
     native_of,
     part_named,
     safe_name,
+    said_in,
     text_in,
 )
 
@@ -97,24 +98,29 @@ def write(messages: Sequence[Message]) -> list[Item]:
 
 
 def made_by(message: Message, model: str) -> Message:
-    """Return *message* with the name of the *model* that made it, if it has encrypted items; no other can read them."""
+    """Return *message* with the name of the *model* that made it, if it has items that no other can read."""
     native = native_of(message, NAME)
-    if native is None or native.model or not any(item.get("encrypted_content") for item in native.items):
+    if native is None or native.model or not any(map(_is_of_its_model, native.items)):
         return message
     return Enveloped(message, native._replace(model=model))
 
 
 def readable_by(message: Message, model: str) -> Message:
-    """Return *message* without encrypted items that another model than *model* made. O(items).
+    """Return *message* without thoughts and encrypted items that another model than *model* made. O(items).
 
     The items beside them lose their ids: the provider would look for what belonged to them.
     """
     native = native_of(message, NAME)
     if native is None or native.model in ("", model):
         return message
-    left = [item for item in native.items if not item.get("encrypted_content")]
+    left = [item for item in native.items if not _is_of_its_model(item)]
     left = [_without_id(item) if _may_lack_id(item) else item for item in left]
     return Enveloped(message, native._replace(items=left))
+
+
+def _is_of_its_model(item: Item) -> bool:
+    """Return whether only the model that made *item* can read it; a thought that is not encrypted is looked up."""
+    return bool(item.get("encrypted_content")) or item.get("type") == "reasoning"
 
 
 def continues(message: Message) -> bool:
@@ -277,7 +283,7 @@ def _part(part: Item) -> Message:
 
 def _made(message: Message, kinds: Mapping[str, str]) -> list[Item]:
     """Return a message of Chat Completions as items; *kinds* are the types of results, by the ids of their calls."""
-    role, content = message["role"], message.get("content") or message.get("refusal") or ""
+    role, content = message["role"], said_in(message)
     if role == "tool":
         call_id = message["tool_call_id"]
         return [_made_result(kinds.get(call_id, "function_call_output"), call_id, content)]

@@ -36,12 +36,12 @@ class StreamedAnswer:
         self._pieces: list[str] = []
 
     def add(self, event: object) -> str:
-        """Add the next *event*, and return the text that it adds, "" if it adds none. O(event).
+        """Add the next *event*, and return the text that it adds, "" if it adds none; None is no event. O(event).
 
         InvalidMessage if it is no event of this format.
         """
         try:
-            given = plain(event, "event")
+            given = plain({} if event is None else event, "event")
             if given.get("type") == "error" or (given.get("error") and not given.get("type")):
                 self.error = _described(given.get("error") or given)
                 return ""

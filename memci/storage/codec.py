@@ -107,7 +107,13 @@ def _open_envelope(envelope: dict[str, Any]) -> Enveloped:
     except (KeyError, TypeError):
         raise InvalidMessage(_ROOT, "its stored bytes are no envelope") from None
     well = isinstance(native.items, list) and isinstance(native.joins, bool) and isinstance(native.model, str)
-    if not (well and isinstance(chat, dict) and isinstance(native.format, str) and isinstance(native.hidden, str)):
+    if not (
+        well
+        and isinstance(chat, dict)
+        and isinstance(native.format, str)
+        and type(native.hidden) is int
+        and native.hidden >= 0
+    ):
         raise InvalidMessage(_ROOT, "its stored bytes are no envelope")
     return Enveloped(chat, native)
 

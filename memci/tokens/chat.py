@@ -68,7 +68,11 @@ def message_tokens(message: Mapping[str, object], count: Callable[[str], int], m
     else:
         tokens += sum(_part_tokens(part, count, model) for part in content)
     for key, value in message.items():
-        if key not in _NOT_COUNTED:
+        if key == "images" and isinstance(value, list):  # what a model drew, where servers extend the form
+            tokens += sum(_part_tokens(part, count, model) for part in value)
+        elif key == "audio" and isinstance(value, Mapping):
+            tokens += _text_tokens(value.get("transcript"), count) + audio_tokens({"input_audio": value}, model)
+        elif key not in _NOT_COUNTED:
             tokens += _text_tokens(value, count)
         elif key == "name" and value is not None:
             tokens += 1 + _text_tokens(value, count)

@@ -105,7 +105,7 @@ class Window:
         sent = 0
         if message["role"] == "tool" and isinstance(message["content"], list):
             sent = sum(message_tokens(each, self.count, self.settings.model) for each in openai_chat.write([message]))
-        hidden = len(message.native.hidden) // 4 if isinstance(message, Enveloped) else 0
+        hidden = message.native.hidden // 4 if isinstance(message, Enveloped) else 0
         return max(tokens + _FRAMING, sent) + hidden
 
     def _recompute(self) -> None:

@@ -1,0 +1,112 @@
+"""Situations in which people lost a conversation, as they reported them of other programs: each stays valid here."""
+
+import base64
+import json
+from types import SimpleNamespace
+
+import pytest
+
+from memci import Context, EphemeralStorage
+from memci.errors import InvalidMessage
+from memci.formats.streams import streamed
+from memci.messages import text_of
+from memci.testing.formats import problems
+
+PICTURE = base64.b64encode(b"\x89PNG\r\n\x1a\n" + bytes(300_000)).decode()
+SAID = {"type": "message", "id": "msg_1", "role": "assistant", "content": "Here it is."}
+DRAWN = {"type": "image_generation_call", "id": "ig_1", "status": "completed", "result": PICTURE}
+SHOT = {"type": "mcp_call", "id": "mcp_1", "server_label": "s", "name": "f", "arguments": "{}"}
+PART = {"inlineData": {"mimeType": "image/png", "data": PICTURE}}
+IMAGE = {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{PICTURE}"}}
+MADE = {
+    "drawn, in Responses": ("openai_responses", [DRAWN, SAID]),
+    "of an MCP server": ("openai_responses", [{**SHOT, "output": json.dumps([{"data": PICTURE}])}, SAID]),
+    "drawn by Gemini": ("gemini", [{"role": "model", "parts": [{"text": "Here it is."}, PART]}]),
+    "drawn behind a compatible server": (
+        "openai_chat",
+        [{"role": "assistant", "content": "Here it is.", "images": [IMAGE]}],
+    ),
+    "spoken": (
+        "openai_chat",
+        [{"role": "assistant", "content": None, "audio": {"id": "a", "data": PICTURE, "transcript": "Here."}}],
+    ),
+}
+
+
+def opened(form="openai_chat", **settings):
+    return Context.open(EphemeralStorage(), "ann", system="Help.", window=16_000, format=form, **settings)
+
+
+@pytest.mark.parametrize(("form", "answer"), MADE.values(), ids=MADE)
+def test_what_a_model_draws_or_says_costs_what_media_cost(form, answer):
+    """As text it would be larger than the window, and push everything else out."""
+    with opened(form) as context:
+        context.append_turn("Draw the harbour.", *answer)
+        request = context.request("Make it bluer.", format=form)
+        assert PICTURE in json.dumps(request)
+        assert context.report().total < 4_000
+        assert problems(form, request) == []
+
+
+def test_a_spoken_answer_is_read_by_other_models():
+    with opened() as context:
+        spoken = {"id": "a", "data": "UklGRg==", "transcript": "It leaves at nine."}
+        context.append_turn("When?", {"role": "assistant", "content": None, "audio": spoken})
+        assert text_of(context.turns(1)[0][1]) == "It leaves at nine."
+        for form, within in (("anthropic", "messages"), ("gemini", "contents"), ("openai_responses", "input")):
+            assert "leaves at nine" in json.dumps(context.request("And back?", format=form)[within])
+
+
+@pytest.mark.parametrize("hidden", [None, "E"])
+def test_thoughts_of_another_model_are_left_out(hidden):
+    """Those without encrypted content, too: the provider would look them up by their ids."""
+    storage = EphemeralStorage()
+    thought = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": hidden}
+    with Context.open(storage, "ann", window=16_000, format="openai_responses", model="gpt-5") as context:
+        context.append_turn("When?", thought, SAID)
+        assert thought in context.request("And?", format="openai_responses")["input"]
+    with Context.open(storage, "ann", model="gpt-5.4") as context:
+        items = context.request("And?", format="openai_responses")["input"]
+        assert not any(item.get("type") == "reasoning" or "id" in item for item in items)
+
+
+@pytest.mark.parametrize(
+    "thought", [{"type": "thinking", "thinking": "Hm", "signature": "S"}, {"type": "redacted_thinking", "data": "D"}]
+)
+def test_a_mark_on_a_thought_is_left_out(thought):
+    marked = {**thought, "cache_control": {"type": "ephemeral"}}
+    with opened("anthropic") as context:
+        context.append_turn("Hi", {"role": "assistant", "content": [marked, {"type": "text", "text": "Hello"}]})
+        request = context.request("And?", format="anthropic")
+        assert problems("anthropic", request) == []
+        assert thought in request["messages"][1]["content"]
+
+
+def test_an_empty_frame_of_a_stream_is_no_event():
+    """Some servers send `data: null`, which an SDK makes None."""
+    answer = streamed("openai_chat")
+    for event in (None, {"choices": [{"index": 0, "delta": {"content": "Hi"}, "finish_reason": "stop"}]}, None):
+        answer.add(event)
+    assert (answer.text, answer.ended) == ("Hi", True)
+
+
+def test_thoughts_in_the_form_of_mistral_are_no_blocks_of_anthropic():
+    said = {"role": "assistant", "content": [{"type": "thinking", "thinking": [{"type": "text", "text": "Hm"}]}]}
+    with opened() as context:
+        context.append_turn("Hi", said)
+        assert context.request("And?")["messages"][2] == said
+
+
+def test_a_result_with_a_part_of_mcp_is_refused_by_its_place():
+    call = {"id": "c1", "type": "function", "function": {"name": "shoot", "arguments": "{}"}}
+    result = {"role": "tool", "tool_call_id": "c1", "content": [{"type": "image", "data": "AA==", "mimeType": "a/b"}]}
+    with opened() as context:
+        context.append_turn("Go.", {"role": "assistant", "content": None, "tool_calls": [call]})
+        with pytest.raises(InvalidMessage, match=r"content\[0\]\.type"):
+            context.append_turn(result)
+
+
+def test_an_error_within_a_stream_is_read_whatever_object_it_is():
+    answer = streamed("openai_responses")
+    answer.add(SimpleNamespace(type="error", code="server_error", message="busy"))
+    assert answer.error == "server_error: busy"

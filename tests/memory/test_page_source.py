@@ -54,4 +54,5 @@ def test_a_page_that_is_damaged_hinders_no_other(storage, memory, damaged, caplo
 
     assert {id_ for id_, page in found.items() if not page.entries} == set(damaged)
     assert len(found) == COUNT
-    assert sorted(record.args[0] for record in caplog.records) == sorted(index for _, index in own.values())
+    told = [record.args[0] for record in caplog.records if record.thread == get_ident()]  # a worker may read meanwhile
+    assert sorted(told) == sorted(index for _, index in own.values())

@@ -62,7 +62,7 @@ from ..storage.audit import audit
 from ..storage.locks import HeldLock, check_seconds, hold
 from ..storage.opening import open_store
 from ..storage.protocol import CheckedStorage
-from ..storage.validation import check_memory, check_text
+from ..storage.validation import check_filled, check_int, check_memory
 from ..text.moments import moment, zone_named
 from ..text.notebook import table
 from ..tools import search_memory as search_tool
@@ -577,7 +577,7 @@ class Context:
         with self._usable():
             window, writer = self._parts.window, self._parts.writer
             if op_id is not None:
-                _check_text("op_id", op_id)
+                check_filled("op_id", op_id)
             when = self._now() if at is None else timestamp(at, self._zone)
             call = None if usage is None else self._parts.renderer.call(usage, when)
             ratios = window.state.ratios if call is None else window.calibrate(call)
@@ -688,7 +688,7 @@ class Context:
 
     def known(self, op_id: str) -> int:
         """Return the page of the append that had this *op_id*, even if it was taken back since; 0 if none had it."""
-        _check_text("op_id", op_id)
+        check_filled("op_id", op_id)
         with self._usable():
             op = self._storage.op(self.id, op_id)
             return 0 if op is None else op.entries[-1][0]
@@ -785,10 +785,10 @@ class Context:
 
         If the memory can't be read, a StorageError is raised; the result is never empty for that reason.
         """
-        _check_text("query", query.strip() if isinstance(query, str) else query)
-        _check_int("k", k)
+        check_filled("query", query.strip() if isinstance(query, str) else query)
+        check_int("k", k)
         if budget is not None:
-            _check_int("budget", budget)
+            check_int("budget", budget)
         with self._usable():
             asked = search_tool.bounded(query, since, until, self._today())
             return self._client.search(asked, k=k, budget=budget, seen=seen)
@@ -836,7 +836,7 @@ class Context:
         BudgetExceeded if the window can't fit, whatever is archived; nothing has changed then.
         """
         if keep is not None:
-            _check_int("keep", keep, 0)
+            check_int("keep", keep, 0)
         with self._usable():
             return self._parts.compactor.archive(keep).archive
 
@@ -904,8 +904,8 @@ class Context:
         Each says what was predicted and what was reported, when, by which model, and which tools were sent. A fork
         has only its own calls. *after*: only calls with a higher `revision` than this, the last of the previous page.
         """
-        _check_int("after", after, 0)
-        _check_int("limit", limit)
+        check_int("after", after, 0)
+        check_int("limit", limit)
         with self._usable():
             return builtins.list(islice(self._storage.calls(self.id, after=after), limit))
 
@@ -1248,14 +1248,3 @@ def _storage(store: Any, *, read_only: bool) -> Storage:
     if isinstance(store, type) or not isinstance(store, Storage):
         raise InvalidSetting("store", f"expected a path or a Storage, got {type(store).__name__}")
     return store
-
-
-def _check_int(name: str, value: object, least: int = 1) -> None:
-    if type(value) is not int or not least <= value < 2**63:  # what stores and counters hold
-        raise InvalidSetting(name, f"expected an int from {least}, got {brief(value)}")
-
-
-def _check_text(name: str, value: object) -> None:
-    if not isinstance(value, str) or not value:
-        raise InvalidSetting(name, f"expected a str that is not empty, got {brief(value)}")
-    check_text(name, value)

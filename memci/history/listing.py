@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from ..errors import InvalidSetting, brief
 from ..storage import Storage
+from ..storage.validation import check_int
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,8 +24,7 @@ def list_contexts(storage: Storage, *, owner: str | None, after: str | None, lim
     for name, value in (("owner", owner), ("after", after)):
         if value is not None and not isinstance(value, str):
             raise InvalidSetting(name, f"expected a name (a str), got {brief(value)}")
-    if type(limit) is not int or limit < 1:
-        raise InvalidSetting("limit", f"expected a number from 1 (an int), got {brief(limit)}")
+    check_int("limit", limit)
     return [
         ContextInfo(record.id, record.owner, record.head, record.next_page - 1, record.turn, record.parent)
         for record in storage.contexts(owner=owner, after=after, limit=limit)

@@ -24,8 +24,9 @@ from ..segments.budget import CONTENTS_FLOOR
 from ..segments.own import Segment, read_segments
 from ..storage import Storage
 from ..storage.audit import audit
-from ..storage.names import MARK, Stored, beside, check_name, find, owned
+from ..storage.names import MARK, Stored, beside, find, owned
 from ..storage.protocol import Transition
+from ..storage.validation import check_filled
 from ..text.interface import tool
 from ..text.moments import moment
 from ..tokens import TokenCounter, counter_for
@@ -113,9 +114,9 @@ def locate_context(storage: Storage, request: OpenRequest) -> tuple[str, Stored 
 
     Raises InvalidSetting as `load_context`, if another owner, or several, have a context of this id.
     """
-    check_name("id", request.id)
+    check_filled("id", request.id)
     if request.owner is not None:
-        check_name("owner", request.owner)
+        check_filled("owner", request.owner)
     exact = request.exact
     name, found = (request.id, storage.load(request.id)) if exact else find(storage, request.id, request.owner)
     if found is None:

@@ -8,22 +8,15 @@ The first column is the id in the store: it is unique, lists show it, and it ope
 forking and importing use this module.
 """
 
-from ..errors import InvalidSetting, SeveralOwners, brief
+from ..errors import InvalidSetting, SeveralOwners
 from ..rows import ContextRecord
 from . import Storage
-from .validation import check_text
+from .validation import check_filled
 
 MARK = "∷"  # separates id and owner in the store; new ids can't contain it
 _NAMED = 8  # owners that an error names at most: they fit on a line
 
 Stored = tuple[ContextRecord, str | None]  # a record and the last compaction
-
-
-def check_name(name: str, value: object) -> None:
-    """Raise InvalidSetting unless *value* can name a context or an owner. O(characters)."""
-    if not isinstance(value, str) or not value:
-        raise InvalidSetting(name, f"expected a name (a str that is not empty), got {brief(value)}")
-    check_text(name, value)
 
 
 def find(storage: Storage, id: str, owner: str | None) -> tuple[str, Stored | None]:  # noqa: A002
@@ -58,8 +51,8 @@ def owned(storage: Storage, id: str, owner: str | None) -> Stored | None:  # noq
 
 def new(storage: Storage, id: str, owner: str) -> str:  # noqa: A002
     """Return the stored id of a new context *id* of *owner*; InvalidSetting if it is not valid, or taken. O(1)."""
-    check_name("id", id)
-    check_name("owner", owner)
+    check_filled("id", id)
+    check_filled("owner", owner)
     name, found = find(storage, id, owner)
     if found is None:
         return name

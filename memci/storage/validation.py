@@ -98,11 +98,10 @@ def check_opening(durability: str, busy_timeout_seconds: float) -> None:
         raise InvalidSetting("busy_timeout_seconds", f"{brief(busy_timeout_seconds)} is not between 0 and a day")
 
 
-def check_bytes(name: str, value: int) -> int:
-    """Return *value*, a number of bytes; raise InvalidSetting about *name* unless it is an int from 0."""
-    if type(value) is not int or value < 0:
-        raise InvalidSetting(name, f"expected a number of bytes (an int from 0), got {value!r:.60}")
-    return value
+def check_int(name: str, value: object, least: int = 1) -> None:
+    """Raise InvalidSetting about *name* unless *value* is an int from *least* on that stores and counters hold."""
+    if type(value) is not int or not least <= value < 2**63:
+        raise InvalidSetting(name, f"expected an int from {least}, got {brief(value)}")
 
 
 def has_memory(storage: Storage) -> bool:
@@ -130,3 +129,10 @@ def check_text(name: str, text: str) -> None:
         raise InvalidSetting(
             name, f"character {error.start} is half of a surrogate pair: it can't be stored exactly"
         ) from None
+
+
+def check_filled(name: str, text: object) -> None:
+    """Raise InvalidSetting unless *text* is a str that is not empty, and can be stored exactly. O(characters)."""
+    if not isinstance(text, str) or not text:
+        raise InvalidSetting(name, f"expected a str that is not empty, got {brief(text)}")
+    check_text(name, text)

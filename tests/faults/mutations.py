@@ -399,7 +399,7 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "a copy that is not whole is made again",
-        "memci/storage/filesystem/copies.py",
+        "memci/storage/filesystem/store.py",
         "                if _end(file) != first:\n                    return False\n",
         "",
         "tests/storage/filesystem/test_copies.py",

@@ -12,7 +12,7 @@ from memci.llm.replies import IncomingStream
 from memci.llm.server_errors import Unusable
 from memci.messages import check
 from memci.testing.llm import Cut, Hang, ModelServer, Raw, Reset, Status
-from memci.testing.llm.wire import stream as chunks
+from memci.testing.llm.server import stream as chunks
 from tests.hostile_answers import EMPTY_CHOICES, HTML
 
 HI = [{"role": "user", "content": "Hi"}]

@@ -4,6 +4,8 @@
       memci.json              what this folder is
       store.db                all contexts, as `SQLiteStorage` keeps them; store.db-wal and -witness belong to it
       contexts/0f3a….jsonl    a copy of one context's messages, a line each; named by a digest of its id
+                              {"context":"alice","base":0}
+                              {"seq":0,"page":1,"at":"2031-05-01T09:30:00+00:00","message":{"role":"user", …}}
       memory.db               what memories derive from the contexts
       audit.jsonl             what was erased, imported, exported, if anything was
 
@@ -17,8 +19,9 @@ system.
 import json
 import os
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
+from hashlib import blake2b
 from typing import Final
 
 import apsw
@@ -32,8 +35,7 @@ from ..protocol import CACHE_BYTES, ErasedRows, Erasure, Sidecar, Transition
 from ..sqlite.connection import network_file_system
 from ..sqlite.store import SQLiteStorage
 from ..validation import Durability, check_opening
-from .copies import Copies
-from .files import Files, meaning
+from .files import Files, append, meaning
 
 MARK: Final = "memci.json"
 DATABASE: Final = "store.db"
@@ -239,3 +241,60 @@ def _check_database(path: str, *, there: bool) -> None:
         raise StorageUnavailable(f"{path!r} is a link, or no file: it was not touched")
     if there and not os.path.exists(path):  # noqa: PTH110
         raise CorruptRecord("", 0, f"{path!r} is missing, which holds all contexts: put it back from a backup")
+
+
+CONTEXTS: Final = "contexts"
+_CHUNK: Final = 4096
+
+
+def copy_of(context: str) -> str:
+    """Return the path of the copy of *context*: a digest of its id, so any id is valid and unique."""
+    return f"{CONTEXTS}/{blake2b(context.encode(), digest_size=16).hexdigest()}.jsonl"
+
+
+class Copies:
+    """The copies among *files*. Each method raises a StorageError if the disk is full, or a file is not ours."""
+
+    def __init__(self, files: Files) -> None:
+        self._files = files
+
+    def append(self, context: str, first: int, lines: Iterable[bytes]) -> bool:
+        """Add *lines*, from seq *first* on, if the copy ends before *first*; return whether it does. O(bytes).
+
+        Otherwise the copy is not changed.
+        """
+        try:
+            with self._files.opened(copy_of(context), os.O_RDWR | os.O_APPEND) as file:
+                if _end(file) != first:
+                    return False
+                append(file, b"".join(lines))
+        except FileNotFoundError:
+            return False
+        return True
+
+    def write(self, context: str, lines: Iterable[bytes]) -> None:
+        """Write the copy of *context* with *lines*. O(bytes)."""
+        self._files.make_folder(CONTEXTS)
+        self._files.write(copy_of(context), lines, lasts=False)
+
+    def remove(self, contexts: Iterable[str]) -> None:
+        """Remove the copies of *contexts* and sync, so that no power cut brings one back."""
+        for path in map(copy_of, contexts):
+            self._files.remove(path)
+            self._files.remove(path.replace("/", "/.") + ".tmp")
+        if self._files.names(CONTEXTS, hidden=True):
+            self._files.sync(CONTEXTS)
+
+
+def _end(file: int) -> int | None:
+    """Return the seq after the last line of a copy, None if that line is not whole. O(bytes of the line)."""
+    end, size, tail = os.fstat(file).st_size, _CHUNK, b""
+    while b"\n" not in tail[:-1] and len(tail) < end:
+        tail = os.pread(file, size, max(0, end - size))
+        size *= 2
+    try:
+        fields = orjson.loads(tail.splitlines()[-1])
+        found = fields["seq"] + 1 if "seq" in fields else fields["base"]
+    except (ValueError, TypeError, KeyError, IndexError):
+        return None
+    return found if tail.endswith(b"\n") and isinstance(found, int) else None

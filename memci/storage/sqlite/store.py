@@ -34,7 +34,7 @@ from ..audit import AuditLog
 from ..columns import OPS
 from ..protocol import CACHE_BYTES, ErasedRows, Erasure, Sidecar, Transition
 from ..system import PRIVATE, READS_AT
-from ..validation import MAX_PAGE, Durability, check, check_bytes, check_text
+from ..validation import MAX_PAGE, Durability, check, check_int, check_text
 from ..witness import Slot, key_of
 from .connection import RAM, Journal, damage, open_file, storage_error
 from .loss import SALT_AT, behind, log_path, revisions
@@ -95,7 +95,8 @@ class SQLiteStorage:
     ) -> None:
         if path == RAM and not self._in_ram:
             raise InvalidSetting("path", "a SQLite store is a file: for a store in RAM take EphemeralStorage()")
-        self._cache_bytes = check_bytes("cache_bytes", cache_bytes)
+        check_int("cache_bytes", cache_bytes, 0)
+        self._cache_bytes = cache_bytes
         self._path = RAM if self._in_ram else os.path.abspath(path)  # noqa: PTH100 -- a Path would resolve links
         self._lock = guard_lock(RLock(), "store")
         self._pid = os.getpid()

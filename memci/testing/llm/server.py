@@ -13,22 +13,25 @@ It answers chat completions (streamed and whole, with tool calls), embeddings an
 thread or socket behind.
 """
 
+import base64
 import json
 import socket
 import struct
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Event, Lock, Thread
 from typing import Any
 
+import numpy as np
+
+from ...llm import Reply, Usage
 from ...memory.retrieval.embedders import Embedder
 from ...memory.retrieval.hash_embedder import HashEmbedder
 from ...messages import Message, text_of
-from . import wire
-from .scripted import ScriptedAnswer, reply_of
+from .scripted import ScriptedAnswer, reply_of, words
 
 _JSON = "application/json"
 _CHUNKED = {"Transfer-Encoding": "chunked"}
@@ -207,9 +210,9 @@ class ModelServer:
     def _next(self, request: Request) -> Answer:
         """Return the answer to *request*. It is called in the thread of the connection."""
         if request.path == "/v1/embeddings":
-            return Raw(wire.written(wire.embeddings(request.body, self.embedder)))
+            return Raw(written(embeddings(request.body, self.embedder)))
         if request.path == "/v1/models":
-            return Raw(wire.written(wire.models()))
+            return Raw(written(models()))
         if request.path != "/v1/chat/completions":
             return Status(404, message=f"no {request.path} here")
         if callable(self._script):
@@ -312,7 +315,7 @@ class _Connection(BaseHTTPRequestHandler):
             self.close_connection = True
         elif isinstance(answer, Status):
             error = {"type": "error", "code": answer.error or None, "param": answer.parameter}
-            body = wire.written({"error": {"message": answer.message, **error}})
+            body = written({"error": {"message": answer.message, **error}})
             wait = ("Retry-After-Ms", 1) if answer.retry_after is None else ("Retry-After", answer.retry_after)
             self._whole(answer.code, _JSON, body, {**answer.headers, wait[0]: wait[1]})
         elif isinstance(answer, Raw):
@@ -323,9 +326,7 @@ class _Connection(BaseHTTPRequestHandler):
         else:
             given = answer.text if isinstance(answer, Cut) else answer
             reply = reply_of(given, request.messages)
-            body = wire.written(
-                wire.completion(reply, str(request.body.get("model", "")), usage=self.server.script.usage)
-            )
+            body = written(completion(reply, str(request.body.get("model", "")), usage=self.server.script.usage))
             self._whole(200, _JSON, body, sent=len(body) // 2 if isinstance(answer, Cut) else None)
 
     def _whole(
@@ -339,8 +340,8 @@ class _Connection(BaseHTTPRequestHandler):
         script, cut = self.server.script, isinstance(answer, Cut)
         reply = reply_of(answer.text[: answer.after] if isinstance(answer, Cut) else answer, request.messages)
         usage = script.usage and bool((request.body.get("stream_options") or {}).get("include_usage"))
-        pieces = wire.stream(reply, str(request.body.get("model", "")), usage=usage and not cut)
-        parts = [*(b"data: %b\n\n" % wire.written(piece) for piece in pieces), b"data: [DONE]\n\n"]
+        pieces = stream(reply, str(request.body.get("model", "")), usage=usage and not cut)
+        parts = [*(b"data: %b\n\n" % written(piece) for piece in pieces), b"data: [DONE]\n\n"]
         if cut:
             del parts[-2:]  # why it ended, and that it did
         if script.chunk is not None:
@@ -362,3 +363,72 @@ class _Connection(BaseHTTPRequestHandler):
 
     def _part(self, part: bytes) -> None:
         self.wfile.write(b"%x\r\n%b\r\n" % (len(part), part))
+
+
+_MADE = 1_700_000_000
+"""the creation time of every object, in seconds since 1970 UTC: it is constant, so that bytes can be compared"""
+
+
+def completion(reply: Reply, model: str, *, usage: bool = True) -> dict[str, Any]:
+    """Return a whole completion."""
+    choice = {"index": 0, "message": reply.message, "finish_reason": reply.finish, "logprobs": None}
+    whole = _made("chat.completion", model, choice)
+    return {**whole, "usage": usage_fields(reply.usage)} if usage else whole
+
+
+def stream(reply: Reply, model: str, *, usage: bool) -> Iterator[dict[str, Any]]:
+    """Yield the pieces of a streamed completion; with *usage*, the last one has the usage."""
+
+    def piece(delta: dict[str, Any], finish: str | None = None) -> dict[str, Any]:
+        return _made("chat.completion.chunk", model, {"index": 0, "delta": delta, "finish_reason": finish})
+
+    yield piece({"role": "assistant", "content": ""})
+    for key, value in reply.message.items():
+        if key not in {"role", "content", "tool_calls"}:
+            yield from (piece({key: part}) for part in (words(value) if isinstance(value, str) else [value]))
+    yield from (piece({"content": part}) for part in words(text_of(reply.message)))
+    for index, call in enumerate(reply.message.get("tool_calls") or []):
+        body = call["function"]
+        yield piece({"tool_calls": [{**call, "index": index, "function": {**body, "arguments": ""}}]})
+        for part in words(body["arguments"]):
+            yield piece({"tool_calls": [{"index": index, "function": {"arguments": part}}]})
+    yield piece({}, reply.finish)
+    if usage:
+        yield {**piece({}), "choices": [], "usage": usage_fields(reply.usage)}
+
+
+def _made(kind: str, model: str, choice: dict[str, Any]) -> dict[str, Any]:
+    return {"id": "chatcmpl-1", "object": kind, "created": _MADE, "model": model, "choices": [choice]}
+
+
+def usage_fields(usage: Usage) -> dict[str, Any]:
+    """Return *usage* in the fields of OpenAI's API."""
+    return {
+        "prompt_tokens": usage.prompt,
+        "completion_tokens": usage.completion,
+        "total_tokens": usage.total,
+        "prompt_tokens_details": {"cached_tokens": usage.cached},
+    }
+
+
+def embeddings(body: dict[str, Any], embedder: Embedder) -> dict[str, Any]:
+    """Return the vectors of *embedder* that the request *body* asks for."""
+    given = body.get("input")
+    texts = [given] if isinstance(given, str) else list(given or [])
+    rows: list[Any] = np.asarray(embedder(texts), "<f4").tolist()
+    if body.get("encoding_format") == "base64":
+        rows = [base64.b64encode(np.asarray(row, "<f4").tobytes()).decode() for row in rows]
+    data = [{"object": "embedding", "index": index, "embedding": row} for index, row in enumerate(rows)]
+    tokens = sum(len(text) // 4 + 1 for text in texts)
+    usage = {"prompt_tokens": tokens, "total_tokens": tokens}
+    return {"object": "list", "model": body.get("model"), "data": data, "usage": usage}
+
+
+def models() -> dict[str, Any]:
+    """Return the list of models. Requests may name any other model, too."""
+    return {"object": "list", "data": [{"id": "scripted", "object": "model", "created": _MADE, "owned_by": "memci"}]}
+
+
+def written(value: object) -> bytes:
+    """Return the JSON of *value*."""
+    return json.dumps(value, ensure_ascii=False).encode("utf-8", "surrogatepass")

@@ -130,8 +130,8 @@ def clip(text: str, columns: int, most: int) -> str:
     flat = " ".join(harmless(text[: 2 * max(columns, most) + _REST]).split())
     kept = len(line) - len(ELLIPSIS)
     figure = _DIGIT.search(flat, kept - 2, kept + 2)
-    behind = [role_of(word.strip(".,;:!?")) for word in flat[kept:].lower().split()]
-    if flat.isascii() and not figure and not any(role & (AFTER | JOINS) for role in behind):
+    roles = (role_of(word.strip(".,;:!?")) for word in flat[kept:].lower().split())
+    if flat.isascii() and not figure and not any(role & (AFTER | JOINS) for role in roles):
         return line
     words = telling_words(flat, turns)
     lasts = Bounds(flat, words, turns).lasts

@@ -11,7 +11,7 @@ import pytest
 from memci.errors import CorruptRecord, InvalidSetting, StorageError, StorageFull, WriteConflict
 from memci.storage import FilesystemStorage
 from memci.storage.filesystem import files
-from memci.storage.filesystem.copies import copy_of
+from memci.storage.filesystem.store import copy_of
 from memci.storage.protocol import Erasure, Transition
 from memci.testing.storage.pair import PairedStore
 from memci.testing.storage.rows import append, appended, bodies_of, current, entry, forked, tombstone

@@ -26,6 +26,7 @@ statements and readers of SQLite and Postgres, what is encrypted, and the lines 
 """
 
 import json
+from collections.abc import Iterable
 from enum import IntEnum
 from itertools import chain
 from types import NoneType
@@ -148,14 +149,22 @@ def _pairs(bounds: tuple[int, ...] | None) -> list[tuple[int, int]]:
 
 
 def _joined(bounds: tuple[int, ...] | None, first: int, end: int) -> tuple[int, ...]:
-    """Return the runs *bounds* with `[first, end)`; runs that touch become one."""
-    apart = []
-    for a, b in _pairs(bounds):
-        if b < first or end < a:
-            apart.append((a, b))
+    return tuple(chain(*join_runs([*_pairs(bounds), (first, end)])))
+
+
+def join_runs(runs: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Return the *runs* `[a, b)` in order; those that touch or overlap become one. O(runs · log runs).
+
+    >>> join_runs([(7, 9), (1, 3), (3, 4)])
+    [(1, 4), (7, 9)]
+    """
+    joined: list[tuple[int, int]] = []
+    for first, end in sorted(runs):
+        if joined and first <= joined[-1][1]:
+            joined[-1] = joined[-1][0], max(end, joined[-1][1])
         else:
-            first, end = min(a, first), max(b, end)
-    return tuple(chain(*sorted([*apart, (first, end)])))
+            joined.append((first, end))
+    return joined
 
 
 class CompactionRow(NamedTuple):

@@ -33,7 +33,7 @@ from datetime import date
 from typing import Any, NamedTuple
 
 from ..messages import Enveloped, Message, Native
-from ..rows import PageRow
+from ..rows import PageRow, join_runs
 from ..text.moments import dated
 from ..text.sanitize import frame
 from .chapter import Chapter, Entry
@@ -455,13 +455,8 @@ class ArchiveChapter(Chapter):
 
 def runs(indexes: Sequence[int]) -> str:
     """Return *indexes*, in order, as the model reads them: `#1–#3, #7`."""
-    parts: list[list[int]] = []
-    for index in indexes:
-        if parts and index == parts[-1][-1] + 1:
-            parts[-1][1:] = [index]
-        else:
-            parts.append([index])
-    return ", ".join("–".join(f"#{index}" for index in part) for part in parts)
+    joined = join_runs((index, index + 1) for index in indexes)
+    return ", ".join(f"#{a}–#{b - 1}" if a < b - 1 else f"#{a}" for a, b in joined)
 
 
 def _entry_line(entry: Entry) -> str:

@@ -1,8 +1,9 @@
 """Checks of the entries that pages hold: each page holds a run of entries, and each entry is on exactly one page."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
 
-from ..rows import ContextRecord, PageRow, PageState
+from ..rows import ContextRecord, PageRow, PageState, join_runs
 
 
 def page_problem(row: PageRow, record: ContextRecord) -> str | None:
@@ -36,9 +37,6 @@ def page_problems(record: ContextRecord, rows: Sequence[PageRow]) -> Iterator[st
 
 def gaps(record: ContextRecord, rows: Iterable[PageRow]) -> list[tuple[int, int]]:
     """Return the runs of entries of the context of *record* that are on none of the pages *rows*. O(rows)."""
-    found, reached = [], 0
-    for first, end in [*sorted(span for row in rows for span in row.spans(record.head)), (record.head, record.head)]:
-        if first > reached:
-            found.append((reached, first))
-        reached = max(reached, end)
-    return found
+    held = join_runs(span for row in rows for span in row.spans(record.head))
+    pairs = pairwise([(0, 0), *held, (record.head, record.head)])
+    return [(end, first) for (_, end), (first, _) in pairs if end < first]

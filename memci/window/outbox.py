@@ -9,6 +9,8 @@ state, and getting it twice changes nothing.
 
 from collections.abc import Iterable
 
+from ..rows import join_runs
+
 Runs = tuple[tuple[int, int], ...]  # runs of page indexes, both ends inclusive, by index, with gaps between them
 
 MOST_RUNS = 64  # about 1 kB of the context's record, which every change writes
@@ -16,12 +18,8 @@ MOST_RUNS = 64  # about 1 kB of the context's record, which every change writes
 
 def add_pages(runs: Runs, indexes: Iterable[int]) -> Runs:
     """Return *runs* with *indexes* in them. O(both)."""
-    joined: list[tuple[int, int]] = []
-    for first, last in sorted([*runs, *((index, index) for index in indexes)]):
-        if joined and first <= joined[-1][1] + 1:
-            joined[-1] = (joined[-1][0], max(last, joined[-1][1]))
-        else:
-            joined.append((first, last))
+    added = [(first, last + 1) for first, last in (*runs, *((index, index) for index in indexes))]
+    joined = [(first, end - 1) for first, end in join_runs(added)]
     while len(joined) > MOST_RUNS:
         gap = min(range(1, len(joined)), key=lambda at: joined[at][0] - joined[at - 1][1])
         joined[gap - 1 : gap + 1] = [(joined[gap - 1][0], joined[gap][1])]

@@ -11,26 +11,15 @@ QuotaStorage(store, quota)      any of them, with a limit for each owner
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from .ephemeral import EphemeralStorage
-from .protocol import Storage
-from .sqlite.store import SQLiteStorage
+from .ephemeral import EphemeralStorage as EphemeralStorage
+from .protocol import Storage as Storage
+from .sqlite.store import SQLiteStorage as SQLiteStorage
 
 if TYPE_CHECKING:
-    from .encrypted.store import EncryptedStorage
-    from .filesystem.store import FilesystemStorage
-    from .postgres.store import PostgresStorage
-    from .quota import QuotaStorage
-
-__all__ = [
-    "EncryptedStorage",
-    "EphemeralStorage",
-    "FilesystemStorage",
-    "PostgresStorage",
-    "QuotaStorage",
-    "SQLiteStorage",
-    "Storage",
-]
-
+    from .encrypted.store import EncryptedStorage as EncryptedStorage
+    from .filesystem.store import FilesystemStorage as FilesystemStorage
+    from .postgres.store import PostgresStorage as PostgresStorage
+    from .quota import QuotaStorage as QuotaStorage
 
 _LATER = {
     "EncryptedStorage": ".encrypted.store",

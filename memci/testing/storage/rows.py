@@ -105,17 +105,18 @@ def bodies_of(storage: Storage, context: str) -> list[bytes]:
     return [row.body for row in storage.entries(context)]
 
 
-def everything(storage: Storage, *contexts: str) -> list[tuple[object, ...]]:
-    """Return all rows of *contexts*. O(rows)."""
+def everything(storage: Storage, *contexts: str) -> list[dict[str, object]]:
+    """Return all rows of each of *contexts*, by what they are. O(rows)."""
     return [
-        (
-            storage.load(each),
-            storage.revision(each),
-            list(storage.entries(each)),
-            list(storage.pages(each)),
-            list(storage.compactions(each)),
-            list(storage.ops(each)),
-            list(storage.calls(each)),
-        )
+        {
+            "the record and the last compaction": storage.load(each),
+            "the revision of the record": storage.revision(each),
+            "entries, all and in order": list(storage.entries(each)),
+            "entries without views": list(storage.entries(each, as_appended=True)),
+            "compactions, newest first": list(storage.compactions(each)),
+            "ops": sorted(storage.ops(each)),
+            "calls of the model, oldest first": list(storage.calls(each)),
+            **{f"pages in {state}, by index": list(storage.pages(each, state=state)) for state in (None, *PageState)},
+        }
         for each in contexts
     ]

@@ -7,34 +7,17 @@
     summary.lines[2]                        # "find_booking → {id: OI5L9G, date: 2024-05-27, 9 keys}"
 
 `extractive` makes the lines of what each person `said`; `gists` finds what says most, within its `bounds`;
-`structured` shortens JSON values, `parts` names content that is not plain text, and `observations` reads the shells of
-agents without tools.
+`structured` shortens JSON values, and `observations` reads the shells of agents without tools.
 """
 
-from ..sanitize import one_line
-from .extractive import (
-    LINE_COLUMNS,
-    SAID_COLUMNS,
-    TITLE_COLUMNS,
-    Summary,
-    Title,
-    extract,
-    lines,
-    reads,
-    titled,
-    titles,
-)
-
-__all__ = [
-    "LINE_COLUMNS",
-    "SAID_COLUMNS",
-    "TITLE_COLUMNS",
-    "Summary",
-    "Title",
-    "extract",
-    "lines",
-    "one_line",
-    "reads",
-    "titled",
-    "titles",
-]
+from ..sanitize import one_line as one_line
+from .extractive import LINE_COLUMNS as LINE_COLUMNS
+from .extractive import SAID_COLUMNS as SAID_COLUMNS
+from .extractive import TITLE_COLUMNS as TITLE_COLUMNS
+from .extractive import Summary as Summary
+from .extractive import Title as Title
+from .extractive import extract as extract
+from .extractive import lines as lines
+from .extractive import reads as reads
+from .extractive import titled as titled
+from .extractive import titles as titles

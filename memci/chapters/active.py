@@ -174,7 +174,7 @@ class ActiveChapter(Chapter):
             raise ValueError(f"no page is open for {node!r}, or it is in a list")
         if node.message["role"] != "tool":
             self._settle()
-        if node.at is not None:
+        if node.at is not None and node.message["role"] == "user":
             node.tokens += self._tell(node)
         self._shown += node.tokens - node.dated
         super().extend(self.open, node)

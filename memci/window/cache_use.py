@@ -8,7 +8,7 @@ Uses are counted now and then, at a compaction or a gap at the latest: all messa
 pages that left, the words with digits are kept with the compaction, as numbers.
 """
 
-from base64 import b85decode, b85encode
+from binascii import a2b_base64, b2a_base64
 from collections.abc import Callable, Iterable, Sequence
 from itertools import islice, takewhile
 from struct import iter_unpack, pack
@@ -24,8 +24,8 @@ from .page_text import WORD, marks, said
 from .window import Window
 
 CALLS = 64  # tool calls that one count considers, the newest ones: as many as messages between two counts
-WORDS = 512  # words that are kept of the pages of one compaction, the newest ones: about 2.5 kB
-_SHORT, _THANKS = 2, 60  # messages of a page of thanks at most, and tokens of such thanks
+WORDS = 512  # words that are kept of the pages of one compaction, the newest ones: about 2.7 kB
+_SHORT, _THANKS = 2, 60  # messages of a page of thanks at most, and tokens of each
 _PACE = 0.05  # the weight of one model call in the moving mean: about the last twenty count
 NAMES = 16  # of what a call names, so much is looked for: a command or a text of code may name more
 Marks = tuple[int, frozenset[int]]  # numbers of words, and the seq before which those were said
@@ -73,7 +73,8 @@ def begins_task(window: Window, message: Message) -> bool:
 def _thanks(page: Page) -> bool:
     """Return whether *page* is a short one on which the user only thanks, or says goodbye."""
     nodes = [node for _, node in zip(range(_SHORT + 1), page, strict=False)]
-    return len(nodes) <= _SHORT and nodes[0].tokens < _THANKS and not tells(text_of(nodes[0].message))
+    short = len(nodes) <= _SHORT and all(node.tokens < _THANKS for node in nodes)
+    return short and not tells(text_of(nodes[0].message))
 
 
 class _Past:
@@ -125,13 +126,13 @@ class _Past:
 def pack_marks(pages: Iterable[Sequence[int]], until: int) -> str | None:
     """Return the marks of *pages*, which leave the window, as text; None if there are none. *until*: the seq behind."""
     found = list(dict.fromkeys(mark for page in pages for mark in page))[-WORDS:]
-    return f"{until} {b85encode(pack(f'<{len(found)}I', *found)).decode()}" if found else None
+    return f"{until} {b2a_base64(pack(f'<{len(found)}I', *found), newline=False).decode()}" if found else None
 
 
 def unpack_marks(text: str) -> Marks:
     """Return what `pack_marks` wrote. ValueError if it did not write *text*."""
     until, _, marks = text.partition(" ")
-    raw = b85decode(marks)
+    raw = a2b_base64(marks, strict_mode=True)
     if len(raw) % 4:
         raise ValueError("marks: expected numbers of four bytes")
     return int(until), frozenset(mark for (mark,) in iter_unpack("<I", raw))

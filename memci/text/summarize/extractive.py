@@ -25,7 +25,7 @@ from ..language.sentences import is_small_talk, point, request
 from ..language.telling import telling_keys
 from ..sanitize import SCANNED, harmless, one_line, plain, width
 from .bounds import clip
-from .gists import gists, read_text
+from .gists import gists, read_text, weight
 from .observations import command, drop_wordless, without_commands
 from .said import TAIL, Part, clean, content_of, is_observation, parts_of, shorten, speech
 from .structured import MAPPINGS, arguments, pairs, parse_json, shape, values
@@ -165,7 +165,7 @@ def tells(text: str) -> bool:
     """Return whether what a user says is more than an acknowledgement ("Thanks!"); a long text is. O(1)."""
     if len(text) > _LONGEST_THANKS:
         return True
-    return gists([[read_text(clean(text), SAID_COLUMNS)]], [SAID_COLUMNS])[0].weight > _ACKNOWLEDGES
+    return weight(text) > _ACKNOWLEDGES
 
 
 def read_page(

@@ -103,6 +103,12 @@ def _strip(text: str) -> str:
     return _ARTICLE.sub("", bare) if any(word in bare for word in _ENGLISH) else bare
 
 
+def weight(text: str) -> float:
+    """Return the weight of all words of *text*, beside no other. O(characters)."""
+    words = telling_words(_strip(text))
+    return sum(_weights([Reading(text, words, even=True)], Counter({word[2] for word in words}), 1, set()))
+
+
 def gists(
     pages: Sequence[Sequence[Reading]], columns: Sequence[int], shown: Sequence[Collection[str]] = ()
 ) -> list[Gist]:

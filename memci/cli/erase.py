@@ -3,8 +3,7 @@
 `erase` lists what it would remove, asks, erases, and prints a receipt.
 """
 
-from collections.abc import Iterator, Mapping
-from dataclasses import asdict
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -56,12 +55,11 @@ def run_erase(
     """
     from ..context.context import Context
     from ..history.erase import erase, finish_erasures
+    from ..history.retention import erase_outdated, find_outdated
 
-    if before is not None:
-        if scrub or context is not None:
-            raise InvalidSetting("--before", "is for all contexts, or those of --owner: leave the other options out")
-        return _erase_before(store, before, owner, yes=yes, printer=printer)
-    if (context is not None or owner is not None) == scrub:
+    if before is not None and (scrub or context is not None):
+        raise InvalidSetting("--before", "is for all contexts, or those of --owner: leave the other options out")
+    if before is None and (context is not None or owner is not None) == scrub:
         raise InvalidSetting("--context", "name --context, --owner or --scrub")
     if page is not None and context is None:
         raise InvalidSetting("--page", "belongs to one context: name it with --context")
@@ -69,65 +67,59 @@ def run_erase(
         raise InvalidSetting("--entry", "belongs to one page: name it with --page")
     if printer.json and not yes and not scrub:
         raise InvalidSetting("--yes", "--json does not ask: add --yes to erase without a question")
+    outdated: list[Outdated] = []
     with open_store(store, write=True) as storage:
         if scrub:
-            receipt = finish_erasures(storage)
+            receipts = [finish_erasures(storage)]
+        elif before is not None:
+            outdated = list(find_outdated(storage, _date(before), owner))
+            _ask(printer, _list_outdated(outdated), yes=yes)
+            receipts = erase_outdated(storage, outdated)
         elif page is not None:
             found = choose_context(storage, store, context, owner)
-            if not yes:
-                _ask(printer, _list_messages(storage, found, page, entry))
+            _ask(printer, _list_messages(storage, found, page, entry), yes=yes)
             with Context.open(storage, found.id, owner=found.owner) as opened:
-                receipt = opened.erase(page, entry)
+                receipts = [opened.erase(page, entry)]
         else:
             one = None if context is None else choose_context(storage, store, context, owner)
-            records = [one] if one else choose_contexts(storage, store, owner)
-            if not yes:
-                _ask(printer, _list_contexts(records))
-            [name, whose] = [one.id, one.owner] if one else [None, owner]
-            receipt = erase(storage, context=name, owner=whose)
-    done = receipt.physical == receipt.memory == "done"
-    return Result({"store": store, **asdict(receipt)}, _show_receipt(asdict(receipt), done=done), done)
+            _ask(printer, _list_contexts([one] if one else choose_contexts(storage, store, owner)), yes=yes)
+            receipts = [erase(storage, context=one.id, owner=one.owner) if one else erase(storage, owner=owner)]
+    facts = {name: sum(getattr(each, name) for each in receipts) for name, _ in _ERASED}
+    pending = {kind: any(getattr(each, kind) == "pending" for each in receipts) for kind in ("physical", "memory")}
+    done = not any(pending.values())
+    left = {kind: "pending" if late else "done" for kind, late in pending.items()}
+    kept = (
+        {} if before is None else {"untimed": {each.context.id: [*each.untimed] for each in outdated if each.untimed}}
+    )
+    view = [*_show_receipt(facts, done=done), *_list_untimed(outdated)]
+    return Result({"store": store, **facts, **left, **kept}, view, done)
 
 
-def _erase_before(store: str, before: str, owner: str | None, *, yes: bool, printer: Printer) -> Result:
-    """Erase what is older than *before*: a date or ISO 8601, UTC if no zone is named."""
-    from ..history.retention import erase_outdated, find_outdated
-
+def _date(before: str) -> datetime:
+    """Return the time that *before* names: a date or ISO 8601, UTC if no zone is named."""
     try:
         date = datetime.fromisoformat(before)
     except ValueError:
         raise InvalidSetting("--before", f"{before!r:.60} is no date: 2026-03-31, or ISO 8601") from None
-    if printer.json and not yes:
-        raise InvalidSetting("--yes", "--json does not ask: add --yes to erase without a question")
-    with open_store(store, write=True) as storage:
-        found = list(find_outdated(storage, date if date.tzinfo else date.replace(tzinfo=UTC), owner))
-        if not yes:
-            _ask(printer, _list_outdated(found))
-        receipts = erase_outdated(storage, found)
-    sums = {name: sum(getattr(receipt, name) for receipt in receipts) for name, _ in _ERASED}
-    late = [any(each.physical == "pending" for each in receipts), any(each.memory == "pending" for each in receipts)]
-    done = not any(late)
-    physical, memory = ("pending" if each else "done" for each in late)
-    facts = {"store": store, **sums, "physical": physical, "memory": memory}
-    kept = {each.context.id: list(each.untimed) for each in found if each.untimed}
-    view = [*_show_receipt(sums, done=done), *_list_untimed(found)]
-    return Result({**facts, "untimed": kept}, view, done)
+    return date if date.tzinfo else date.replace(tzinfo=UTC)
 
 
 def _list_outdated(found: "list[Outdated]") -> Iterator[Part]:
     yield f"to be erased: {many(sum(len(each.pages) for each in found), 'page')}", "bold"
     for each in found:
         if each.pages:
-            shown = ", ".join(f"#{page}" for page in each.pages[:_PAGES]) + (", …" if each.pages[_PAGES:] else "")
-            yield f"  {each.context.id} of {each.context.owner}: {many(len(each.pages), 'page')}: {shown}"
+            yield f"  {each.context.id} of {each.context.owner}: {many(len(each.pages), 'page')}: {_few(each.pages)}"
     yield from _list_untimed(found)
 
 
 def _list_untimed(found: "list[Outdated]") -> Iterator[Part]:
     for each in found:
         if each.untimed:
-            shown = ", ".join(f"#{page}" for page in each.untimed[:_PAGES]) + (", …" if each.untimed[_PAGES:] else "")
-            yield f"  kept, since no message has a time: {each.context.id}: {shown}", "dim"
+            yield f"  kept, since no message has a time: {each.context.id}: {_few(each.untimed)}", "dim"
+
+
+def _few(pages: Sequence[int]) -> str:
+    return ", ".join(f"#{page}" for page in pages[:_PAGES]) + (", …" if pages[_PAGES:] else "")
 
 
 def run_rotate(store: Store) -> Result:
@@ -164,7 +156,9 @@ def _list_contexts(records: list[ContextRecord]) -> Iterator[Part]:
         yield f"  {each.id} of {each.owner}: {counts}"
 
 
-def _ask(printer: Printer, question: Iterator[Part]) -> None:
+def _ask(printer: Printer, question: Iterator[Part], *, yes: bool) -> None:
+    if yes:
+        return
     printer.show(*question)
     if not typer.confirm("Erase it for good?", err=True):
         typer.echo("memci: nothing was erased", err=True)

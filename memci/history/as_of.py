@@ -61,6 +61,7 @@ class AsOf(StorageAround):
         pages = storage.pages(context, first=first, last=next_page - 1)
         opened = [row._replace(away=None) for row in pages if row.continues is None]
         self._active = {row.index: row for row in (*(snapshot.active if snapshot else ()), *opened)}
+        self._clips = {} if snapshot is None else snapshot.clips
         self._listed = frozenset(snapshot.contents.listed) if snapshot is not None else frozenset[int]()
         self._undone = list(storage.pages(context, last=next_page - 1, state=PageState.UNDONE))
         self._erased = list(storage.pages(context, last=next_page - 1, state=PageState.ERASED))
@@ -100,11 +101,13 @@ class AsOf(StorageAround):
     def entries(self, context: str, first: int = 0, end: int | None = None, **which: Any) -> Iterator[EntryRow]:
         """Yield the entries that were appended up to the close of the turn."""
         head = self.record.head
-        return self.storage.entries(context, first, head if end is None else min(end, head), **which)
+        return map(
+            self._as_shown, self.storage.entries(context, first, head if end is None else min(end, head), **which)
+        )
 
     def entries_at(self, context: str, seqs: Collection[int]) -> Sequence[EntryRow]:
         """Return the entries with *seqs* that were appended up to the close of the turn."""
-        return self.storage.entries_at(context, [seq for seq in seqs if seq < self.record.head])
+        return [*map(self._as_shown, self.storage.entries_at(context, [seq for seq in seqs if seq < self.record.head]))]
 
     def compactions(self, context: str, *, head: int | None = None) -> Iterator[CompactionRow]:
         """Yield the compactions up to the close of the turn, newest first."""
@@ -142,6 +145,15 @@ class AsOf(StorageAround):
     def erase(self, erasure: Erasure) -> NoReturn:  # noqa: ARG002 -- the protocol's
         """Raise StorageReadOnly: erase in the store itself."""
         raise StorageReadOnly(f"context {self._context!r:.60} was opened as of turn {self._turn}")
+
+    def _as_shown(self, row: EntryRow) -> EntryRow:
+        """Return *row* as it was shown at the close of the turn: one that was clipped later is whole."""
+        if not row.clip:
+            return row
+        if row.seq in self._clips:
+            tokens, clip = self._clips[row.seq]
+            return row._replace(tokens=tokens, clip=clip)
+        return next(self.storage.entries(self._context, row.seq, row.seq + 1, as_appended=True))
 
     def _open_page(self, head: int) -> int | None:
         """Return the page that was open at *head*: the last one that was not undone or erased since."""

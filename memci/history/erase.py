@@ -371,7 +371,7 @@ def _remove(
         open_page=None if record.open_page in gone else record.open_page,
     )
     rows = [row for row in storage.pages(record.id, state=PageState.ACTIVE) if row.index not in gone]
-    made = (snapshots.compaction_of(contents, after, rows),)
+    made = (snapshots.compaction_of(contents, after, rows, (*window.views, *views)),)
     return Transition(record.head, after, pages=tuple(gone.values()), views=views, compactions=made), pages
 
 

@@ -41,7 +41,7 @@ def store_fork(source: Storage, target: Storage, window: Window, id: str, owner:
     back = (row for page in awaited for span in page.spans(was.head) for row in source.entries(was.id, *span))
     # the views of pinned pages that the next compaction brings back
     views = (*window.views, *((row.seq, row.tokens, row.clip) for row in back))
-    made = (snapshots.compaction_of(contents, record, window.rows.values()),)
+    made = (snapshots.compaction_of(contents, record, window.rows.values(), views),)
     try:
         target.commit(Transition(0, record, entries, pages, views=views, compactions=made))
     except WriteConflict:

@@ -236,8 +236,9 @@ class Writer:
             active = [row for row in rows.values() if row.state is PageState.ACTIVE]
             was = unwritten and unwritten.was
             marks, unloaded = (made.marks, made.unloaded) if made is not None else (None, {})
+            views = (*window.views, *transition.views)
             shown = snapshots.compaction_of(
-                contents, transition.record, active, was=was, marks=marks, unloaded=unloaded
+                contents, transition.record, active, views, was=was, marks=marks, unloaded=unloaded
             )
             transition = transition._replace(compactions=(shown,))
         if unwritten is not None:

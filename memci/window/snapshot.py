@@ -5,6 +5,7 @@
      "unloaded": {rule: [index]},                pages that left the Contents Page with it
      "marks": …,                                 words of the pages that left with it, if the cache policy needs them
      "was": …,                                   the settings before, if it changed them
+     "clips": [[seq, tokens, clip], …],          messages in it that were shown clipped
      "active": [[index, first, end, turn, cut, away], …]}        the pages that were in it
 
 Appends after a compaction only extend the window. So the state at the close of any turn is the newest snapshot before
@@ -32,21 +33,23 @@ class Snapshot:
     record: ContextRecord
     active: tuple[PageRow, ...] = ()
     was: str | None = None  # the settings before the compaction, if it changed them
-    unloaded: Mapping[str, Sequence[int]] = field(
-        default_factory=dict
-    )  # pages that left the Contents Page, by the rule
+    unloaded: Mapping[str, Sequence[int]] = field(default_factory=dict)
+    """pages that left the Contents Page, by the rule"""
+    clips: Mapping[int, tuple[int, int]] = field(default_factory=dict)
+    """the tokens of messages that were shown clipped, and the limits, by seq"""
 
 
 def compaction_of(
     contents: ContentsPage,
     record: ContextRecord,
     active: Iterable[PageRow],
+    views: Iterable[tuple[int, int, int]],
     *,
     was: str | None = None,
     marks: str | None = None,
     unloaded: Mapping[str, Sequence[int]] = MappingProxyType({}),
 ) -> CompactionRow:
-    """Return the compaction with the snapshot of a window that shows *contents* and the pages *active*.
+    """Return the compaction with the snapshot of a window that shows *contents*, and the pages *active* as *views*.
 
     *record*: the context's record after the compaction. *was*: the settings before it, if it changed them. *marks*: of
     the pages that left with it. *unloaded*: the pages that left the Contents Page, by the rule.
@@ -63,6 +66,8 @@ def compaction_of(
     }
     fields |= {"marks": marks} if marks is not None else {}
     fields |= {"unloaded": unloaded} if unloaded else {}
+    clips = {seq: (seq, tokens, clip) for seq, tokens, clip in views if clip}
+    fields |= {"clips": [*clips.values()]} if clips else {}
     return CompactionRow(record.revision, record.head, record.turn, orjson.dumps(fields).decode())
 
 
@@ -79,7 +84,8 @@ def loads(row: CompactionRow, record: ContextRecord) -> Snapshot:
         PageRow(index, first, end, opened, PageState.ACTIVE, cut and tuple(cut), away=away and tuple(away))
         for index, first, end, opened, cut, away in fields["active"]
     )
-    return Snapshot(shown, then, active, fields["was"], fields.get("unloaded", {}))
+    clips = {seq: (tokens, clip) for seq, tokens, clip in fields.get("clips", ())}
+    return Snapshot(shown, then, active, fields["was"], fields.get("unloaded", {}), clips)
 
 
 def marks(text: str) -> str | None:

@@ -67,6 +67,7 @@ class SnapshotJson(StrictJson):
     active: list[tuple[Index, Count, Count | None, Small, Runs | None, Runs | None]]
     marks: str | None = Field(default=None, max_length=4_096)
     unloaded: dict[PlainLine, list[Index]] = {}
+    clips: list[tuple[Count, Count, Small]] = []
 
 
 _STATE: Final = TypeAdapter(WindowState)

@@ -1,13 +1,12 @@
 """The window over time: its contents at the close of each turn, in tokens, and its compactions.
 
-    turn       36      37      38 ▼    39
-    active  4,310   5,020   2,210   2,940        ▼ a compaction: pages left, and the Contents Page grew
-    contents  611     611     930     930
-
-Sizes use today's count: a message that was clipped later counts as clipped.
+turn       36      37      38 ▼    39
+active  4,310   5,020   2,210   2,940        ▼ a compaction: pages left, and the Contents Page grew
+contents  611     611     930     930
 """
 
 from bisect import bisect_right
+from collections.abc import Mapping
 from itertools import zip_longest
 from typing import Final, NamedTuple
 
@@ -63,7 +62,8 @@ def window_sizes(context: InspectedContext, first: int, last: int) -> list[Windo
             each.index: each._replace(cut=None, away=None) for each in opened if since <= each.index <= row.index
         }
         closes = sorted(each.first for index, each in active.items() if index <= row.index and each.continues is None)
-        held = {index: costs.of(_with_end(each, closes), head) for index, each in active.items()}
+        clips = shown.clips if shown else {}
+        held = {index: costs.of(_with_end(each, closes), head, clips) for index, each in active.items()}
         own = held.pop(row.index, 0)
         count = made - bisect_right(heads, before)
         before = head
@@ -94,15 +94,23 @@ class PageCosts:
 
     def __init__(self, context: InspectedContext) -> None:
         self._context = context
-        self._known: dict[tuple[PageRow, int], int] = {}
+        self._known: dict[tuple[PageRow, int], tuple[int, Mapping[int, int]]] = {}
 
-    def of(self, row: PageRow, head: int) -> int:
-        """Return what the page of *row* costs at *head*, in tokens. O(its messages), once."""
+    def of(self, row: PageRow, head: int, clips: Mapping[int, tuple[int, int]]) -> int:
+        """Return what the page of *row* costs at *head*, in tokens, with its messages shown as *clips* says.
+
+        O(its messages), once, and O(its messages that are clipped now).
+        """
         end = head if row.end is None else min(head, row.end)
-        found = self._known.get((row, end))
-        if found is None:
+        if (row, end) not in self._known:
             ended = row._replace(end=end, cut=tuple(min(seq, end) for seq in row.cut or ()))
             shown = {seq for span in ended.shown(head) for seq in range(*span)}
-            rows = self._context.rows_of(ended, head)
-            found = self._known[row, end] = sum(entry.tokens for entry in rows if entry.seq in shown)
-        return found
+            rows = [entry for entry in self._context.rows_of(ended, head) if entry.seq in shown]
+            late = {entry.seq: self._whole(entry.seq) for entry in rows if entry.clip}
+            self._known[row, end] = sum(entry.tokens for entry in rows if not entry.clip), late
+        plain, clipped = self._known[row, end]
+        return plain + sum(clips[seq][0] if seq in clips else tokens for seq, tokens in clipped.items())
+
+    def _whole(self, seq: int) -> int:
+        rows = self._context.storage.entries(self._context.id, seq, seq + 1, as_appended=True)
+        return next(row.tokens for row in rows)

@@ -86,6 +86,24 @@ def test_sizes_of_requests_are_those_of_the_report_with_the_tools():
             assert (kept > 0) == (turn > 0)
 
 
+def test_sizes_are_those_before_a_message_was_clipped():
+    """A compaction of `economy` shortens long words of the user; earlier turns have them whole, as they were shown."""
+    storage, said = EphemeralStorage(), {}
+    with Context.open(storage, "desk", window=2_500, clock=None, policy=Policy(preset="economy")) as desk:
+        for number in range(24):
+            desk.append_turn(f"Where is parcel {number}? " * (150 if number % 3 == 0 else 9))
+            desk.append_turn({"role": "assistant", "content": "On shelf 7. " * 60})
+            said[number] = desk.render(), desk.report().total
+    whole = [entry.clip for entry in storage.entries("desk", as_appended=True)]
+    assert sum(entry.clip and not was for entry, was in zip(storage.entries("desk"), whole, strict=True)) > 2
+
+    sizes = {each.turn: each.total for each in window_sizes(InspectedContext(storage, "desk"), 0, 23)}
+    assert sizes == {turn: total for turn, (_, total) in said.items()}
+    for turn, (shown, total) in said.items():
+        with Context.view(storage, "desk", at=turn) as view:
+            assert (view.render(), view.report().total) == (shown, total)
+
+
 def test_a_compaction_says_what_left_what_is_listed_and_what_is_nowhere(client, storage):
     """Each page that a compaction moved is there, with the place that it has now."""
     inspected = InspectedContext(storage, "allergy")

@@ -5,10 +5,12 @@
 
     And call me Juno from now on.                 the user's own: this paragraph speaks to the assistant again
 
-A request to work on a text (translate, summarise, explain, check, "is this real?", "which song is this?") owns what
-stands behind its colon or below its line, until a paragraph speaks to the assistant again; where nothing is below, it
-owns what stands above. A line that ends with a colon owns what is below, unless it gives rules, wishes or facts ("Two
-things:"); so does a question about "this". A short line owns a text below in which nobody speaks, a last line that
+A request to work on a text (translate, summarise, explain, check), and a short line that says how a text is or should
+be or asks who wrote it ("too harsh?", "shorter, please", "what does the narrator hide?"), owns what stands behind its
+colon or below its line, until a paragraph speaks to the assistant again; where nothing is below, it owns what stands
+above, up to the next text. Other questions about "this" or "her" own a text that is not told in the first person, as
+the story behind a question is, or that says "you" to someone. A line that ends with a colon owns what is below, unless
+it gives rules, wishes or facts ("Two things:"). A short line owns a text below in which nobody speaks, a last line that
 speaks owns one above, and a pasted text without a request has it in its last line, if that asks. Marks that no speaker
 makes are quoted: quotation marks, ">", fences, lines of logs and code, headers of mails, headings, runs of speakers'
 labels, letters. So is what stands behind "X wrote:".
@@ -21,15 +23,15 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from enum import StrEnum
+from functools import cache
 from hashlib import blake2b
 from itertools import takewhile
 from typing import NamedTuple
 
 from .language.instructions import instructions
-from .language.patterns import WIDE, alternatives, has, pattern
-from .language.sentences import SMALL_TALK, lower_case, simplify, writing
+from .language.patterns import LATIN, WIDE, Writing, alternatives, finder, pattern
+from .language.sentences import SMALL_TALK, greets, languages, lower_case, simplify, writing
 
-VERSION = 1  # of the rules: what was derived by another version is derived again
 _LINE = 300  # characters of the beginning or the end of a line that are read; requests are shorter
 _COLONS = 4  # colons of a line behind which a quotation may begin; prose has fewer
 _LONGEST = 20_000  # characters of a quotation of several lines, a bound on the search for its end
@@ -126,7 +128,8 @@ _MACHINE = re.compile(
 _NOTICE = re.compile(r"\s*(?:【[^】\n]{1,20}】|\[[가-힣]{1,10}\]|(?:温馨提示|通知|公告|お知らせ|안내|공지)\s*[:：])")
 _HEADING = re.compile(r"#{1,6} \S|={4,}$|-{4,}")
 _QUESTION = pattern("instructions", "question")
-_POLITE = re.compile(r"\b(?:please|pls|bitte|merci|por favor|per favore|пожалуйста)\b")
+_MANNER = pattern("instructions", "manner")
+_POLITE = re.compile(r"\b(?:please|pls|bitte|merci|por favor|per favore|пожалуйста|s'il (?:te|vous) pla[iî]t)\b")
 """what notices and mails say, too"""
 _COLON = re.compile("[:：](?!//)")
 _SALUTATION = re.compile(r"[^,，:：!！.?。\n]{2,60}[,，:：!！]")
@@ -194,20 +197,18 @@ class _Walk:
 
     def __init__(self, text: str) -> None:
         self.text, lines = text, _lines(text)
-        self._asked: dict[str, bool] = {}
-        """whether a text asks for work: several rules ask it of the same line"""
+        self._languages = _languages(text, lines)
+        self._says = cache(self._search)  # several rules ask it of the same line
         between = lines[_MOST:-_END]
         self.lines = lines[:_MOST] + lines[-_END:] if between else lines
         self.blocks = [(between[0].start, between[-1].end)] if between else []
         self._labelled = _labelled_lines(self.lines)
-        self._voiced = False
-        """whether the quoted block above speaks in the first person, or says please"""
-        self._held = False
-        """whether the block that is open has lines"""
+        # whether the quoted block above speaks in the first person or says please, and whether the open one has lines
+        self._voiced = self._held = False
         owned = letter = closed = machine = False
         fence, left = "", _ASKED_OF
         own: list[_Line] = []
-        prompt = _HEADING.match(text) is not None and _begins("heads", self.lines[0].said)
+        prompt = _HEADING.match(text) is not None and self._begins("heads", self.lines[0].said)
         for at, line in enumerate(self.lines):
             machine = machine and not line.first
             owned = owned or (at == _MOST and bool(between))
@@ -218,7 +219,7 @@ class _Walk:
                     fence = "" if mark[1] == fence else fence or mark[1]
                     owned = owned and bool(fence)
                 continue
-            raw = text[line.start : line.start + _LINE]
+            raw = text[line.start : min(line.end, line.start + _LINE)]
             machine = not owned and (_MACHINE.match(raw) is not None or (machine and self._goes_on(at)))
             if machine or raw.lstrip().startswith((">", "|")):
                 self._quote(line)
@@ -226,11 +227,11 @@ class _Walk:
             if owned and not (line.first and self._held and self._speaks(at, letter=letter, closed=closed)):
                 letter = letter or (not self._held and self._begins_letter(at))
                 self._quote(line)
-                closed = closed or (letter and len(line.said) <= _SPEECH and _begins("closing", line.said))
+                closed = closed or (letter and len(line.said) <= _SPEECH and self._begins("closing", line.said))
                 continue
             owned, closed = left < 0, False
             if prompt and _HEADING.match(raw):
-                owned = not _begins("heads", line.said)
+                owned = not self._begins("heads", line.said)
                 continue
             letter = self._begins_letter(at)
             owned = owned or letter or bool(_NOTICE.match(raw) or _HEADING.match(raw)) or self._begins_mail(at)
@@ -245,13 +246,6 @@ class _Walk:
             self._ask_last(own)
         self._own_above(own)
 
-    def _asks_for_work(self, said: str) -> bool:
-        known = self._asked.get(said)
-        if known is None:
-            asks = _says("request", said) or _says("brings", said)
-            known = self._asked[said] = asks and not _says("except", said)
-        return known
-
     def _goes_on(self, at: int) -> bool:
         """Return whether a machine's output goes on in line *at*: nobody speaks in it, or in a line below it."""
         rest = takewhile(lambda line: not line.first, self.lines[at + 1 : at + _FIRST])
@@ -263,7 +257,7 @@ class _Walk:
     def _quote(self, line: _Line) -> None:
         self.blocks.append((line.start, line.end))
         self._held = True
-        self._voiced = self._voiced or _says("voice", line.said[:_LINE])
+        self._voiced = self._voiced or self._says("voice", line.said[:_LINE])
 
     def _request(self, at: int) -> bool:
         """Return whether *line* owns the lines below; quote what stands behind its colon."""
@@ -271,7 +265,7 @@ class _Walk:
         for colon, _ in zip(_COLON.finditer(line.said), range(_COLONS), strict=False):
             behind = line.said[colon.end() :].strip()
             head = _last_sentence(line.said[max(0, colon.start() - _LINE) : colon.start()])
-            if not behind or not (self._asks_for_work(head) or _says("says", head)):
+            if not behind or not (self._asks_for_work(head) or self._says("says", head)):
                 continue
             start = line.start + colon.end()
             if closing := _CLOSING.get(behind[0]):
@@ -285,28 +279,61 @@ class _Walk:
             return True
         below = at + 1 < len(self.lines)
         tail = line.said.rstrip()[-_LINE:]
-        return below and (self._asks_for_work(tail) or self._points_down(at, tail) or self._stands_above(at))
+        return below and (
+            self._owns(tail, self.lines[at + 1 : self._end(at + 1)], below=True)
+            or self._points_down(tail)
+            or self._stands_above(at)
+        )
+
+    def _owns(self, said: str, lines: Sequence[_Line], *, below: bool) -> bool:
+        """Return whether *said* asks about the text of *lines*, which are *below* it or above.
+
+        A request to work on a text does, and words for how a text is or who wrote it. Other questions about "this" do
+        if the text is not told in the first person, as the story behind a question is, or speaks to someone; "she" does
+        if such a text has no other "she".
+        """
+        says = self._says
+        said = _last_sentence(said) if len(said) > _REQUEST or says("except", said) else said
+        if says("except", said):
+            return False
+        makes, judges = says("makes", said), self._judges(said)
+        if says("request", said) or says("brings", said) or (makes and said.endswith((":", "："))):
+            return True
+        asks = _ASKED.search(said) is not None or _QUESTION.search(said) is not None
+        here, she, named = says("here", said), asks and says("they", said), makes or says("asks", said)
+        if not (judges or named or she or (asks and here)):
+            return False
+        told = "\n".join(line.said[:_LINE] for line in lines)
+        thanks = SMALL_TALK.match(told) and not greets(told)
+        speaks = says("you", told) and not (thanks or says("speaks", told))
+        affair, person, points = says("affair", said), says("voice", _POLITE.sub("", said)), says("this", said)
+        if judges and not (affair and person):
+            shifts = not person and (speaks or says("voice", told))
+            return asks or points or here or (shifts and not instructions(said, said))
+        if she and speaks and not says("they", told):
+            return True
+        here = here and asks and (below or speaks)
+        if not (here or (named and (below or (asks and points)))) or self._begins("goes", told):
+            return False
+        return speaks or (here and not affair) or not says("voice", told)
+
+    def _judges(self, said: str) -> bool:
+        """Return whether *said* is short and has words for how a text is or should be, or for who wrote it."""
+        return len(said) <= _REQUEST and self._says("judges", said)
 
     def _stands_above(self, at: int) -> bool:
         """Return whether line *at* is a short one above a text in which nobody speaks: a request in other words."""
         said = self.lines[at].said.strip()
-        if not self.lines[at].first or len(said) > _REQUEST or SMALL_TALK.match(said):
-            return False
-        if _LABEL.match(said) or _says("gives", said):
-            return False
-        return self._is_text(self.lines[at + 1 : self._end(at + 1)])
+        return (
+            len(said) <= _REQUEST
+            and not (SMALL_TALK.match(said) or _LABEL.match(said) or self._says("gives", said))
+            and (_ASKED.search(said) is not None or not self._says("voice", said))
+            and self._is_text(self.lines[at + 1 : self._end(at + 1)])
+        )
 
-    def _points_down(self, at: int, tail: str) -> bool:
-        """Return whether the end of line *at* points at what stands below: a colon, or a question about "this"."""
-        if tail.endswith((":", "：")):
-            return _says("says", tail[:-1]) or not _says("gives", tail)
-        asked = _last_sentence(tail)
-        if not _ASKED.search(asked) or not (_says("here", asked) or len(asked.split()) == 1 < len(asked)):
-            return False
-        if _says("points", asked):
-            return True
-        said = self.lines[at + 1].said
-        return not _says("voice", _first_sentence(said)) and not _begins("goes", said)
+    def _points_down(self, tail: str) -> bool:
+        """Return whether the end of a line points at what stands below with a colon."""
+        return tail.endswith((":", "：")) and (self._says("says", tail[:-1]) or not self._says("gives", tail))
 
     def _end(self, at: int) -> int:
         """Return the line behind the paragraph of line *at*, or behind some lines of it."""
@@ -317,16 +344,18 @@ class _Walk:
         line, end = self.lines[at], self._end(at)
         last = end == len(self.lines)
         size = self.lines[end - 1].end - line.start
-        closes = letter and not closed and any(_begins("closing", each.said) for each in self.lines[at : at + _END])
+        closes = (
+            letter and not closed and any(self._begins("closing", each.said) for each in self.lines[at : at + _END])
+        )
         if size > _SPEECH or closes:
             return False
         said = "\n".join(each.said for each in self.lines[at:end])
-        if _says("speaks", said) or _says("above", said):
+        if self._says("speaks", said) or self._says("above", said):
             return True
         if closed:
-            return self._is_speech(self.lines[at:end])
+            return self._is_speech(self.lines[at:end]) or self._judges(said)
         if letter:
-            return False
+            return last and self._judges(said)
         if not last:
             return (
                 line.end - line.start < _SPEECH
@@ -334,13 +363,17 @@ class _Walk:
                 and said.endswith((":", "："))
                 and self._asks_for_work(said)
             )
-        return _ASKED.search(said) is not None or (not self._voiced and _says("voice", said))
+        return (
+            _ASKED.search(said) is not None
+            or (not self._voiced and self._says("voice", said))
+            or (self._judges(said) and self._says("this", said))
+        )
 
     def _is_speech(self, lines: Sequence[_Line]) -> bool:
         """Return whether someone speaks, asks or asks for work in *lines*."""
         return any(
             _ASKED.search(line.said)
-            or any(_says(key, line.said[:_LINE]) for key in ("voice", "speaks"))
+            or any(self._says(key, line.said[:_LINE]) for key in ("voice", "speaks"))
             or self._asks_for_work(line.said[:_LINE])
             for line in lines
         )
@@ -353,7 +386,7 @@ class _Walk:
             bool(lines)
             and len(said) + 2 * len(WIDE.findall(said)) >= _TEXT
             and not self._is_speech(lines)
-            and not _begins("goes", lines[0].said)
+            and not self._begins("goes", lines[0].said)
             and not instructions(begins := _first_sentence(lines[0].said), begins)
         )
 
@@ -361,54 +394,70 @@ class _Walk:
         """Take the last line for the user's own, if it asks, and nothing else does: what is pasted has a request."""
         last = self.lines[-1]
         asks = len(self.lines) > 1 and last.end - last.start <= _SPEECH and _ASKED.search(last.said)
-        if asks and not any(_ASKED.search(line.said) or _says("request", line.said[-_LINE:]) for line in own):
+        if asks and not any(_ASKED.search(line.said) or self._says("request", line.said[-_LINE:]) for line in own):
             self.blocks = [each for each in self.blocks if each != (last.start, last.end)]
 
     def _own_above(self, own: Sequence[_Line]) -> None:
         """Quote the *own* lines above the last paragraph, or the last line, if it speaks of them."""
         if len(own) < 2 or own[-1] is not self.lines[-1]:
             return
+        if len(own) > 2 and own[1].first and self._orders(own[0]):
+            own = own[1:]
         head = next((n for n in range(len(self.lines) - 1, 0, -1) if self.lines[n].first), 0)
         asking = [line for line in own if line.start >= self.lines[head].start]
         alone = len(asking) == len(own)
         asking = list(own[-1:]) if alone else asking
         above = own[: len(own) - len(asking)]
         said = " ".join(line.said[:_LINE] for line in asking[:4])
-        if not above or any(
-            self._asks_for_work(line.said[-_LINE:]) or _says("speaks", line.said[:_LINE]) for line in above
-        ):
+        between = above and any(above[-1].start < start < asking[0].start for start, _ in self.blocks)
+        if not above or between or any(len(line.said) <= _REQUEST and self._asks_for_work(line.said) for line in above):
             return
-        asked = _ASKED.search(said) or _says("speaks", said)
         spoken = _ASKED.search(said) or _QUESTION.search(said) or self._asks_for_work(said)
-        spoken = spoken or (not alone and self._is_speech(asking))
         if (
-            _says("above", said)
-            or (asked and self._asks_for_work(said) and _says("this", said))
+            self._says("above", said)
+            or (len(said) <= _REQUEST and self._owns(said, above[:_FIRST], below=False))
             or (not above[0].said.endswith((":", "：")) and spoken and self._is_text(above))
         ):
             self.blocks += [(line.start, line.end) for line in above]
+
+    def _orders(self, line: _Line) -> bool:
+        """Return whether *line* tells the assistant how to answer from now on."""
+        said = line.said.strip()
+        return len(said) <= _REQUEST and (
+            self._says("speaks", said) or any(_MANNER.search(each.lower()) for each in instructions(said, said))
+        )
 
     def _begins_letter(self, at: int) -> bool:
         line = self.lines[at]
         if len(self.lines) == 1:
             return False
         head = _SALUTATION.match(line.said)
-        if head and _begins("letter", head[0]):
+        if head and self._begins("letter", head[0]):
             return True
         if at + 1 == len(self.lines) or len(line.said) >= 80:
             return False
-        if _begins("letter", line.said):
+        if self._begins("letter", line.said):
             return True
         # a greeting begins a letter only if that has an end, and is not all that the user says
         if not SMALL_TALK.match(line.said.strip()):
             return False
-        end = next((n for n in range(at + 1, len(self.lines)) if _begins("closing", self.lines[n].said)), None)
+        end = next((n for n in range(at + 1, len(self.lines)) if self._begins("closing", self.lines[n].said)), None)
         return end is not None and (at > 0 or any(each.first for each in self.lines[end + 1 :]))
 
     def _begins_mail(self, at: int) -> bool:
-        return _begins("header", self.lines[at].said) and any(
-            _begins("header", line.said) for line in self.lines[at + 1 : at + 3]
-        )
+        below = self.lines[at + 1 : at + 3]
+        return self._begins("header", self.lines[at].said) and any(self._begins("header", line.said) for line in below)
+
+    def _asks_for_work(self, said: str) -> bool:
+        keys = ("request", "asks", "brings", "makes")
+        return any(self._says(key, said) for key in keys) and not self._says("except", said)
+
+    def _search(self, key: str, said: str) -> bool:
+        """Return whether *said* has words of the table *key*, in one of the languages of the text."""
+        return any(_finder(key, one).search(said) for one in self._languages)
+
+    def _begins(self, key: str, said: str) -> bool:
+        return any(_finder(key, one).match(said) for one in self._languages)
 
 
 def _labelled_lines(lines: Sequence[_Line]) -> set[int]:
@@ -439,9 +488,12 @@ def _last_sentence(said: str) -> str:
     return said[ends[-1] :] if ends else said
 
 
-def _says(key: str, said: str) -> bool:
-    return has("provenance", key, said)
+def _languages(text: str, lines: Sequence[_Line]) -> set[Writing]:
+    """Return the languages of a text: a request before or behind it may be in another one, or in no certain one."""
+    ends = (line.said[:_LINE] for line in [*lines[:1], *lines[-1:]])
+    return {*languages(text), *(one for said in ends for one in languages(said, LATIN))}
 
 
-def _begins(key: str, said: str) -> bool:
-    return has("provenance", key, said, begins=True)
+@cache
+def _finder(key: str, language: Writing) -> re.Pattern[str]:
+    return finder("provenance", key, [language])

@@ -3,6 +3,8 @@
 import re
 import time
 import timeit
+import tomllib
+from itertools import product
 from pathlib import Path
 from typing import NamedTuple
 
@@ -73,6 +75,36 @@ def test_the_users_own_words_are_told_from_others(half):
     precision, recall, missed = judge([each for each in TEXTS if each.half == half])
     assert precision >= 0.98, missed
     assert recall >= 0.95, missed
+
+
+REQUESTS = tomllib.loads(Path(__file__).with_name("provenance_requests.toml").read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("language", REQUESTS)
+@pytest.mark.parametrize(
+    "shape",
+    ["{request}\n{text}", "{text}\n\n{request}", "{request}\n\n{text}\n\n{more}", "{text}\n\n{more}\n\n{request}",
+     "{order}\n\n{request}\n\n{text}", "{order}\n\n{text}\n\n{request}",
+     "{greeting}\n\n{text}\n\n{more}\n\n{closing}\n\n{request}"],
+)  # fmt: skip
+def test_a_request_about_a_text_owns_the_text_beside_it(language, shape):
+    """The text is quoted, above the request or below; what the user says of themselves beside a question is not."""
+    given = REQUESTS[language]
+
+    def own_share(request: str, at: int, texts: list[str], part: str) -> float:
+        parts = {**given, "request": request, "text": texts[at], "more": texts[at - 1]}
+        said = shape.format(**parts)
+        start, end = said.index(parts[part]), said.index(parts[part]) + len(parts[part])
+        found = [(max(each.start, start), min(each.end, end)) for each in spans(said) if each.origin is Origin.OWN]
+        return sum(stop - begin for begin, stop in found if begin < stop) / (end - start)
+
+    parts = [part for part in ("text", "more", "order") if part in shape]
+    for request, (at, _), part in product(given["about"], enumerate(given["pasted"]), parts):
+        quoted = own_share(request, at, given["pasted"], part) < 0.5
+        assert quoted == (part != "order"), (request, part)
+    for request, (at, _), part in product(given["other"], enumerate(given["stories"]), parts):
+        if "greeting" not in shape:
+            assert own_share(request, at, given["stories"], part) > 0.5, (request, part)
 
 
 @given(st.text(alphabet=st.sampled_from('ab.:?\n"“”> #`-I ') | st.characters(), max_size=200))

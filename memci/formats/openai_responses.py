@@ -132,12 +132,13 @@ def continues(message: Message) -> bool:
 def _without_repeated_ids(items: Iterable[Item]) -> Iterator[Item]:
     """Yield *items* with ids of items that come once: the provider refuses a second one. O(items).
 
-    A message or a call with an id that came before loses it; another item is left out.
+    A message or a call with an id that came before loses it; another item is left out. An id that begins with "_" is
+    none: a framework puts it where a provider gave none, and reads it itself (`__fake_id__` of the Agents SDK).
     """
     taken: set[str] = set()
     for item in items:
-        kind, item_id = item.get("type") or "message", item.get("id")
-        if not isinstance(item_id, str) or not (kind == "message" or _is_models(item, kind)):
+        kind, item_id = item.get("type") or "message", str(item.get("id") or "_")
+        if item_id.startswith("_") or not (kind == "message" or _is_models(item, kind)):
             yield item
         elif item_id not in taken:
             taken.add(item_id)

@@ -235,6 +235,10 @@ def test_items_whose_ids_come_again():
     assert [each["call_id"] for each in calls] == [
         each["call_id"] for each in written if each.get("type") == "function_call_output"
     ]
+    held = [{**SAID, "id": "__fake_id__"}, {"role": "user", "content": "Thanks."}] * 2
+    assert (
+        write("openai_responses", read(held, "openai_responses")) == held
+    )  # what the Agents SDK puts there is its own
     local = {"type": "local_shell_call", "id": "ls_1", "call_id": "c1", "action": {"type": "exec", "command": ["ls"]}}
     said = {"type": "local_shell_call_output", "id": "c1", "output": "a"}
     _, first, _, second, answer = write("openai_responses", read(["Go.", local, said, {**local, "id": "ls_2"}, said]))

@@ -2,6 +2,7 @@
 
     python -m benchmarks.memory --heat heat.svg      draw the heat of some episodes instead
     python -m benchmarks.memory --months months.png  live three months instead, and draw them: results/months.jsonl
+    python -m benchmarks.memory --presets            live a day with the rules of each design instead
 
 The figures are printed, and appended to results/memory.jsonl with commit and machine; a quick run is not kept. This
 module knows nothing of how anything is measured.
@@ -16,6 +17,7 @@ from ..results import CONSOLE, HERE, headline, keep, line, progress, record, tab
 from .felt import felt
 from .heat import drawn, warmed
 from .months import DAYS, draw, lived
+from .presets import PRESETS, TURNS, held
 from .searching import searched
 from .telling import ADMITTED, LAST, Telling, owners, size
 
@@ -37,6 +39,8 @@ def main(arguments: list[str] | None = None) -> dict[str, Any]:
         return {}
     if options.months is not None:
         return _months(options)
+    if options.presets:
+        return _presets()
     sizes = _QUICK if options.quick else _WHOLE
     pages, many = options.pages or sizes["pages"], options.owners or sizes["owners"]
     figures: dict[str, Any] = {}
@@ -90,6 +94,15 @@ def _months(options: argparse.Namespace) -> dict[str, Any]:
     table("months, a row per week", columns, weekly, note=note)
     draw(figures, options.months)
     return result
+
+
+def _presets() -> dict[str, Any]:
+    """Live a day with the rules of each design, and print what every tier holds."""
+    with progress() as bar:
+        found = {name: held(name, played=line(bar, name, TURNS)) for name in PRESETS}
+    rows = [(row, *(str(found[name][row]) for name in PRESETS)) for row in found[PRESETS[0]]]
+    table(f"what every tier holds after a day of {TURNS} exchanges", ("", *PRESETS), rows)
+    return found
 
 
 def show(result: dict[str, Any]) -> None:
@@ -180,6 +193,7 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--parts", type=_parts, default=_PARTS, help=",".join(_PARTS))
     parser.add_argument("--heat", type=Path, help="draw the heat of some episodes into this file, and nothing else")
     parser.add_argument("--months", type=Path, help="live three months and draw them into this PNG, and nothing else")
+    parser.add_argument("--presets", action="store_true", help="live a day with the rules of each design, nothing else")
     parser.add_argument("--quick", action="store_true", help="small sizes; the figures are not kept")
     parser.add_argument("--folder", type=Path, help="where stores put their files (default: the temporary folder)")
     parser.add_argument("--results", type=Path, default=HERE, help="where figures are kept")

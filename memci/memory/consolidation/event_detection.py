@@ -2,6 +2,7 @@
 
     5 closed pages, or one that waited for hours   ──▶  the events in a model's notes, the counts of the day
     every turn                                     ──▶  counters; every 10 turns a job for the strategy
+    a note that is written later                   ──▶  its events, at once
     six hours of silence, or `end_session`         ──▶  the end of a conversation: its summary is kept in the profile
 
 If a conversation continues after all, by the times of its pages, its new summary replaces the first one. The pages that
@@ -120,6 +121,21 @@ def detect_events(run: StepRun, ending: str | None = None) -> int:
             for day in past:
                 owner.jobs.enqueue("day", day, json.dumps(max(ids)))
     return len(new)
+
+
+def keep_late_events(run: StepRun, id_: int, page: PageRecord, events: Sequence[LifeEvent]) -> None:
+    """Keep the *events* of a note within a change, if its page was counted before the note was written. O(events)."""
+    owner, rules = run.owner, run.session.rules
+    if (new := owner.pages.new(1)) and id_ >= new[0][0]:
+        return
+    known = owner.tiers.events.values()
+    found = [each for each in events if each.importance > rules.event_importance and each not in known]
+    for event in found:
+        owner.keep(event, pages=[id_])
+    date = "" if page.at is None else day_of(page.at, rules.tzinfo)
+    if found and date in owner.tiers.days:
+        key, day = owner.tiers.days[date]
+        owner.keep(day.with_events(found), id=key)
 
 
 def summarize_day(run: StepRun) -> int:

@@ -13,6 +13,7 @@ from ..repository.pages import QUARANTINED
 from ..repository.passages import NOTE
 from ..tiers.topics import page_text
 from .annotation import annotate
+from .event_detection import keep_late_events
 from .step import Step, StepRun
 
 
@@ -44,6 +45,7 @@ def describe_page(run: StepRun) -> int:
         owner.items.put(note, pages=[subject])
         owner.pages.retitle(subject, note.title, note.keywords)
         owner.annotate(NOTE, gained)
+        keep_late_events(run, subject, pages[0][1], note.events)
     return 1
 
 

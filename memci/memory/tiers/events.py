@@ -56,13 +56,16 @@ class DailySummary:
         spoken = [message for page in pages for message in _own(page)]
         names = [str(message.get("name") or "user") for message in spoken if message["role"] == "user"]
         return replace(
-            self,
-            key_events=tuple(_weightiest((*self.key_events, *found), KEY_EVENTS)),
+            self.with_events(found),
             conversations=self.conversations + len(pages),
             messages=self.messages + len(spoken),
             users=tuple(dict.fromkeys((*self.users, *names)))[:MOST_USERS],
             felt=None,
         )
+
+    def with_events(self, found: Sequence[LifeEvent]) -> "DailySummary":
+        """Return the day with the events *found*, of which the most important ones stay."""
+        return replace(self, key_events=tuple(_weightiest((*self.key_events, *found), KEY_EVENTS)))
 
 
 @dataclass(frozen=True, slots=True)

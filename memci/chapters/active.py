@@ -38,7 +38,7 @@ class ActiveChapter(Chapter):
     >>> from memci.chapters import MessageNode
     >>> active = ActiveChapter(nonce="1f9a03c2", interrupted=12)
     >>> for index, text in enumerate(["Hello", "How are you?"], start=1):
-    ...     active.start(index, base=index)
+    ...     page = active.open_page(index, base=index)
     ...     active.append(MessageNode({"role": "user", "content": text}, tokens=5, seq=index))
     >>> active.closed, active.open, active.tokens
     ([<Page #1 of 1>], <Page #2 of 1>, 10)
@@ -114,10 +114,6 @@ class ActiveChapter(Chapter):
     def tail(self) -> list[Message]:
         """Return the messages that the open tool group shows so far."""
         return list(self._group.view()) if self._group else []
-
-    def start(self, index: int, base: int) -> None:
-        """Close the open page, if there is one, and open the page *index*."""
-        self.open_page(index, base)
 
     def open_page(self, index: int, base: int) -> Page:
         """Close the open page, if there is one, and return the new one; see `Chapter.open_page`."""
@@ -203,7 +199,7 @@ class ActiveChapter(Chapter):
     def restore(self, index: int, base: int, nodes: Iterable[MessageNode]) -> None:
         """Put a closed page back at the place of its first message. O(messages in the window)."""
         aside = self.aside()
-        aside.start(index, base)
+        aside.open_page(index, base)
         for node in nodes:
             aside.append(node)
         aside.close()

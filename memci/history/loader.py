@@ -259,7 +259,7 @@ def _fill(window: Window, reader: Reader, storage: Storage, contents: ContentsPa
     for row in rows:
         window.rows[row.index] = row
         page = as_nodes(window, reader, row, entries[row.index], recount=recount)
-        window.active.start(row.index, page.base)
+        window.active.open_page(row.index, page.base)
         for node in page.text.nodes:
             window.active.append(node)
         dated = (entry.at for entry, _ in reversed(entries[row.index]) if entry.at is not None)

@@ -14,7 +14,7 @@ class CommonSegment:
 
     >>> from memci.chapters import MessageNode
     >>> segment = CommonSegment(nonce="1f9a03c2", interrupted=12)
-    >>> segment.active.start(index=1, base=0)
+    >>> page = segment.active.open_page(index=1, base=0)
     >>> segment.active.append(MessageNode({"role": "user", "content": "Hello"}, tokens=5))
     >>> segment.view, segment.tokens
     ([{'role': 'user', 'content': 'Hello'}], 5)

@@ -255,7 +255,7 @@ class Window:
         The open tool group is shown again with it, since a draft may complete it.
         """
         chapter = self.active.aside()
-        chapter.start(0, 0)
+        chapter.open_page(0, 0)
         waiting = list(self.active.waiting)
         for node in waiting:
             chapter.append(MessageNode(node.message, node.tokens, seq=node.seq, view=self.own_view(node)))
@@ -263,7 +263,7 @@ class Window:
         weight = chapter.messages.tokens
         for position, (node, opens, *_) in enumerate(draft.messages, 1):
             if opens:
-                chapter.start(position, node.seq)
+                chapter.open_page(position, node.seq)
             chapter.append(MessageNode(node.message, node.tokens, seq=node.seq, view=node.view, at=node.at))
         added = list(chapter.messages)[before:]
         extra = chapter.messages.tokens - weight - sum(node.tokens - node.dated for node in added)
@@ -404,7 +404,7 @@ class Window:
         """Take in *draft*, which was committed with *record* and *rows*. O(messages of the draft)."""
         for node, opens, (page, _), _, _, _ in draft.messages:
             if opens:
-                self.active.start(page, node.seq)
+                self.active.open_page(page, node.seq)
             self.active.append(node)
         for row in rows:
             self.rows[row.index] = row

@@ -32,7 +32,7 @@ def result(seq: int, call_id: str) -> MessageNode:
 def filled(*pages: list[MessageNode]) -> ActiveChapter:
     active = chapter()
     for index, nodes in enumerate(pages, 1):
-        active.start(index, nodes[0].seq)
+        active.open_page(index, nodes[0].seq)
         for node in nodes:
             active.append(node)
     return active
@@ -57,7 +57,7 @@ class Growing(RuleBasedStateMachine):
 
     def _start(self) -> None:
         self.index += 1
-        self.active.start(self.index, self.seq)
+        self.active.open_page(self.index, self.seq)
         self._append(text("user", self.seq))
 
     def _append(self, node: MessageNode) -> None:
@@ -136,7 +136,7 @@ def test_open_group_is_given_up_when_something_else_follows():
     active = filled([text("user", 0), calling(1, "a", "b"), result(2, "b")])
     tokens = active.messages.tokens
 
-    active.start(2, 3)
+    active.open_page(2, 3)
 
     assert shown(active) == ["user 0", "calls", INTERRUPTED, "result 2"]
     assert active.messages.tokens == tokens + INTERRUPTION

@@ -123,7 +123,7 @@ def test_distinct_renames_repetitions_only(ids):
 def test_view_of_a_settled_group_answers_every_call_once_in_order(ids, data):
     """Whichever results come, in whichever order and however often: one answer per call, and nothing gets lost."""
     chapter = ActiveChapter(nonce="00000000", interrupted=1)
-    chapter.start(1, 0)
+    chapter.open_page(1, 0)
     chapter.append(calling(*ids))
     answers = data.draw(st.lists(st.sampled_from("ab"), max_size=8))
     for number, call_id in enumerate(answers):

@@ -141,7 +141,7 @@ def test_g08_removed_page_is_gone_from_list_and_map():
     """Removing a page removes its messages too, and its index resolves to nothing."""
     active = ActiveChapter(nonce="00000000", interrupted=1)
     for index in (1, 2):
-        active.start(index, index)
+        active.open_page(index, index)
         active.append(node(f"page {index}", index))
 
     active.remove([1])

@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Literal, NamedTuple
 
-from .patterns import LATIN, WIDE, Writing, finder, pattern
+from .patterns import LATIN, WIDE, Writing, finder, pattern, section
 from .sentences import languages, lower_case, sentences, simplify
 
 LONGEST = 400  # characters of an instruction; longer clauses are descriptions
@@ -31,20 +31,6 @@ _BACK = 160  # characters of a sentence that takes an instruction back: it says 
 
 _FEW = 1  # common words by which the language of a sentence may be mistaken: that of the text counts
 
-_ENTRIES = (
-    "back",
-    "fine",
-    "waits",
-    "question",
-    "polite",
-    "lasting",
-    "once",
-    "asks",
-    "manner",
-    "direct",
-    "others",
-    "talk",
-)
 _EDGE = " \t,;:–—-，、；：。."
 _ASKED = re.compile(r"[?？][\s)”\"'»]*$")
 
@@ -151,5 +137,5 @@ def _is_instruction(clause: str, says: _Says, *, asks: bool) -> bool:
 
 @cache
 def _patterns(written: Writing) -> _Says:
-    says = {key: finder("instructions", key, [written]) for key in _ENTRIES}
+    says = {key: finder("instructions", key, [written]) for key in section("instructions", written) if key != "cut"}
     return {**says, "cut": pattern("instructions", "cut", written)}

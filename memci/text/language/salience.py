@@ -57,15 +57,7 @@ _WIDE_ITEM = re.compile(
     r"|(?:(?<=我叫)|(?<=名叫)|(?<=姓名)|(?<=名字是)|(?<=名前は)|(?<=이름은))[：: ]?\w{2,4})"
     r"|(?P<name>[ァ-ヴー]{3,16})"
 )
-_WIDE_RANKS = {
-    "path": FACT,
-    "quoted": FACT,
-    "when": FACT,
-    "weekday": NUMBER,
-    "number": NUMBER,
-    "person": FACT,
-    "name": NAME,
-}
+_WIDE_RANKS = {"weekday": NUMBER, "number": NUMBER, "name": NAME}  # the others are facts
 _ASCII_ERRORS = tuple(words("errors", "words"))
 _ERRORS = (
     *_ASCII_ERRORS,
@@ -243,7 +235,7 @@ def _wide(text: str) -> list[Piece]:
     for match in _WIDE_ITEM.finditer(text):
         kind = match.lastgroup or ""
         piece = match.group().strip(" \t:：.,")
-        rank = _WIDE_RANKS.get(kind)
+        rank: int | None = _WIDE_RANKS.get(kind, FACT)
         if kind == "latin":
             rank = rank_of(piece)
             rank = NAME if rank is None and len(piece) > 2 else rank

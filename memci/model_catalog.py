@@ -37,16 +37,6 @@ if TYPE_CHECKING:
 
     from genai_prices.types import ModelInfo, TieredPrices
 
-_O200K = re.compile(r"(?:chatgpt-4o|gpt-4o|gpt-4\.1|gpt-4\.5|gpt-5|o1|o3|o4)(?:$|[-:.@])")
-_CL100K = re.compile(
-    r"(?:gpt-4|gpt-3\.5|gpt-35)(?:$|[-:@])|text-embedding-(?:3-|ada-002)|(?:davinci|babbage)-002(?:$|:)"
-)
-_HARMONY = re.compile(r"gpt-oss(?:$|[-:@])")
-_OTHER_OPENAI = re.compile(r"gpt-(?:[4-9]|[1-9]\d)(?!\d|all)|chatgpt-|codex-|computer-use-|o[1-9](?:$|-)")
-_EARLIER_ANTHROPIC = re.compile(
-    r"claude-(?:instant|v?[123](?!\d)|(?:opus|sonnet|haiku)-4(?:$|[-.](?:[0-6](?!\d)|\d{6,})|[-@:](?:latest|\d{6,})))"
-)
-
 _BREAKPOINTS = re.compile(r"gpt-(?:5\.(?:[6-9]|[1-9]\d)|[6-9]|[12]\d)(?!\d)")  # Azure calls gpt-3.5 gpt-35
 _DATED = re.compile(r"[-@](?:20\d\d-\d\d-\d\d|20\d{6})$")
 _NO_CHAT = re.compile(r"audio|embedding|image|instruct|live|realtime|transcribe|tts|vision")
@@ -91,10 +81,11 @@ class ScaledImages:
 class GoogleImages:
     """Google's: *fixed* tokens for an image of any size; None: by its size."""
 
-    fixed: int | None
+    fixed: int | None = None
 
 
 ImageRule = TiledImages | PatchedImages | ScaledImages | GoogleImages
+_RULES = {"tiles": TiledImages, "patches": PatchedImages, "scaled": ScaledImages, "google": GoogleImages}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -219,13 +210,14 @@ def facts_of(model: str | None) -> ModelFacts:
     ('o200k_base', True, TiledImages(base=85, per_tile=170))
     """
     name = plain_name(model) if model is not None else ""
-    vocabulary, percent, exact = _vocabulary(name) if model is not None else ("o200k_base", 100, True)
+    vocabulary, percent, exact = _listed("vocabularies", name if model is not None else "gpt-4o")
     openai = percent == 100
+    rule, *numbers = _listed("images", name)
     return ModelFacts(
         vocabulary,
         percent,
         exact,
-        images=_images(name),
+        images=_RULES[rule](*numbers),
         typed_tools=(10 if vocabulary == "cl100k_base" else 7) if openai else None,
         tools_prompt=0 if openai else _listed("tools_prompts", name)[0],
         sound_tokens=10 if openai else 32,
@@ -270,7 +262,7 @@ def is_known(model: str) -> bool:
     >>> is_known("gpt-5"), is_known("azure/gpt-4"), is_known("gpt5")
     (True, True, False)
     """
-    return _vocabulary(plain_name(model))[2] or _found(_base_name(model))[1] is not None
+    return bool(_listed("vocabularies", plain_name(model))[2]) or _found(_base_name(model))[1] is not None
 
 
 def name_hint(model: str) -> str:
@@ -306,27 +298,3 @@ def _listed(table: str, name: str) -> list[Any]:
 @cache
 def _tables() -> dict[str, list[list[Any]]]:
     return tomllib.loads(Path(__file__).with_name("_data").joinpath("models.toml").read_text("utf-8"))
-
-
-def _vocabulary(name: str) -> tuple[str, int, bool]:
-    for pattern, vocabulary in ((_O200K, "o200k_base"), (_CL100K, "cl100k_base"), (_HARMONY, "o200k_harmony")):
-        if pattern.match(name):
-            return vocabulary, 100, True
-    if _OTHER_OPENAI.match(name):
-        return "o200k_base", 100, False
-    return "o200k_base", 160 if _is_later_anthropic(name) else 135, False
-
-
-def _images(name: str) -> ImageRule:
-    if "claude" in name:
-        return ScaledImages(2576, 4784) if _is_later_anthropic(name) else ScaledImages(1568, 1600)
-    if "gemini" in name:  # from Gemini 3 on an image costs the same at any size, unless the request asks otherwise
-        return GoogleImages(None if "gemini-1" in name or "gemini-2" in name else 1120)
-    cut, *numbers = _listed("images", name)
-    return (PatchedImages if cut == "patches" else TiledImages)(*numbers)
-
-
-def _is_later_anthropic(name: str) -> bool:
-    """Return whether *name* is one of Anthropic's from 4.7 on: they have another tokenizer and larger images."""
-    at = name.find("claude")
-    return at >= 0 and not _EARLIER_ANTHROPIC.match(name, at)

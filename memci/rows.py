@@ -27,6 +27,7 @@ statements and readers of SQLite and Postgres, what is encrypted, and the lines 
 
 import json
 from collections.abc import Iterable
+from dataclasses import dataclass
 from enum import IntEnum
 from itertools import chain
 from types import NoneType
@@ -228,32 +229,18 @@ class Field(NamedTuple):
     nullable: bool
 
 
+@dataclass(frozen=True, eq=False)
 class Table:
-    """What stores, encryption and exports need to know of one kind of row.
+    """What stores, encryption and exports need to know of one kind of row."""
 
-    Args:
-        name: The name of the table, and what encryption binds its rows to.
-        row: The named tuple.
-        key: The field that is unique in a context.
-        apart: Fields that a sum of their own covers; the check sum of the row covers all others.
-        packed: Texts that a store keeps as bytes: compressed, or once in a context by their digest.
-        sealed: Fields that encryption hides.
-        bound: Fields that encryption binds the sealed ones to: elsewhere they can't be read.
-    """
-
-    def __init__(
-        self,
-        name: str,
-        row: Any,
-        key: str,
-        *,
-        apart: tuple[str, ...] = (),
-        packed: tuple[str, ...] = (),
-        sealed: tuple[str, ...] = (),
-        bound: tuple[str, ...] = (),
-    ) -> None:
-        self.name, self.row, self.key = name, row, key
-        self.apart, self.packed, self.sealed, self.bound = apart, packed, sealed, bound
+    name: str  # the name of the table, and what encryption binds its rows to
+    row: Any  # the named tuple
+    key: str  # the field that is unique in a context
+    apart: tuple[str, ...] = ()  # fields that a sum of their own covers; the check sum of the row covers all others
+    packed: tuple[str, ...] = ()
+    """texts that a store keeps as bytes: compressed, or once in a context by their digest"""
+    sealed: tuple[str, ...] = ()  # fields that encryption hides
+    bound: tuple[str, ...] = ()  # fields that encryption binds the sealed ones to: elsewhere they can't be read
 
     @cached_property
     def fields(self) -> tuple[Field, ...]:

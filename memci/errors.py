@@ -178,9 +178,11 @@ class BudgetExceeded(MemciError, ValueError):
 class PageNotFound(MemciError, KeyError):
     """No page has this *index*; *valid* is the first and the last index so far, None if there are no pages."""
 
-    def __init__(self, index: object, valid: tuple[int, int] | None) -> None:
+    _gone = ""  # what happened to it, if it was there
+
+    def __init__(self, index: object, valid: tuple[int, int] | None = None) -> None:
         known = f"pages are #{valid[0]} to #{valid[1]}" if valid else "there are no pages yet"
-        super().__init__(f"no page {brief(index)}: {known}")
+        super().__init__(f"{index} {self._gone}" if self._gone else f"no page {brief(index)}: {known}")
         self.index = index
         self.valid = valid
 
@@ -191,19 +193,13 @@ class PageNotFound(MemciError, KeyError):
 class Undone(PageNotFound):
     """undo() or pop() removed the page, or what the operation stored; *index* names it."""
 
-    def __init__(self, index: str) -> None:
-        MemciError.__init__(self, f"{index} was taken back")
-        self.index = index
-        self.valid = None
+    _gone = "was taken back"
 
 
 class Erased(PageNotFound):
     """The page, or what the operation stored, was erased: its bytes no longer exist; *index* names it."""
 
-    def __init__(self, index: str) -> None:
-        MemciError.__init__(self, f"{index} was erased")
-        self.index = index
-        self.valid = None
+    _gone = "was erased"
 
 
 class OpConflict(MemciError, ValueError):

@@ -12,10 +12,10 @@ import time
 import weakref
 from collections.abc import Callable, Mapping
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Self, TypedDict
+from typing import TYPE_CHECKING, Any, Self, TypedDict, Unpack
 from urllib.parse import urlsplit
 
-from ..errors import InvalidSetting, brief
+from ..errors import InvalidSetting, brief, check_keywords
 from ..workers import guard_lock
 from .circuit_breaker import CircuitBreaker
 from .model import OnCall
@@ -58,27 +58,17 @@ class EndpointOptions(TypedDict, total=False):
 class Endpoint:
     """A model at a server, the parent of `Chat` and `Embeddings`. Thread-safe."""
 
-    def __init__(
-        self,
-        model: str | None,
-        *,
-        base_url: str | None = None,
-        api_key: str | None = None,
-        timeout: float = 30.0,
-        tries: int = 3,
-        ledger: Ledger | None = None,
-        on_call: OnCall | None = None,
-        client: "OpenAI | None" = None,
-        extra: Mapping[str, Any] | None = None,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
+    def __init__(self, model: str | None, **options: Unpack[EndpointOptions]) -> None:
         """Check the settings, see `EndpointOptions`. Nothing is sent."""
+        check_keywords(options, EndpointOptions.__annotations__, type(self).__name__)
+        client, extra, ledger = options.get("client"), options.get("extra"), options.get("ledger")
+        timeout, tries = options.get("timeout", 30.0), options.get("tries", 3)
         if isinstance(timeout, bool) or not isinstance(timeout, int | float) or not 0 < timeout < 1e6:
             raise InvalidSetting("timeout", f"expected seconds, more than 0; got {brief(timeout)}")
         if type(tries) is not int or tries < 1:
             raise InvalidSetting("tries", f"expected 1 or more; got {brief(tries)}")
         self._client = client
-        self._address = None if client is not None else _address(base_url, api_key)
+        self._address = None if client is not None else _address(options.get("base_url"), options.get("api_key"))
         """base URL and key; None: the client is the caller's own"""
         self.model = model if model is not None else os.environ.get("MEMCI_MODEL", "")
         if not isinstance(self.model, str) or not self.model.strip():
@@ -92,12 +82,12 @@ class Endpoint:
         self.tries = tries
         self.ledger = Ledger() if ledger is None else ledger
         """adds up the costs of the calls"""
-        self.on_call = on_call
+        self.on_call = options.get("on_call")
         self.parameters: dict[str, Any] = {"model": self.model, **({"extra_body": dict(extra)} if extra else {})}
         """parameters of every request"""
-        self.clock = clock
+        self.clock = options.get("clock", time.monotonic)
         self.dialect: Dialect = DIALECT
-        self.breaker = CircuitBreaker(clock)
+        self.breaker = CircuitBreaker(self.clock)
         self._lock = guard_lock(Lock())
 
     @property

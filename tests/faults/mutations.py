@@ -407,7 +407,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "an erasure removes the copies",
         "memci/storage/filesystem/store.py",
-        "            self._copies.remove([*erasure.contexts, *holders])\n",
+        "            self._remove_copies([*erasure.contexts, *holders])\n",
         "            pass\n",
         "tests/storage/filesystem/test_copies.py",
     ),

@@ -39,6 +39,8 @@ from .files import Files, append, meaning
 
 MARK: Final = "memci.json"
 DATABASE: Final = "store.db"
+CONTEXTS: Final = "contexts"
+_CHUNK: Final = 4096  # bytes at the end of a copy that are read first: most last lines are shorter
 _SCHEMA: Final = 1
 _FORMAT: Final = "memci folder"
 _ABOUT: Final = "The memory of agents, kept by memci in store.db. The files in contexts/ are copies of the messages."
@@ -65,7 +67,6 @@ class FilesystemStorage(SQLiteStorage):
         path = os.path.abspath(folder)  # noqa: PTH100 -- a Path would resolve links, or keep ".."
         _make(path, read_only=read_only)
         self._files = Files(path)
-        self._copies = Copies(self._files)
         is_made = _is_made(self._files)
         if read_only and not is_made:
             raise StorageUnavailable(f"there is no store in {path!r}: check the path, or open it to write")
@@ -113,7 +114,7 @@ class FilesystemStorage(SQLiteStorage):
             context, first = transition.record.id, transition.entries[0].seq
             spans = [(*span, page.index) for page in transition.pages for span in page.spans(transition.record.head)]
             lines = _lines(transition.entries, spans, transition.record.open_page)
-            if not self._copies.append(context, first, lines):
+            if not self._append_to_copy(context, first, lines):
                 self._write_copies(connection, [context])
         return made
 
@@ -121,7 +122,7 @@ class FilesystemStorage(SQLiteStorage):
         holders = self._holders(erasure)
         gone = super()._erase_rows(connection, erasure)
         if any(erasure):
-            self._copies.remove([*erasure.contexts, *holders])
+            self._remove_copies([*erasure.contexts, *holders])
         return gone
 
     def _holders(self, erasure: Erasure) -> list[str]:
@@ -134,10 +135,33 @@ class FilesystemStorage(SQLiteStorage):
             found[context] = None
         return list(found)
 
+    def _append_to_copy(self, context: str, first: int, lines: Iterable[bytes]) -> bool:
+        """Add *lines*, from seq *first* on, if the copy ends before *first*; return whether it does. O(bytes).
+
+        Otherwise the copy is not changed.
+        """
+        try:
+            with self._files.opened(copy_of(context), os.O_RDWR | os.O_APPEND) as file:
+                if _end(file) != first:
+                    return False
+                append(file, b"".join(lines))
+        except FileNotFoundError:
+            return False
+        return True
+
+    def _remove_copies(self, contexts: Iterable[str]) -> None:
+        """Remove the copies of *contexts* and sync, so that no power cut brings one back."""
+        for path in map(copy_of, contexts):
+            self._files.remove(path)
+            self._files.remove(path.replace("/", "/.") + ".tmp")
+        if self._files.names(CONTEXTS, hidden=True):
+            self._files.sync(CONTEXTS)
+
     def _write_copies(self, _connection: apsw.Connection, contexts: Sequence[str]) -> None:
         """Write the copies of *contexts*, within a transaction. O(their bytes)."""
         for context in contexts:
-            self._copies.write(context, self._copy(context))
+            self._files.make_folder(CONTEXTS)
+            self._files.write(copy_of(context), self._copy(context), lasts=False)
 
     def _copy(self, context: str) -> Iterator[bytes]:
         """Yield the lines of a copy; a message that can't be read is marked as damaged. O(messages)."""
@@ -243,47 +267,9 @@ def _check_database(path: str, *, there: bool) -> None:
         raise CorruptRecord("", 0, f"{path!r} is missing, which holds all contexts: put it back from a backup")
 
 
-CONTEXTS: Final = "contexts"
-_CHUNK: Final = 4096
-
-
 def copy_of(context: str) -> str:
     """Return the path of the copy of *context*: a digest of its id, so any id is valid and unique."""
     return f"{CONTEXTS}/{blake2b(context.encode(), digest_size=16).hexdigest()}.jsonl"
-
-
-class Copies:
-    """The copies among *files*. Each method raises a StorageError if the disk is full, or a file is not ours."""
-
-    def __init__(self, files: Files) -> None:
-        self._files = files
-
-    def append(self, context: str, first: int, lines: Iterable[bytes]) -> bool:
-        """Add *lines*, from seq *first* on, if the copy ends before *first*; return whether it does. O(bytes).
-
-        Otherwise the copy is not changed.
-        """
-        try:
-            with self._files.opened(copy_of(context), os.O_RDWR | os.O_APPEND) as file:
-                if _end(file) != first:
-                    return False
-                append(file, b"".join(lines))
-        except FileNotFoundError:
-            return False
-        return True
-
-    def write(self, context: str, lines: Iterable[bytes]) -> None:
-        """Write the copy of *context* with *lines*. O(bytes)."""
-        self._files.make_folder(CONTEXTS)
-        self._files.write(copy_of(context), lines, lasts=False)
-
-    def remove(self, contexts: Iterable[str]) -> None:
-        """Remove the copies of *contexts* and sync, so that no power cut brings one back."""
-        for path in map(copy_of, contexts):
-            self._files.remove(path)
-            self._files.remove(path.replace("/", "/.") + ".tmp")
-        if self._files.names(CONTEXTS, hidden=True):
-            self._files.sync(CONTEXTS)
 
 
 def _end(file: int) -> int | None:

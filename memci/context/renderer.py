@@ -20,7 +20,7 @@ from ..segments.budget import check
 from ..segments.cache_policy import cost
 from ..tokens import tools_tokens
 from ..window.draft import Draft
-from ..window.drafting import clip_draft, costs_of, times_of
+from ..window.drafting import clip_draft, costs_of
 from ..window.window import Window
 from .compactor import Compactor
 
@@ -139,7 +139,8 @@ class Renderer:
             shown, _, units = window.preview(draft)
             check(window.occupancy(units), window.limits)
             added = sum(unit.tokens for unit in units)
-        self.costs, self.said = costs_of(draft), times_of(draft)
+        self.costs = costs_of(draft)
+        self.said = {each.body[1]: each.node.at for each in draft.messages if each.node.at is not None}
         self.predicted = window.tokens + added
         return window.front + window.active.view + shown
 

@@ -212,7 +212,7 @@ def memory_text(
             break
     shown = [at for at in lines if at < len(pages)]
     if many:
-        shown.sort(key=lambda at: (at >= matches, _moment(pages[at])))
+        shown.sort(key=lambda at: (at >= matches, pages[at].at or 0.0, _key(pages[at])))
     parts = [head]
     for heading, those in groupby(shown, key=headings.__getitem__):
         parts += [heading] * (heading != "") + [lines[at] for at in those]
@@ -282,10 +282,6 @@ def _each_one(found: Recollection, skip: int) -> tuple[list[FoundPage], int]:
 
 def _key(page: FoundPage) -> tuple[str, int, int]:
     return page.context, page.index, page.entry
-
-
-def _moment(page: FoundPage) -> tuple[float, tuple[str, int, int]]:
-    return page.at or 0.0, _key(page)
 
 
 def _lines(found: Recollection, context: str, *, pieces: bool) -> Iterator[str]:

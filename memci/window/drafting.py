@@ -153,11 +153,6 @@ def costs_of(draft: Draft) -> dict[bytes, int]:
     return {each.body[1]: each.node.tokens for each in whole}
 
 
-def times_of(draft: Draft) -> dict[bytes, str]:
-    """Return the times of the messages of *draft* by their bytes."""
-    return {each.body[1]: each.node.at for each in draft.messages if each.node.at is not None}
-
-
 def timestamp(at: datetime | str | None, zone: tzinfo = UTC) -> str | None:
     """Return *at* as the ISO 8601 text that is stored, in *zone* if it names none; None stays None.
 

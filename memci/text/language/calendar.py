@@ -68,12 +68,8 @@ class Named(NamedTuple):
 def named_days(text: str, now: date | None = None) -> list[Named]:
     """Return what *text*, asked on the day *now*, names. O(length)."""
     lower = text.lower()
-    return list(dict.fromkeys([*_lone_years(lower), *_months(lower), *_numbered(lower), *_relative(lower, now)]))
-
-
-def _lone_years(lower: str) -> Iterator[Named]:
-    for match in _LONE_YEAR.finditer(lower):
-        yield Named(int(match[0]))
+    years = (Named(int(year)) for year in _LONE_YEAR.findall(lower))
+    return list(dict.fromkeys([*years, *_months(lower), *_numbered(lower), *_relative(lower, now)]))
 
 
 def _months(lower: str) -> Iterator[Named]:

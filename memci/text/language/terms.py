@@ -16,7 +16,7 @@ import threading
 import unicodedata
 from collections.abc import Sequence
 from functools import cache, lru_cache
-from typing import Any, Final
+from typing import Final
 
 import snowballstemmer
 from snowballstemmer.english_stemmer import EnglishStemmer
@@ -71,6 +71,7 @@ _PARTICLES = frozenset(
 _STEMMED: Final = ("german", "french", "spanish", "italian", "portuguese", "russian")
 _SHORTEST: Final = 4  # letters of a stem by which other forms of a word are found, at least
 
+_stemmer_of = cache(snowballstemmer.stemmer)
 _lock = guard_lock(threading.Lock())
 _stemmer = EnglishStemmer()
 
@@ -232,11 +233,6 @@ def _function_terms(language: Writing) -> frozenset[str]:
     return frozenset(
         term for key in ("common", "asking") for word in words("words", key, language) for term in terms(word)
     )
-
-
-@cache
-def _stemmer_of(language: Writing) -> Any:
-    return snowballstemmer.stemmer(language)
 
 
 def _strip_marks(word: str) -> str:

@@ -40,23 +40,8 @@ _NUMBERED_LINE = re.compile(r"\d+:[^\d\s]")
 _FILE = re.compile(r"[\w./-]{2,50}\.[a-z][a-z0-9]{0,4}(:\d+)*")
 _QUOTED = re.compile(r"[`\"“](?:(?<=`)([^`\n]{2,80})`|(?<=[\"“])([^\"“”\n]{2,48})[\"”](?!\w))")
 _COMMAND = re.compile(r"^[ \t]*(?:\$|❯|>>>|›››)[ \t]+(\S[^\n]{1,80})", re.MULTILINE)
-_WIDE_NUMBER = "0-9０-９一二三四五六七八九十百千万两〇零"
-_WIDE_ITEM = re.compile(
-    r"(?P<quoted>[《「『【][^》」』】\n]{1,30}[》」』】])"
-    rf"|(?P<when>(?:公元|民国|令和|平成|昭和|오전|오후|上午|下午|午前|午後|晚上|早上)?\s?(?:[{_WIDE_NUMBER}]{{1,4}}\s?"
-    r"(?:年|月|日|号|號|時|时|点|點|分|년|월|일|시|분)半?\s?){1,6})"
-    r"|(?P<weekday>(?:星期|周|礼拜)[一二三四五六日天]|[月火水木金土日]曜日?|[월화수목금토일]요일)"
-    r"|(?P<number>[¥￥$€₩]?[0-9０-９][0-9０-９,.:/]{0,24}[ \t]?(?:%|％"
-    r"|[万亿億千百만억천]{0,2}(?:元|円|圆|원|美元|人|个|個|개|명|公里|公斤|米|度|次|件|台|本|枚|回|번|세|岁|歳|天|週|周"
-    r"|小时|時間|시간|分钟|km|kg|GB|MB)|[万亿億만억]|(?![0-9A-Za-z_-])))"
-    r"|(?P<path>(?<![\w/.:])[~.]{0,2}/[^\s，。、；：！？」』》）()\"'‹›]{2,80})"
-    r"|(?P<latin>[A-Za-z0-9#@/~][A-Za-z0-9_./@:+#~-]{1,63})"
-    r"|(?P<person>[\u4e00-\u9fff々]{1,3}(?:先生|女士|小姐|老师|医生|经理|教授)|[\u4e00-\u9fff々ァ-ヴー]{1,6}"
-    r"(?:さん|様|先生|氏)"
-    r"|[가-힣]{2,4}(?:씨|님|[ ](?:과장|부장|대리|팀장|교수))"
-    r"|(?:(?<=我叫)|(?<=名叫)|(?<=姓名)|(?<=名字是)|(?<=名前は)|(?<=이름은))[：: ]?\w{2,4})"
-    r"|(?P<name>[ァ-ヴー]{3,16})"
-)
+_WIDE_KINDS = ("quoted", "when", "weekday", "number", "path", "latin", "person", "name")
+_WIDE_ITEM = re.compile("|".join(f"(?P<{kind}>{alternatives('items', kind)})" for kind in _WIDE_KINDS))
 _WIDE_RANKS = {"weekday": NUMBER, "number": NUMBER, "name": NAME}  # the others are facts
 _ASCII_ERRORS = tuple(words("errors", "words"))
 _ERRORS = (

@@ -33,21 +33,19 @@ def observe(session: Session, page: PageRecord, *, admits: bool = False) -> None
     digests = list(_digests(page))
     known = owner.pages.find(page.context, page.index)
     if known and known.digest == owner.key_digest(digests[-1]):
-        enters = admits and known.tier == OBSERVED and not known.marks & QUARANTINED
-        if enters or (not page.open and owner.pages.acknowledged(page.context) < page.index):
+        if admits and known.tier == OBSERVED and not known.marks & QUARANTINED:
             with owner.change():
                 owner.pages.acknowledge(page.context, page.index - page.open)
-                if enters:
-                    owner.pages.enqueue([known.id])
-        return
+                owner.pages.enqueue([known.id])
+        return  # that it was sent again is stored with the next page
     owner.fed[page.context] = session.clock()
     grown = _known_length(owner, known, digests)
-    pieces = _pieces(page, grown)
+    pieces, revision = _pieces(page, grown), owner.revision
     with owner.change():
         session.keep_rules()
         digest = owner.key_digest(digests[-1])
-        before, known = known, owner.pages.find(page.context, page.index)
-        if known != before:  # another process stored something first
+        if owner.revision != revision + 1:  # another process stored something first
+            known = owner.pages.find(page.context, page.index)
             grown = _known_length(owner, known, digests)
             pieces = _pieces(page, grown)
         marks = (known.marks & QUARANTINED if known else 0) | (ASIDE if page.aside else 0)

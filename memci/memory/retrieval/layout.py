@@ -295,33 +295,39 @@ class Layout:
     def _lend(self, rows: Integers) -> None:
         at, rule = self.columns, self.borrowing
         around = at.links[:, rows]
-        others = (around >= 0) & ((at.role[around] != at.role[rows]) | (at.speaker[around] != at.speaker[rows]))
+        who = at.speaker * len(ROLES) + at.role
+        others = (around >= 0) & (who[around] != who[rows])
         monologue = ~others.any(axis=0)
-        person = np.where(at.role == ROLES["user"], at.speaker, -1)
-        mine, theirs = person[rows], np.where(others, person[around], -1)
-        second = theirs.max(axis=0)
-        group = (mine >= 0) & ((theirs >= 0) & (theirs != second)).any(axis=0)
+        group = np.zeros(len(rows), bool)
+        if len(self.speakers) > 2:
+            person = np.where(at.role == ROLES["user"], at.speaker, -1)
+            mine, theirs = person[rows], np.where(others, person[around], -1)
+            group = (mine >= 0) & ((theirs >= 0) & (theirs != theirs.max(axis=0))).any(axis=0)
         shares = np.where(group, _by_distance(rule.group)[:, None], _by_distance(rule.near)[:, None])
+        talks, user, tool = talk_like(at.whole), at.role == ROLES["user"], at.role == ROLES["tool"]
+        message = at.page << 32 | at.entry
+        own, speaks = message[rows], np.where(group, 1, rule.people) * (user[rows] & ~monologue)
+        beside = [
+            (1 - at.lecture[link[rows]], monologue & (at.question[rows] + at.question[link[rows]] == 0))
+            for link in at.links[:2]
+        ]
         for side, (link, share) in enumerate(zip(at.links, shares.repeat(2, axis=0), strict=True)):
-            other = link[rows]
-            longest = np.maximum(at.whole[rows], at.whole[other])
-            talk = talk_like(longest)
-            people = (mine >= 0) & (at.role[other] == ROLES["user"]) & ~monologue
-            talk = np.maximum(talk, people * np.where(group, 1, rule.people))
-            talk[(at.role[rows] == ROLES["tool"]) | (at.role[other] == ROLES["tool"])] = 0
+            if side >= 2 * len(rule.whole) and not share.any():
+                at.lent[side, rows] = 0  # no one lends from so far
+                continue
+            other, (open_end, alone) = link[rows], beside[side % 2]
+            talk = np.maximum(np.minimum(talks[rows], talks[other]), speaks * user[other])
+            talk[tool[rows] | tool[other]] = 0
             lent = share * talk
             if side > 1:  # not across a long answer of the assistant
-                lent *= 1 - at.lecture[at.links[side % 2][rows]]
+                lent *= open_end
             if side == 0:
                 lent += rule.asked * talk * at.question[other]
             if side in (0, 2):  # the question may stand before another answer
-                answers = (at.role[rows] == ROLES["assistant"]) & (at.role[other] == ROLES["user"])
+                answers = (at.role[rows] == ROLES["assistant"]) & user[other]
                 lent = np.maximum(lent, rule.prompt * answers)
-            # one person alone does not answer: each statement is about something else
-            lent[monologue & (at.question[rows] + at.question[at.links[side % 2][rows]] == 0)] = 0
-            same = (at.page[rows] == at.page[other]) & (at.entry[rows] == at.entry[other])
-            same &= at.context[rows] == at.context[other]
-            lent[same] = rule.whole[side // 2] if side // 2 < len(rule.whole) else 0
+            lent[alone] = 0  # one person alone does not answer: each statement is about something else
+            lent[own == message[other]] = rule.whole[side // 2] if side // 2 < len(rule.whole) else 0
             at.lent[side, rows] = np.where(other >= 0, lent, 0)
 
 

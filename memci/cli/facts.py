@@ -1,7 +1,7 @@
 """`memci facts`: list what a memory knows of an owner, or learn, correct or forget a fact."""
 
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -9,6 +9,7 @@ from typer import Option
 
 from ..errors import InvalidSetting
 from ..storage import Storage
+from .memory.overview import read_memory
 from .options import CONTEXT, Int, Store, Str
 from .printer import Result, visible
 from .stores import choose_context, choose_owner, open_store
@@ -68,11 +69,7 @@ def _memory(storage: Storage, context: str, owner: str) -> Iterator["TieredMemor
 
 def _facts(storage: Storage, owner: str) -> list[tuple[str, "HeldFact"]]:
     """Return what is known of the user and the assistant, the latest first."""
-    from ..memory import TieredMemory
-    from ..memory.inspect import overview
-
-    with closing(TieredMemory(storage, owner=owner, read_only=True)) as memory:
-        seen = overview(memory)
+    seen, _ = read_memory(storage, owner)
     return [("user", each) for each in seen.user_facts] + [("assistant", each) for each in seen.assistant_facts]
 
 

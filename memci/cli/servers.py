@@ -24,6 +24,8 @@ _IDLE = 75
 _BACKLOG = 1_024  # connections that wait to be accepted: those of a thousand agents that begin at once
 _TOKEN_BYTES = 24  # of a new token: 192 random bits can't be guessed
 Port = Annotated[int, Option(min=0, max=65535, help="The port to listen on; 0 takes a free one.")]
+Host = Annotated[str, Option(metavar="NAME", help="Address to listen at; outside this machine it needs a token.")]
+AllowHost = Annotated[Names, Option(metavar="NAME", help="A name by which programs and browsers call it.")]
 
 
 def run_serve(
@@ -31,10 +33,8 @@ def run_serve(
     *,
     upstream: Annotated[str, Option(metavar="URL", help="The provider's base URL, as the clients used it before.")],
     port: Port = 8765,
-    host: Annotated[
-        str, Option(metavar="NAME", help="Address to listen at; outside this machine it needs a token.")
-    ] = "127.0.0.1",
-    allow_host: Annotated[Names, Option(metavar="NAME", help="A name by which clients call it.")] = None,
+    host: Host = "127.0.0.1",
+    allow_host: AllowHost = None,
     token: Annotated[
         Str, Option(metavar="TEXT", envvar="MEMCI_GATEWAY_TOKEN", help="What clients send as x-memci-token.")
     ] = None,
@@ -112,17 +112,10 @@ def run_ui(
     store: Store,
     *,
     port: Port = 8766,
-    host: Annotated[
-        str, Option(metavar="NAME", help="Address to listen at; outside this machine it needs a token.")
-    ] = "127.0.0.1",
-    allow_host: Annotated[Names, Option(metavar="NAME", help="A name by which browsers call it.")] = None,
+    host: Host = "127.0.0.1",
+    allow_host: AllowHost = None,
     token: Annotated[
-        Str,
-        Option(
-            metavar="TEXT",
-            envvar="MEMCI_UI_TOKEN",
-            help="Token that browsers must give; default with --host: a new one.",
-        ),
+        Str, Option(envvar="MEMCI_UI_TOKEN", help="Token that browsers give; default with --host: a new one.")
     ] = None,
 ) -> None:
     """Look inside a store with a browser. It shows what the model saw at a turn, and why. Changes nothing."""

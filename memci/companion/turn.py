@@ -32,6 +32,7 @@ from ..context.loop import (
 )
 from ..context.report import Receipt
 from ..errors import AnswerRejected, BudgetExceeded, InvalidMessage, InvalidSetting, LimitExceeded, WriteConflict, brief
+from ..formats.envelope import CallIds
 from ..llm.model import Reply, Usage
 from ..messages import Message, call_name, calls_of, check, tool_calls
 from ..storage.codec import encode
@@ -229,9 +230,12 @@ def tidy(message: Message) -> Message:
     """Return a model's *message* ready to be appended: with the role "assistant", and a unique id for each call."""
     tidied = {**message, "role": "assistant"}
     try:
-        calls = calls_of(message)
-        if calls:
-            tidied["tool_calls"] = _with_ids(calls)
+        if calls := calls_of(message):
+            ids = CallIds(plain=False)
+            named = [(call, call.get("id")) for call in calls]
+            tidied["tool_calls"] = [
+                {**each, "id": ids.of_call(id_ if isinstance(id_, str) else "")} for each, id_ in named
+            ]
         else:
             tidied.pop("tool_calls", None)
         check(tidied)
@@ -239,17 +243,3 @@ def tidy(message: Message) -> Message:
     except (InvalidMessage, LimitExceeded) as error:
         raise AnswerRejected("chat", f"a context does not accept the message of the answer: {error}") from error
     return tidied
-
-
-def _with_ids(calls: Sequence[Message]) -> list[Message]:
-    seen: set[str] = set()
-    named = []
-    for position, call in enumerate(calls, 1):
-        id_ = call.get("id")
-        if not isinstance(id_, str) or not id_ or id_ in seen:
-            id_ = f"call-{position}"
-            while id_ in seen:
-                id_ += "."
-        seen.add(id_)
-        named.append(call if call.get("id") == id_ else {**call, "id": id_})
-    return named

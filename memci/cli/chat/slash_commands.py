@@ -4,7 +4,6 @@ Looking does not count as use: no page stays listed longer for it.
 """
 
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -14,7 +13,7 @@ from rich.text import Text
 from ...errors import InvalidSetting, PageNotFound
 from ...messages import text_of
 from ...storage import Storage
-from ..memory.overview import memory_tables, work_lines
+from ..memory.overview import memory_tables, read_memory, work_lines
 from ..memory.search import found_lines
 from ..printer import Part, many, visible
 from ..tables import ReportTables, clip, message_lines, pages_table, table, with_title
@@ -87,11 +86,7 @@ def _page(talk: Talk, rest: str) -> Iterator[Part]:
 
 
 def _memory(talk: Talk, _rest: str) -> Iterator[Part]:
-    from ...memory import TieredMemory
-    from ...memory.inspect import overview
-
-    with closing(TieredMemory(talk.storage, owner=talk.context.owner, read_only=True)) as memory:
-        seen = overview(memory)
+    seen, _ = read_memory(talk.storage, talk.context.owner)
     work = talk.context.report().work
     if not seen:
         yield "the memory is empty: a page is fed to it once the next one is open and the context is idle"

@@ -16,7 +16,7 @@ from ...rows import ContextRecord
 from ...storage import Storage
 from ..options import CONTEXT, BaseUrl, Int, Store, Str, named_model, tokens
 from ..printer import Part, Printer, Result
-from ..stores import choose_context, choose_owner, open_store
+from ..stores import choose_context, choose_contexts, open_store
 from ..tables import table
 from .overview import COUNTED, column_figures
 
@@ -67,11 +67,8 @@ def run_consolidate(
     with ExitStack() as stack:
         chat = None if model is None else stack.enter_context(named_model(model, base_url))
         storage = stack.enter_context(open_store(store, write=True))
-        if context is not None:
-            records = [choose_context(storage, store, context, owner)]
-        else:
-            whose = owner and choose_owner(storage, store, context=None, owner=owner)
-            records = list(storage.contexts(owner=whose))
+        one = None if context is None else choose_context(storage, store, context, owner)
+        records = [one] if one else choose_contexts(storage, store, owner)
         memories = {
             name: stack.enter_context(closing(TieredMemory(storage, owner=name, chat=chat, ceiling=ceiling)))
             for name in dict.fromkeys(each.owner for each in records)
@@ -84,7 +81,7 @@ def run_consolidate(
             if rebuild:
                 memory.erase(Scope())
                 memory.session.given = rules  # they are settings, and nothing that is derived
-        fed = _feed_all(printer, storage, records, memories)
+        fed = [*_feed_all(printer, storage, records, memories)]
         after = {name: counts(memory) for name, memory in memories.items()}
         jobs = sum(memory.work().waiting for memory in memories.values())
     spent = None if chat is None else chat.ledger.total
@@ -106,20 +103,17 @@ def run_consolidate(
 
 def _feed_all(
     printer: Printer, storage: Storage, records: Sequence[ContextRecord], memories: dict[str, "TieredMemory"]
-) -> list[FedContext]:
+) -> Iterator[FedContext]:
     from ...memory.inspect import waiting
 
     waits = {each.id: waiting(memories[each.owner], each.id) for each in records}
-    fed = []
     with printer.progress("pages", waits) as done:
-        for record in records:
-            done(record.id, 0)
-            memory = memories[record.owner]
-            problem = feed(storage, record.id, memory)
-            left = waiting(memory, record.id)
-            fed.append(FedContext(record.id, record.owner, max(0, waits[record.id] - left), left, problem))
-            done(record.id, waits[record.id])
-    return fed
+        for id_, owner in ((each.id, each.owner) for each in records):
+            done(id_, 0)
+            problem = feed(storage, id_, memories[owner])
+            left = waiting(memories[owner], id_)
+            yield FedContext(id_, owner, max(0, waits[id_] - left), left, problem)
+            done(id_, waits[id_])
 
 
 def _finish(memory: "TieredMemory") -> None:

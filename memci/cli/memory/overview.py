@@ -32,21 +32,23 @@ def inspect_memory(storage: Storage, path: str, *, context: str | None, owner: s
 
     If none is named and there are several, return the figures of each.
     """
-    from ...memory import TieredMemory
-    from ...memory.inspect import overview
-
-    def look(name: str) -> tuple["Overview", int]:
-        with closing(TieredMemory(storage, owner=name, read_only=True)) as memory:
-            return overview(memory), count_waiting(storage, memory)
-
     names = list_owners(storage)
     if context is None and owner is None and len(names) != 1:
-        return _compare(path, [look(name) for name in names])
-    seen, waits = look(choose_owner(storage, path, context=context, owner=owner))
+        return _compare(path, [read_memory(storage, name) for name in names])
+    seen, waits = read_memory(storage, choose_owner(storage, path, context=context, owner=owner))
     facts = asdict(seen) | _figures(seen, waits) | {"store": path}
     facts["days"] = [asdict(each) | {"mood": each.felt} for each in seen.days]
     facts["concepts"] = [{"name": name, "statements": count} for name, count in seen.concepts]
     return Result(facts, _show(seen, waits))
+
+
+def read_memory(storage: Storage, owner: str) -> tuple["Overview", int]:
+    """Return the contents of the memory of *owner*, and how many pages wait for it."""
+    from ...memory import TieredMemory
+    from ...memory.inspect import overview
+
+    with closing(TieredMemory(storage, owner=owner, read_only=True)) as memory:
+        return overview(memory), count_waiting(storage, memory)
 
 
 def _compare(path: str, rows: Sequence[tuple["Overview", int]]) -> Result:

@@ -96,6 +96,11 @@ def _settings() -> Iterator[Finding]:
         yield Finding("settings", "problem", str(error))
 
 
+def _unless(bad: bool, name: str, text: str, advice: str, well: str | None = None) -> Finding:
+    """Return a warning with *advice* if it is *bad*, else that all is *well*, by default with the same text."""
+    return Finding(name, "warning", text, advice) if bad else Finding(name, "ok", text if well is None else well)
+
+
 def _library(version: str) -> Finding:
     try:
         check_library(version)
@@ -164,9 +169,7 @@ def _space(free: int) -> Finding:
     text = f"{_size(free)} are free"
     if free < _NO_SPACE:
         return Finding("space", "problem", text, "make room: a commit that does not fit is refused (StorageFull)")
-    if free < _LITTLE_SPACE:
-        return Finding("space", "warning", text, "make room soon")
-    return Finding("space", "ok", text)
+    return _unless(free < _LITTLE_SPACE, "space", text, "make room soon")
 
 
 def _file(path: str) -> Iterator[Finding]:
@@ -187,22 +190,20 @@ def _file(path: str) -> Iterator[Finding]:
         yield Finding("schema", "problem", str(error), "name another file, or use the memci that wrote it")
     else:
         yield Finding("schema", "ok", f"{schema}, application id {APPLICATION_ID:#x}")
-        if journal in {"wal", "truncate"}:
-            yield Finding("journal", "ok", journal)
-        else:
-            yield Finding("journal", "warning", journal, "memci opens it with a truncate journal; wal is quicker")
+        slow = journal not in {"wal", "truncate"}
+        yield _unless(slow, "journal", journal, "memci opens it with a truncate journal; wal is quicker")
         yield from _beside(path, size)
 
 
 def _beside(path: str, size: int) -> Iterator[Finding]:
     log, journal, kept = (Path(f"{path}{end}") for end in ("-wal", "-journal", "-wal.damaged"))
     pending = log.stat().st_size if log.exists() else 0
-    if pending > max(_LONG_LOG, size):
-        advice = "close what has read the store for long, then write once"
-        yield Finding("write-ahead log", "warning", f"{_size(pending)} are not in the file yet", advice)
-    else:
-        text = f"{_size(pending)}; it belongs to the file: copy both" if pending else "empty"
-        yield Finding("write-ahead log", "ok", text)
+    late, advice = (
+        f"{_size(pending)} are not in the file yet",
+        "close what has read the store for long, then write once",
+    )
+    well = f"{_size(pending)}; it belongs to the file: copy both" if pending else "empty"
+    yield _unless(pending > max(_LONG_LOG, size), "write-ahead log", late, advice, well)
     if journal.exists() and journal.stat().st_size:
         advice = "leave it there: the next opening for writing rolls back with it"
         yield Finding("rollback journal", "warning", "a write was cut short, or is going on", advice)
@@ -217,16 +218,13 @@ def _folder(place: Path) -> Iterator[Finding]:
     if not (place / MARK).is_file():
         yield Finding("schema", "problem", f"it has no {MARK}, so it is not a store", "name a store in it")
         return
-    if (place / DATABASE).is_file():
-        yield from _file(str(place / DATABASE))
-    else:
+    if not (place / DATABASE).is_file():
         yield Finding("schema", "problem", f"there is no {DATABASE}", "put the file back from a backup")
-    left = [each for each in files if each.name.startswith(".") and each.name.endswith(".tmp")]
-    if left:
-        advice = "a write was cut short, or is going on; memci erase STORE --scrub removes what is left"
-        yield Finding("leftovers", "warning", f"{len(left):,} unfinished files", advice)
     else:
-        yield Finding("leftovers", "ok", "none")
+        yield from _file(str(place / DATABASE))
+    left = [each for each in files if each.name.startswith(".") and each.name.endswith(".tmp")]
+    advice = "a write was cut short, or is going on; memci erase STORE --scrub removes what is left"
+    yield _unless(bool(left), "leftovers", f"{len(left):,} unfinished files", advice, "none")
 
 
 def _contents(path: str) -> Iterator[Finding]:
@@ -255,13 +253,10 @@ def _contents(path: str) -> Iterator[Finding]:
     sealed = sum(each.encrypted for each in records)
     if sealed:
         yield from _key(path)
-    if sealed == len(records) and sealed:
-        yield Finding("encryption", "ok", "AES-256-GCM, every context; its key is yours to keep")
-    elif sealed:
-        advice = "copy the store into an encrypted one: memci copy"
-        yield Finding("encryption", "warning", f"{sealed:,} of {many(len(records), 'context')}", advice)
-    else:
-        yield Finding("encryption", "ok", "none: the files can be read by all who may open them")
+    part, advice = f"{sealed:,} of {many(len(records), 'context')}", "copy the store into an encrypted one: memci copy"
+    whole = "AES-256-GCM, every context; its key is yours to keep"
+    none = "none: the files can be read by all who may open them"
+    yield _unless(0 < sealed < len(records), "encryption", part, advice, whole if sealed else none)
     text = f"{len(records):,}, {many(sum(each.head for each in records), 'message')}"
     forks = sum(each.parent is not None for each in records)
     yield Finding("contexts", "ok", text + (f", {forks:,} of them forks" if forks else ""))

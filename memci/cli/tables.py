@@ -121,13 +121,9 @@ def legend(report: "Report") -> RenderableType:
 def _parts(report: "Report") -> list[tuple[str, str, str, int]]:
     """Return shade, colour, name and tokens of each part of a window."""
     tokens = report.tokens
+    fixed = sum(tokens.get(name, 0) for name in ("system", "segments", "tools", "framing"))
     return [
-        (
-            "█",
-            "blue",
-            "system & tools",
-            tokens["system"] + tokens.get("segments", 0) + tokens["tools"] + tokens["framing"],
-        ),
+        ("█", "blue", "system & tools", fixed),
         ("▒", "magenta", "contents", tokens["contents"]),
         ("▓", "green", "active", tokens["active"]),
         ("░", "yellow", "open", tokens["open"]),
@@ -176,15 +172,19 @@ def with_title(context: "Context", page: "PageInfo") -> "PageInfo":
 
 def pages_table(pages: Iterable["PageInfo"]) -> Table:
     """Return a line per page."""
-    figures = ("page", "turn", "entries", "recalls")
+    figures = ("turn", "entries", "recalls")
     rows = (
         (
-            *(f"#{page.index}", page.where + (", pinned" if page.pinned else "")),
-            *(page.turn, page.entries, page.recall_count, clip(page.title or "")),
+            f"#{each.index}",
+            each.where + ", pinned" * each.pinned,
+            each.turn,
+            each.entries,
+            each.recall_count,
+            clip(title),
         )
-        for page in pages
+        for each, title in ((page, page.title or "") for page in pages)
     )
-    return table("page", "where", *figures[1:], "title", rows=rows, figures=figures, fills="title")
+    return table("page", "where", *figures, "title", rows=rows, figures=("page", *figures), fills="title")
 
 
 def message_lines(messages: Iterable[Message]) -> Iterator[Part]:

@@ -176,13 +176,14 @@ class BudgetExceeded(MemciError, ValueError):
 
 
 class PageNotFound(MemciError, KeyError):
-    """No page has this *index*; *valid* is the first and the last index so far, None if there are no pages."""
+    """No page has this *index*, or it lacks the *entry*; *valid*: the first and the last index, None without pages."""
 
     _gone = ""  # what happened to it, if it was there
 
-    def __init__(self, index: object, valid: tuple[int, int] | None = None) -> None:
+    def __init__(self, index: object, valid: tuple[int, int] | None = None, *, entry: object = None) -> None:
         known = f"pages are #{valid[0]} to #{valid[1]}" if valid else "there are no pages yet"
-        super().__init__(f"{index} {self._gone}" if self._gone else f"no page {brief(index)}: {known}")
+        missing = f"no page {brief(index)}: {known}" if entry is None else f"page #{index} has no entry {brief(entry)}"
+        super().__init__(f"{index} {self._gone}" if self._gone else missing)
         self.index = index
         self.valid = valid
 

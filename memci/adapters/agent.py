@@ -79,6 +79,8 @@ class Agent:
         if type(steps) is not int or steps < 1:
             raise InvalidSetting("steps", f"expected an int from 1, got {brief(steps)}")
         self.context = context.context if isinstance(context, AsyncContext) else context
+        if not isinstance(self.context, Context):
+            raise InvalidSetting("context", f"expected a Context, got {brief(context)}: Agent(client, context)")
         self._client = wrapped(client, self.context, **given)
         self._steps = steps
         made = {_name(each): _prepared(each) for each in tools}

@@ -55,18 +55,18 @@ def wrapped(client: Any, context: Context, **given: Any) -> Client:
     if isinstance(client, type):
         raise InvalidSetting("client", f"expected a client, got the class: {client.__name__}()")
     given = {"model": context.model, **given}
+    calls = ("chat.completions.create", "messages.create", "models.generate_content")
+    if not any(_has(client, call) for call in calls):
+        expected = "expected one of OpenAI, Anthropic or Google, or a wrapped one"
+        raise InvalidSetting("client", f"{expected}, got {brief(client)}")
     if given["model"] is None:
         raise InvalidSetting("model", 'say which: Agent(client, context, model="…"), or Context.open(…, model="…")')
-    if _has(client, "chat.completions.create"):
+    if _has(client, calls[0]):
         responses = context.format == "openai_responses" and _has(client, "responses.create")
         return openai_responses(client, **given) if responses else openai_chat(client, **given)
-    if _has(client, "messages.create"):
+    if _has(client, calls[1]):
         return anthropic(client, **{"max_tokens": context.reply, **given})
-    if _has(client, "models.generate_content"):
-        return gemini(client, **given)
-    raise InvalidSetting(
-        "client", f"expected one of OpenAI, Anthropic or Google, or a wrapped one, got {brief(client)}"
-    )
+    return gemini(client, **given)
 
 
 def openai_chat(client: Any, **given: Any) -> Client:

@@ -15,7 +15,7 @@ from contextlib import suppress
 from dataclasses import replace
 
 from ..chapters.contents import Block, ContentsPage, ListedPage, ListedRange
-from ..errors import Erased, InvalidSetting, MemciError, PageNotFound, StorageError, WriteConflict, brief, hint
+from ..errors import Erased, InvalidSetting, MemciError, PageNotFound, StorageError, WriteConflict, hint
 from ..messages import Message
 from ..rows import ContextRecord, EntryRow, PageRow, PageState
 from ..storage import Storage
@@ -176,7 +176,7 @@ def _seqs_of(storage: Storage, record: ContextRecord, reader: Reader, index: int
         return seqs
     seq = reader.base(row) + entry - 1 if type(entry) is int else -1
     if seq not in seqs:
-        raise PageNotFound(f"{index}, entry {brief(entry)}", (1, record.next_page - 1))
+        raise PageNotFound(index, (1, record.next_page - 1), entry=entry)
     if storage.entries_at(record.id, [seq])[0].codec == ERASED:
         raise Erased(f"page #{index}, entry {entry}")
     return {seq}

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from ..chapters.chapter import Entry
 from ..chapters.messagelist import MessageNode
 from ..chapters.toolgroups import NO_CALLS, OpenCalls, late_result
-from ..errors import PageNotFound, brief
+from ..errors import PageNotFound
 from ..messages import Message, tool_calls
 from ..rows import EntryRow, PageRow, PageState
 from ..text.moments import moment
@@ -58,7 +58,7 @@ def page_text(window: Window, reader: Reader, index: int, entry: int | None) -> 
     row = window.row(index) or reader.page(index, record)
     if entry is not None:
         if type(entry) is not int:
-            raise PageNotFound(f"{index}, entry {brief(entry)}", (1, record.next_page - 1))
+            raise PageNotFound(index, (1, record.next_page - 1), entry=entry)
         row = reader.holding(row, entry, record)
     page = window.active.page(row.index) if row.state is PageState.ACTIVE else None
     if page is not None and row.away is None:
@@ -70,7 +70,7 @@ def page_text(window: Window, reader: Reader, index: int, entry: int | None) -> 
         entries = tuple((Entry(row.index, ordinal, message["role"]), message) for ordinal, _, message in read)
         times = {ordinal: moment(stored.at) for ordinal, stored, _ in read if stored.at is not None}
     if entry is not None and all(each.ordinal != entry for each, _ in entries):
-        raise PageNotFound(f"{index}, entry {brief(entry)}", (1, record.next_page - 1))
+        raise PageNotFound(index, (1, record.next_page - 1), entry=entry)
     nodes = {page.ordinal(node): node for node in page} if page is not None else {}
     clipped = tuple(ordinal for ordinal, node in nodes.items() if not node.whole)
     return RecalledPage(row.index, row.turn, entries, frozenset(nodes), clipped, times)

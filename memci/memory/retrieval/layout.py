@@ -231,6 +231,11 @@ class Layout:
             self._excess = (counts * (at.length / max(mean, 1) - 1)).astype(np.float32)
         return self._excess
 
+    def in_group(self, positions: Integers) -> NDArray[np.bool_]:
+        """Return which of *positions* are in the talk of three people or more: only there words come from so far."""
+        far: Floats = self.columns.lent[2 * len(self.borrowing.near) :, positions].max(axis=0)
+        return far > 0
+
     def people(self, term: str) -> list[int]:
         """Return the numbers of the speakers whose name has *term*, and who have at least `SPEAKER_FROM` passages."""
         self._place()

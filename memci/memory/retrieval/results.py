@@ -68,7 +68,8 @@ class Results:
         self.found: dict[tuple[int, int], FoundPage] = {}
         """by page (its id) and entry"""
         self._session, self._scores, self._fit = session, ranking.scores, ranking.fit
-        self.columns = session.owner.index.layout.columns
+        self._layout = session.owner.index.layout
+        self.columns = self._layout.columns
         self._keys: dict[int, tuple[int, int]] = {}
         """page (its id) and entry of each position that was read"""
         self._most, self._left, self._missed = request.k + request.skip, request.budget, 0
@@ -187,7 +188,9 @@ class Results:
             return
         if source == "standing" and (shown := _clauses(shown, own_words(message))) is None:
             return
-        if self.columns.length[position] <= _FEW and is_small_talk(shown.text):
+        short = self.columns.length[position] <= _FEW
+        again = short and self._layout.in_group(np.array([position]))[0]  # "Yes." answers something else each time
+        if short and not (again and source == "beside") and is_small_talk(shown.text):
             return
         if (
             self._idle is not None
@@ -197,7 +200,7 @@ class Results:
             self._idle.append(position)
             return
         words = _words_of(shown)
-        if self._keys[position] not in self.found and (same := self._same.get(words)):
+        if not again and self._keys[position] not in self.found and (same := self._same.get(words)):
             self._shown.add(position)
             self._missed += 1
             first = self.found[same]

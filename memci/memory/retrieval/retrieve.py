@@ -35,6 +35,11 @@ _FLOOR = 0.25
 """share of the best score from which a message matches: on dialogues, three quarters of those with a word of the
 question are below it, and one in forty of those that answer"""
 _SPREAD = 512  # messages over time that are looked at to fill a budget, at most
+_BRIEF = 32  # terms up to which a passage costs the same: nearly all turns of talk
+_WORTH = 0.75
+"""power of the length by which scores are divided where not all fits; with 1, long texts that answer are passed over"""
+_TOKENS = 2  # that a term costs, with the words around it that are none
+_BESIDE = 64  # messages on each side of a result that may fill a budget where a group talks
 _STANDING = 0.25  # share of a budget that lasting instructions take at most, so that messages fit beside them
 
 Allowed = NDArray[np.bool_]
@@ -167,6 +172,8 @@ def _pages(
     at = layout.columns
     best = _best_first(scores, ids, request.k)
     answer = Results(session, request, query, ranking, best)
+    if request.budget is not None and not query.many:
+        best = _packed(best, scores, layout, request.k, request.budget)
     if query.form == "request" and weights.clauses and not request.skip:
         standing = np.flatnonzero(allowed & (at.standing > 0))
         fitting = standing[np.lexsort((-ids[standing], -scores[standing]))]
@@ -179,10 +186,12 @@ def _pages(
         if not query.lists_own(layout):  # what a single user stated of themselves
             first = first[(at.speaker[first] == layout.speakers.get("", -1)) & (at.question[first] == 0)]
         answer.add(_evenly(first[np.argsort(ids[first])]), "time")
+    elif request.budget is not None and not request.skip:
+        answer.add(_beside([*answer.positions.values()], layout, allowed), "beside")
     if request.skip:
         answer.drop(request.skip)
     fit = answer.refit(ranking)
-    top, asks = (float(scores[best[0]]), bool(at.question[best[0]])) if best else (0.0, False)
+    top, asks = (float(scores.max()), bool(at.question[scores.argmax()])) if best else (0.0, False)
     sure = answer_certainty(request.query, top, fit, asks=asks)
     return add_overviews(owner, _followed(session, request, answer), answer.chains), sure
 
@@ -194,7 +203,7 @@ def _followed(session: Session, request: RetrievalRequest, answer: Results) -> l
     """
     later: dict[int, tuple[FoundPassage, str, str]] = {}
     if session.weights.follows:
-        told: dict[Source, list[Said]] = {"words": [], "standing": [], "time": []}
+        told: dict[Source, list[Said]] = {"words": [], "standing": [], "time": [], "beside": []}
         for key, position in answer.positions.items():
             page = answer.found[key]
             told[page.source].append(Said(position, page.text, page.speaker, page.role))
@@ -239,3 +248,29 @@ def _best_first(scores: Floats, ids: Integers, k: int) -> list[int]:
     if len(good) > (most := _DEPTH * min(k, 64)):
         good = good[np.argpartition(-scores[good], most)[:most]]
     return list(good[np.lexsort((ids[good], -np.round(scores[good], 5)))].tolist())
+
+
+def _packed(best: list[int], scores: Floats, layout: Layout, k: int, budget: int) -> list[int]:
+    """Return *best*, those first that are worth most for their length, if a *budget* does not hold the first *k*.
+
+    Where three people or more speak, a stretch of their talk answers, so that its shortest messages count, too.
+    """
+    at, here = layout.columns, np.array(best, np.int64)
+    tokens = _TOKENS * (at.length[here] + 1)
+    if tokens[:k].sum() <= budget:
+        return best
+    brief = np.where(layout.in_group(here), 1, _BRIEF)
+    order = np.argsort(np.log1p(-scores[here]) / np.maximum(at.length[here], brief) ** _WORTH, kind="stable")
+    packed: list[int] = here[order].tolist()
+    return packed
+
+
+def _beside(found: list[int], layout: Layout, allowed: Allowed) -> list[int]:
+    """Return positions beside those *found* where a group talks, the nearest first: they belong to the same stretch."""
+    at, here = layout.columns, np.array(found, np.int64)
+    here = here[layout.in_group(here)]
+    steps = np.arange(1, _BESIDE + 1).repeat(2)
+    steps[1::2] *= -1
+    near = np.clip(here + steps[:, None], 0, len(layout) - 1)
+    near = near[(at.context[near] == at.context[here]) & allowed[near]]
+    return list(dict.fromkeys(near.tolist()))

@@ -1,0 +1,43 @@
+"""What a search shows within a budget that does not hold all that matches."""
+
+from memci import Context, EphemeralStorage
+
+LONG = f"My violin, the old violin, my good violin: {'harbour ferry lighthouse market sail. ' * 11}"
+
+
+def told(*said):
+    """Return a context that was told *said*, each "name: text", all of it archived."""
+    context = Context.open(EphemeralStorage(), "talk", window=2_000, clock=None)
+    for each in said:
+        name, _, text = each.partition(": ")
+        context.append_turn({"role": "user", "name": name, "content": text})
+    context.append_turn("Well?")
+    context.archive(keep=0)
+    context.flush()
+    return context
+
+
+def test_short_results_come_first_where_not_all_fits():
+    """What is long has to be worth its length; where the budget holds all that is asked for, the best comes first."""
+    said = [each for number in range(20) for each in (f"Ann: {LONG} {number}", f"Ben: I tuned violin {number}.")]
+
+    with told(*said) as context:
+        best = context.search_memory("violin", k=1, budget=300).pages
+        packed = context.search_memory("violin", k=60, budget=300).pages
+
+    assert len(best[0].text) > 200
+    assert len(packed) > 15 and len(packed[0].text) < 30
+
+
+def test_room_in_the_talk_of_a_group_is_filled_with_what_stands_beside():
+    """A stretch of talk answers: the nearest first, each "Yes." of it; between two people only what matches."""
+    said = ["Ann: The zeppelin needs a new hangar.", *("Ben: Yes.", "Cleo: No.", "Dan: Let me think.") * 12]
+
+    with told(*said) as group, told(*(each.replace("Cleo", "Ann").replace("Dan", "Ann") for each in said)) as pair:
+        stretch = group.search_memory("zeppelin", k=30, budget=300).pages
+        single = pair.search_memory("zeppelin", k=30, budget=300).pages
+
+    beside = [page for page in stretch if page.source == "beside"]
+    assert [page.index for page in beside] == sorted(page.index for page in beside)
+    assert [page.text for page in stretch].count("Yes.") > 5
+    assert {page.source for page in single} == {"words"}

@@ -15,14 +15,13 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 from zlib import crc32
 
+from ..text.interface import section
 from ..text.language.instructions import Clause
 from ..text.language.telling import telling_keys
 
 Instructions = tuple[tuple[int, str], ...]  # (page index, sentence) of each, oldest first
 
-HEADING = (
-    "Standing instructions of the user, in their own words, oldest first. Where two contradict, the later one holds:"
-)
+HEADING = section("standing")["heading"]
 
 
 class Instruction(NamedTuple):

@@ -27,9 +27,9 @@ from datetime import UTC, date, datetime
 from itertools import chain, groupby
 
 from ..errors import InvalidSetting, StorageError, brief
-from ..memory.backend import Fact, FoundPage, Recollection, StatementKind
+from ..memory.backend import Fact, FoundPage, Recollection
 from ..messages import Message, arguments_of
-from ..text.interface import tool
+from ..text.interface import section, tool
 from ..text.language.calendar import named_days
 from ..text.language.questions import asks_many
 from ..text.moments import WEEKDAYS, dated, day, full, local
@@ -43,6 +43,7 @@ MANY = 64  # the same, if the question asks for many: some 2,000 tokens
 LONGEST_QUERY = 4_000
 """characters of a query that are used: a long message is a query, too, and its beginning says what it is about"""
 _LESS = "these fit less"
+_KINDS = section("statements")  # what introduces a statement of each kind
 _MORE = 24  # tokens kept for what says which results fit less, and how to see the next ones
 
 _log = logging.getLogger(__name__)
@@ -303,16 +304,6 @@ def _lines(found: Recollection, context: str, *, pieces: bool) -> Iterator[str]:
     for page in found.pages if pieces else ():
         for piece in page.more:
             yield f"{_place(page, context, piece.whose)}, more: {quote(piece.text)}"
-
-
-_KINDS: dict[StatementKind, str] = {
-    "episode": "a talk of",
-    "event": "it happened",
-    "day": "on",
-    "conversation": "conversation",
-    "profile": "the user",
-    "strategy": "how to treat the user",
-}
 
 
 def _place(page: FoundPage, context: str, whose: str) -> str:

@@ -1,16 +1,21 @@
 """LangChain's agents, with and without a checkpointer, keep memci's promises."""
 
+import re
 from base64 import b64encode
+from pathlib import Path
 
 from langchain.agents import create_agent
-from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
+from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
 from langchain_core.tools import tool
 from langchain_openai import ChatOpenAI
 from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.graph import START, MessagesState, StateGraph
+from langgraph.prebuilt import ToolNode, tools_condition
 
 from memci.adapters.langchain import MemciMiddleware
 from memci.testing.adapters import AdapterConformance, Driver, lookup
 from memci.testing.adapters.driver import PROMPT
+from memci.testing.llm import ModelServer
 from tests.adapters.examples import run_example
 
 DATA = b64encode(b"\xff\xfe\xfb" * 20).decode()
@@ -116,3 +121,32 @@ class Plain(KeepsTheState):
 
 def test_the_example_runs(tmp_path):
     assert "agent: You asked: And which city did I ask about?" in run_example("langchain_agent.py", tmp_path)
+
+
+def test_a_graph_of_ones_own_is_as_the_page_shows(tmp_path, monkeypatch):
+    """The node of the page runs: the tool is called, all is stored once, and later requests leave old pages out."""
+    monkeypatch.chdir(tmp_path)
+    page = Path(__file__).parents[2] / "docs/adapters/langchain.md"
+    _, block = re.findall(r"^```python.*?\n(.*?)^```$", page.read_text("utf-8"), re.MULTILINE | re.DOTALL)
+    call = {"id": "c1", "type": "function", "function": {"name": "lookup", "arguments": '{"key": "a"}'}}
+    with ModelServer([{"tool_calls": [call]}, "It is a.", *["Noted."] * 30]) as server:
+        model = ChatOpenAI(model="gpt-4o", base_url=server.base_url, api_key="key", max_retries=0)
+        names = {"MemciMiddleware": MemciMiddleware, "SystemMessage": SystemMessage, "model": model}
+        names |= {"tools": [tool(lookup)]}
+        exec(block.replace("32_000", "2_000"), names)
+        graph = StateGraph(MessagesState)
+        graph.add_node("model", names["call_model"])
+        graph.add_node("tools", ToolNode([*names["tools"], *names["middleware"].tools]))
+        graph.add_edge(START, "model")
+        graph.add_conditional_edges("model", tools_condition)
+        graph.add_edge("tools", "model")
+        agent, alice = graph.compile(checkpointer=InMemorySaver()), {"configurable": {"thread_id": "alice"}}
+        for number in range(31):
+            asked = {"role": "user", "content": f"Look number {number} up, please. " * 9}
+            said = agent.invoke({"messages": [asked]}, alice)["messages"]
+        report = names["middleware"].conversations.context("alice").report()
+        names["middleware"].conversations.close()
+
+    assert (len(said), report.messages, said[3].text) == (64, 64, "It is a.")
+    assert report.compactions > 0
+    assert len(server.requests[-1].messages) < 40

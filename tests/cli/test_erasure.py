@@ -120,7 +120,7 @@ def test_erase_when_somebody_still_reads(run, store, monkeypatch):
         (["--owner", "ada", "--page", "1"], "--page: belongs to one context"),
         (["-c", "bob", "--entry", "1"], "--entry: belongs to one page"),
         (["-c", "bob", "--page", "9", "--yes"], "no page 9"),
-        (["-c", "bob", "--page", "1", "--entry", "9", "--yes"], "no page"),
+        (["-c", "bob", "--page", "1", "--entry", "9", "--yes"], "page #1 has no entry 9"),
         (["-c", "bob", "--json"], "--yes: --json does not ask"),
     ],
 )

@@ -273,10 +273,11 @@ def _is_importing() -> bool:
 
 def _before_fork() -> None:
     """Wait until no other thread is in a call or in SQLite, whose own locks nobody can make free."""
-    until = time.monotonic() + FORK_SECONDS
     _fork.taken = []
-    locks = [_forking, *_live("call"), *_live("memory"), *_live("store")]
-    _fork.taken.extend(lock for lock in locks if lock.acquire(timeout=max(0.0, until - time.monotonic())))
+    # a call that never lets go takes no time from a store, whose locks are held for a moment and guard SQLite's own
+    for locks in ([_forking, *_live("call"), *_live("memory")], _live("store")):
+        until = time.monotonic() + FORK_SECONDS
+        _fork.taken.extend(lock for lock in locks if lock.acquire(timeout=max(0.0, until - time.monotonic())))
     until = time.monotonic() + IMPORT_SECONDS
     _imp.acquire_lock()  # from now on no other thread begins an import
     while _is_importing() and time.monotonic() < until:

@@ -81,6 +81,28 @@ def test_child_of_a_process_whose_thread_never_lets_go(whose, opened, tmp_path, 
     opened.append_turn("The parent goes on.")
 
 
+def test_call_that_never_ends_takes_no_time_from_a_store(opened, monkeypatch):
+    """SQLite's own locks are free only if no thread is in the store: a child would wait for them for ever."""
+    monkeypatch.setattr(workers, "FORK_SECONDS", 0.05)
+    waited = []
+
+    class Watched:
+        """A lock of a store that tells how long the fork would wait for it."""
+
+        def acquire(self, timeout):
+            waited.append(timeout)
+            return True
+
+        def release(self):
+            pass
+
+    watched = guard_lock(Watched(), "store")
+    with Holder(opened._lock):
+        assert ended(opened.render) == POISONED
+
+    assert waited[0] > 0, watched
+
+
 def test_child_that_was_forked_while_others_call(opened, tmp_path):
     """The fork waits until no call is under way, so SQLite's own locks and those of imports are free."""
     done = threading.Event()

@@ -356,14 +356,7 @@ class _Walk:
             return self._is_speech(self.lines[at:end]) or self._judges(said)
         if letter:
             return last and self._judges(said)
-        if not last:
-            return (
-                line.end - line.start < _SPEECH
-                and end == at + 1
-                and said.endswith((":", "："))
-                and self._asks_for_work(said)
-            )
-        return (
+        return last and (
             _ASKED.search(said) is not None
             or (not self._voiced and self._says("voice", said))
             or (self._judges(said) and self._says("this", said))

@@ -7,8 +7,8 @@
 
     python -m tests.faults --only forks                 20 children; --tier long: 500
 
-A child that does not end by itself is killed: it hung. Each process that forks is a fresh one, so that modules are
-loaded while it does.
+A child that uses no CPU for long is killed: it hung. One that waits for its turn on a busy machine did not. Each
+process that forks is a fresh one, so that modules are loaded while it does.
 """
 
 import json
@@ -21,7 +21,7 @@ import sys
 import threading
 import warnings
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import closing, suppress
 from pathlib import Path
@@ -34,7 +34,7 @@ from .tally import Order, Tally, Tell
 from .worker import room
 
 HANGS_SECONDS = 40
-"""seconds after which a child is killed: longer than a fork waits for an import on a busy machine, and than any act"""
+"""seconds without CPU after which a child is killed: longer than a fork waits for an import, or a call for a store"""
 BATCH = 20
 """children of one process"""
 FINE, POISONED, OTHER = 0, 2, 3
@@ -53,14 +53,36 @@ def use(path: str, name: str) -> None:
         context.search_memory("ferry")
 
 
-def ended(act: Callable[[], object], within: int = HANGS_SECONDS) -> int:
+def hung(done: Callable[[], bool], children: Callable[[], Iterable[int | None]], within: float = HANGS_SECONDS) -> bool:
+    """Wait until *done*; return whether the processes of *children* stood still for *within* seconds, or never end."""
+    spent, begun = -1, monotonic()
+    since = begun
+    while not done():
+        now = sum(_ticks(each) for each in children() if each is not None)
+        if now != spent:
+            spent, since = now, monotonic()
+        if monotonic() - since > within or monotonic() - begun > 20 * within:
+            return True
+        threading.Event().wait(0.005)
+    return False
+
+
+def _ticks(process: int) -> int:
+    """Return the CPU that *process* used, in ticks; 0 where the system does not tell."""
+    try:
+        told = Path(f"/proc/{process}/stat").read_text()
+    except OSError:
+        return 0
+    return sum(map(int, told.rpartition(")")[2].split()[11:13]))
+
+
+def ended(act: Callable[[], object], within: float = HANGS_SECONDS) -> int:
     """Return how a forked child ends that does *act*; minus the number of the signal that killed it.
 
-    *within*: seconds after which it is killed: it has to end by itself.
+    *within*: seconds without CPU after which it is killed: it has to end by itself.
     """
     child = os.fork()
     if not child:
-        signal.alarm(within)
         code = OTHER
         try:
             act()
@@ -69,6 +91,10 @@ def ended(act: Callable[[], object], within: int = HANGS_SECONDS) -> int:
             code = POISONED
         finally:
             os._exit(code)
+    if hung(
+        lambda: os.waitid(os.P_PID, child, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None, lambda: [child], within
+    ):
+        os.kill(child, signal.SIGALRM)
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 
@@ -135,31 +161,29 @@ class Parent:
         """`multiprocessing.Process`, forked."""
         child = multiprocessing.get_context("fork").Process(target=use, args=(self.path, name))
         child.start()
-        child.join(HANGS_SECONDS)
-        if child.exitcode is None:
+        if hung(lambda: child.exitcode is not None, lambda: [child.pid]):
             child.kill()
             return "hung"
-        return _wrong(child.exitcode, FINE)
+        return _wrong(child.exitcode or FINE, FINE)
 
     def pool(self, name: str) -> str:
         """`multiprocessing.Pool`, forked, of one process."""
         with multiprocessing.get_context("fork").Pool(1) as pool:
-            try:
-                pool.apply_async(use, (self.path, name)).get(HANGS_SECONDS)
-            except multiprocessing.TimeoutError:
+            doing = pool.apply_async(use, (self.path, name))
+            if hung(doing.ready, _children):
                 return "hung"
+            doing.get()
         return ""
 
     def executor(self, name: str) -> str:
         """`ProcessPoolExecutor`, forked, of one process."""
         with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("fork")) as pool:
-            running = pool.submit(use, self.path, name)
-            try:
-                running.result(HANGS_SECONDS)
-            except TimeoutError:
+            doing = pool.submit(use, self.path, name)
+            if hung(doing.done, _children):
                 for child in multiprocessing.active_children():
                     child.kill()
                 return "hung"
+            doing.result()
         return ""
 
 
@@ -173,6 +197,10 @@ PATTERNS = (
     Parent.pool,
     Parent.executor,
 )
+
+
+def _children() -> list[int | None]:
+    return [each.pid for each in multiprocessing.active_children()]
 
 
 def _wrong(code: int, expected: int) -> str:

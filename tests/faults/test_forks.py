@@ -1,10 +1,11 @@
 """A quick look at `forks`: no child hangs in any pattern, and one that does is found."""
 
 import signal
+import threading
 
 import pytest
 
-from tests.faults.forks import FINE, PATTERNS, Forks, _wrong
+from tests.faults.forks import FINE, PATTERNS, Forks, _wrong, ended
 from tests.faults.tally import Order
 
 
@@ -14,6 +15,11 @@ def test_no_child_hangs_in_any_pattern():
 
     assert tally.violations == []
     assert tally.counts == {pattern.__name__: 1 for pattern in PATTERNS}
+
+
+def test_child_that_stands_still_hangs_and_one_that_works_does_not():
+    assert _wrong(ended(threading.Event().wait, within=0.1), FINE) == "hung"
+    assert ended(lambda: sum(range(1_000_000)), within=5) == FINE
 
 
 def test_child_that_was_killed_for_hanging_is_told():

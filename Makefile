@@ -37,7 +37,7 @@ GATEWAY := tests/serve/gateway
 WORKERS := $(shell $(PYTHON) -c 'import os; print((os.cpu_count() or 1) + 1)')
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup
 
-.PHONY: demo check core test gateway harnesses adapters docs embeddings wrapped postgres postgres-torture postgres-bench local-model lint types ui bench peers stale faults torture mutation release lock clean
+.PHONY: demo check core test gateway harnesses agents adapters docs embeddings wrapped postgres postgres-torture postgres-bench local-model lint types ui bench peers stale faults torture mutation release lock clean
 
 demo: .venv/ready          ## replay a conversation through a real context and look at the window
 	@$(BIN)/memci demo
@@ -52,6 +52,9 @@ test: .venv/ready          ## the tests of the library, in five minutes; those o
 
 gateway: .venv/ready       ## the gateway, over HTTP
 	@PYTHONDONTWRITEBYTECODE= $(PYTEST) $(GATEWAY)
+
+agents: .venv-agents/ready ## three real agents in front of the gateway, without a network: five minutes; needs npm
+	@$(BIN)/python -m tests.agents.run
 
 harnesses: .venv/ready     ## tests of what tests it: each harness of faults finds what it must, each benchmark gives its figures
 	@PYTHONDONTWRITEBYTECODE= $(PYTEST) $(HARNESSES)
@@ -166,6 +169,11 @@ stale: .venv/ready         ## say which tables of docs/performance.md are older 
 	@command -v chromium >/dev/null || { echo "installing chromium …"; $(call debian,chromium fonts-noto-cjk); } || { echo "make ui needs Chromium: apt-get install chromium, or set CHROMIUM to its path"; test -n "$$CHROMIUM"; }
 	@touch $@
 
+.venv-agents/ready: tests/agents/requirements.txt tests/agents/package.json | .venv/bin/uv
+	$(call environment,--requirement $<)
+	@cp tests/agents/package.json $(@D) && npm install --silent --no-audit --no-fund --prefix $(@D)
+	@touch $@
+
 .venv-adapters/%/ready: tests/adapters/requirements/%.txt pyproject.toml | .venv/bin/uv
 	$(call environment,--editable . $(TESTED) --requirement $<)
 	@touch $@
@@ -184,4 +192,4 @@ stale: .venv/ready         ## say which tables of docs/performance.md are older 
 	@touch $@
 
 clean:
-	rm -rf .venv .venv-adapters .venv-docs .venv-embeddings .venv-postgres .venv-local-model .venv-peers .venv-release .venv-ui .pytest_cache .mypy_cache .ruff_cache .hypothesis dist build
+	rm -rf .venv .venv-adapters .venv-agents .venv-docs .venv-embeddings .venv-postgres .venv-local-model .venv-peers .venv-release .venv-ui .pytest_cache .mypy_cache .ruff_cache .hypothesis dist build

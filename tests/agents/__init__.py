@@ -1,0 +1,1 @@
+"""Real coding agents in front of the gateway: `make agents`."""

@@ -196,16 +196,21 @@ class Window:
 
     @property
     def answer_room(self) -> int:
-        """Tokens that answers to recalls may cost now without being clipped or splitting the open page."""
-        budget, settings = self.limits.budget, self.settings
-        room = budget - self.fixed - settings.contents_tokens - self.active.open_tokens
-        return max(SMALLEST, min(settings.window // 4, self.clip_limit // 4, room) - ANSWER_FRAMING)
+        """Tokens that an answer to a recall may cost without being clipped; old units leave the open page for it."""
+        most = min(self.settings.window // 4, self.clip_limit // 4, self._free)
+        return max(SMALLEST, most - ANSWER_FRAMING)
 
     @property
     def media_room(self) -> int:
-        """Tokens that media in answers may cost now, besides their text and the open page."""
-        used = self.fixed + self.settings.contents_tokens + self.active.open_tokens
-        return max(0, self.limits.budget - used - self.answer_room - ANSWER_FRAMING)
+        """Tokens that media in answers may cost now, besides their text and what stays of the open page."""
+        return max(0, self._free - self.answer_room - ANSWER_FRAMING)
+
+    @property
+    def _free(self) -> int:
+        """Tokens beside what no compaction can take out of the window now. O(messages in the window)."""
+        now = self.occupancy()
+        leaves = 0 if now.pinned else sum(unit.tokens for unit in now.units[now.task :][: now.movable])
+        return self.limits.budget - self.fixed - self.settings.contents_tokens - self.active.open_tokens + leaves
 
     def with_valid_thoughts(self, view: Sequence[Message]) -> list[Message]:
         """Return *view* without the thoughts that the provider may refuse. O(messages in the window).

@@ -31,6 +31,12 @@ def role_of(word: str) -> int:
 
 
 @cache
+def turning() -> frozenset[str]:
+    """Return the words that turn what is before them into its opposite, or join it."""
+    return frozenset(word for word, role in _roles().items() if role & (AFTER | JOINS))
+
+
+@cache
 def _roles() -> dict[str, int]:
     found: dict[str, int] = {}
     keys = ("list", "clause", "limit", "modal", "joins", "after", "before")

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from operator import itemgetter
 
 from ..language.patterns import WIDE
-from ..language.scopes import AFTER, BEFORE, CLAUSE, JOINS, LIMIT, MODAL, Turn, role_of
+from ..language.scopes import AFTER, BEFORE, CLAUSE, JOINS, LIMIT, MODAL, Turn, turning
 from ..language.telling import EVERYDAY_SHARE, ID_SHARE, MARK, Word, telling_words
 from ..sanitize import ELLIPSIS, harmless, one_line, width
 
@@ -130,8 +130,8 @@ def clip(text: str, columns: int, most: int) -> str:
     flat = " ".join(harmless(text[: 2 * max(columns, most) + _REST]).split())
     kept = len(line) - len(ELLIPSIS)
     figure = _DIGIT.search(flat, kept - 2, kept + 2)
-    roles = (role_of(word.strip(".,;:!?")) for word in flat[kept:].lower().split())
-    if flat.isascii() and not figure and not any(role & (AFTER | JOINS) for role in roles):
+    behind = {word.strip(".,;:!?") for word in flat[kept:].lower().split()}
+    if flat.isascii() and not figure and turning().isdisjoint(behind):
         return line
     words = telling_words(flat, turns)
     lasts = Bounds(flat, words, turns).lasts

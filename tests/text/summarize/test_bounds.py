@@ -83,7 +83,7 @@ HOSTILE = [
 def test_the_work_is_bounded_when_the_text_is_hostile(text: str) -> None:
     """However long and however odd, a text in any place of a message ends as one line, after bounded work."""
     page, short = ([said("user", each), called("t", each), said("tool", each), called("t", {"v": each})]
-                   for each in (text, text[:1_000]))  # fmt: skip
+                   for each in (text, text[:30_000]))  # fmt: skip
     extract(short)  # the first text of a kind compiles patterns
     steps = 0
 

@@ -455,8 +455,10 @@ class ArchiveChapter(Chapter):
 
 def runs(indexes: Sequence[int]) -> str:
     """Return *indexes*, in order, as the model reads them: `#1–#3, #7`."""
-    joined = join_runs((index, index + 1) for index in indexes)
-    return ", ".join(f"#{a}–#{b - 1}" if a < b - 1 else f"#{a}" for a, b in joined)
+    if len(indexes) == 1:
+        return f"#{indexes[0]}"
+    joined = join_runs([(index, index + 1) for index in indexes])
+    return ", ".join([f"#{a}–#{b - 1}" if a < b - 1 else f"#{a}" for a, b in joined])
 
 
 def _entry_line(entry: Entry) -> str:

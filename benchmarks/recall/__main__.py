@@ -69,10 +69,10 @@ def main(arguments: list[str] | None = None) -> dict[str, Any]:
     }
     if options.certain:  # nothing else
         sources = {name: [] for name in sources}
-    if options.quick:  # every fifth question
-        sources = {
-            name: [replace(talk, questions=talk.questions[::5]) for talk in talks] for name, talks in sources.items()
-        }
+    step = 5 if options.quick else 1
+    sources = {
+        name: [replace(talk, questions=talk.questions[::step]) for talk in talks] for name, talks in sources.items()
+    }
     for name, talks in sources.items():
         if not talks and not options.certain:
             CONSOLE.print(f"{name}: skipped, the conversations are not here; set MEMCI_DATA to their folder")

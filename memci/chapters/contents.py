@@ -360,27 +360,19 @@ class ContentsPage:
 
     def without(self, gone: frozenset[int], nonce: str, weigh: Callable[[Message], int]) -> ContentsPage:
         """Return the page without the pages *gone* and their instructions. Other blocks keep their bytes."""
-        kept = []
+        kept: list[Block] = []
         for block in self.blocks:
-            if block.instructions:
-                instructions = tuple(each for each in block.instructions if each[0] not in gone)
-                if instructions:
-                    same = instructions == block.instructions
-                    kept.append(block if same else Block.of_instructions(instructions, nonce, weigh))
-                continue
-            if block.told:
-                kept += () if block.told.page in gone else (block,)
-                continue
-            if block.parts:
-                parts = tuple(each for each in block.parts if each.page not in gone)
-                if parts:
-                    kept.append(block if parts == block.parts else Block.of_parts(parts, nonce, weigh))
-                continue
+            instructions = tuple(each for each in block.instructions if each[0] not in gone)
+            parts = tuple(each for each in block.parts if each.page not in gone)
             lines = tuple(line.without(gone) for line in block.lines if line.index not in gone)
             left = [ListedRange(line.joined, ()) for line in block.lines if line.index in gone]
             ranges = tuple(each for each in (each.without(gone) for each in (*block.ranges, *left)) if each.pages)
-            if lines == block.lines and ranges == block.ranges:
-                kept.append(block)
+            if (instructions, parts, lines, ranges) == (block.instructions, block.parts, block.lines, block.ranges):
+                kept += () if block.told and block.told.page in gone else (block,)
+            elif instructions:
+                kept.append(Block.of_instructions(instructions, nonce, weigh))
+            elif parts:
+                kept.append(Block.of_parts(parts, nonce, weigh))
             elif lines or ranges:
                 kept.append(Block.of(lines, ranges, nonce, weigh))
         return ContentsPage(tuple(kept))

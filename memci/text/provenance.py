@@ -447,10 +447,13 @@ class _Walk:
 
     def _search(self, key: str, said: str) -> bool:
         """Return whether *said* has words of the table *key*, in one of the languages of the text."""
-        return any(_finder(key, one).search(said) for one in self._languages)
+        for each in _finders(key, self._languages):  # noqa: SIM110 -- on the hot path
+            if each.search(said):
+                return True
+        return False
 
     def _begins(self, key: str, said: str) -> bool:
-        return any(_finder(key, one).match(said) for one in self._languages)
+        return any(each.match(said) for each in _finders(key, self._languages))
 
 
 def _labelled_lines(lines: Sequence[_Line]) -> set[int]:
@@ -481,10 +484,15 @@ def _last_sentence(said: str) -> str:
     return said[ends[-1] :] if ends else said
 
 
-def _languages(text: str, lines: Sequence[_Line]) -> set[Writing]:
+def _languages(text: str, lines: Sequence[_Line]) -> tuple[Writing, ...]:
     """Return the languages of a text: a request before or behind it may be in another one, or in no certain one."""
-    ends = (line.said[:_LINE] for line in [*lines[:1], *lines[-1:]])
-    return {*languages(text), *(one for said in ends for one in languages(said, LATIN))}
+    ends = (line.said[:_LINE] for line in [*lines[:1], *lines[1:][-1:]])
+    return tuple(sorted({*languages(text), *(one for said in ends for one in languages(said, LATIN))}))
+
+
+@cache
+def _finders(key: str, languages: tuple[Writing, ...]) -> Sequence[re.Pattern[str]]:
+    return [_finder(key, each) for each in languages]
 
 
 @cache

@@ -218,14 +218,13 @@ class Claim:
         """Return whether it says something else about what *earlier* told of. O(words · words)."""
         if self._said == earlier._said:
             return False
-        return bool(self.topics & earlier.topics and self._same_subject(earlier)) or self._same_thing(earlier)
+        topics = self.topics & earlier.topics
+        same = bool(topics) and (self.subject == earlier.subject or not self.subject.isdisjoint(earlier.subject))
+        return same or self._same_thing(earlier)
 
     def follows(self, earlier: "Claim") -> bool:
         """Return whether it corrects *earlier*, the last statement with a time before it, without naming it."""
         return self.ends or any(self.values[kind] and earlier.values[kind] for kind in ("day", "clock"))
-
-    def _same_subject(self, earlier: "Claim") -> bool:
-        return self.subject == earlier.subject or not self.subject.isdisjoint(earlier.subject)
 
     def _same_thing(self, earlier: "Claim") -> bool:
         same_ids = self.ids & earlier.ids
@@ -318,18 +317,16 @@ class Claim:
         """
         they = self.shows("they")
         before = [each for each in earlier.words if not (they and each in _kin())]
-        common = sum(any(_alike(each, own) for own in self._near(each)) for each in before)
+        near = [each for each in before if not self._edges.isdisjoint(_edges_of(each))]
+        common = sum(any(_alike(each, own) for own in self.words) for each in near)
         said = "\n".join(self.runs)
         tied = sum(map(len, earlier.runs))
         covered = sum(_covered(run, said) for run in earlier.runs)
         return len(before) + tied / 2, len(self.words) + sum(map(len, self.runs)) / 2, common + covered / 2
 
-    def _near(self, word: str) -> Sequence[str]:
-        """Return its words if one of them may be like *word*: it begins or ends alike, or has a meaning of its own."""
-        return self.words if not self._edges.isdisjoint(_edges_of(word)) else ()
-
     @cached_property
     def _edges(self) -> frozenset[str]:
+        """The edges of its words: a word that shares none with them is like none."""
         return frozenset(edge for word in self.words for edge in _edges_of(word))
 
     def _other_kin(self, earlier: "Claim") -> bool:

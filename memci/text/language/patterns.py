@@ -59,15 +59,14 @@ def finder(section: str, key: str, languages: Iterable[Writing] | None = None) -
     return re.compile("|".join([*(each for each in found if not each.startswith(tuple(alike))), *shared]) or "(?!)")
 
 
-def has(section: str, key: str, text: str, *, begins: bool = False) -> bool:
-    """Return whether the `pattern` of an entry is in *text*, or at its beginning. O(length).
+def has(section: str, key: str, text: str) -> bool:
+    """Return whether the `pattern` of an entry is in *text*. O(length).
 
     A text in Latin letters alone is searched for the languages of these: each alternative of the others has a letter of
     its own script.
     """
     foreign = not text.isascii() and _OTHER.search(text) is not None
-    found = _finder(section, key, foreign=foreign)
-    return (found.match(text) if begins else found.search(text)) is not None
+    return _finder(section, key, foreign=foreign).search(text) is not None
 
 
 @cache

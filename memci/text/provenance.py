@@ -94,8 +94,7 @@ def mask(text: str, found: Iterable[Span]) -> str:
     for start, end, origin in found:
         said = text[start:end]
         if origin is not Origin.OWN:
-            inner = is_quotation(said)
-            said = said[0] + "_" * (len(said) - 2) + said[-1] if inner else _NO_BREAK.sub(" ", said)
+            said = mask_quotations(said) if is_quotation(said) else _NO_BREAK.sub(" ", said)
         parts.append(said)
     return "".join(parts)
 
@@ -277,13 +276,12 @@ class _Walk:
                 return False
             self._quote(line._replace(start=start, said=line.said[colon.end() :]))
             return True
-        below = at + 1 < len(self.lines)
-        tail = line.said.rstrip()[-_LINE:]
-        return below and (
-            self._owns(tail, self.lines[at + 1 : self._end(at + 1)], below=True)
-            or self._points_down(tail)
-            or self._stands_above(at)
-        )
+        if at + 1 == len(self.lines):
+            return False
+        tail, below = line.said.rstrip()[-_LINE:], self.lines[at + 1 : self._end(at + 1)]
+        tells = self._says("gives", tail) and not self._says("says", tail[:-1])
+        points = tail.endswith((":", "：")) and not tells
+        return points or self._owns(tail, below, below=True) or self._stands_above(at, below)
 
     def _owns(self, said: str, lines: Sequence[_Line], *, below: bool) -> bool:
         """Return whether *said* asks about the text of *lines*, which are *below* it or above.
@@ -321,19 +319,15 @@ class _Walk:
         """Return whether *said* is short and has words for how a text is or should be, or for who wrote it."""
         return len(said) <= _REQUEST and self._says("judges", said)
 
-    def _stands_above(self, at: int) -> bool:
-        """Return whether line *at* is a short one above a text in which nobody speaks: a request in other words."""
+    def _stands_above(self, at: int, lines: Sequence[_Line]) -> bool:
+        """Return whether line *at* is short and nobody speaks in the *lines* below: a request in other words."""
         said = self.lines[at].said.strip()
         return (
             len(said) <= _REQUEST
             and not (SMALL_TALK.match(said) or _LABEL.match(said) or self._says("gives", said))
             and (_ASKED.search(said) is not None or not self._says("voice", said))
-            and self._is_text(self.lines[at + 1 : self._end(at + 1)])
+            and self._is_text(lines)
         )
-
-    def _points_down(self, tail: str) -> bool:
-        """Return whether the end of a line points at what stands below with a colon."""
-        return tail.endswith((":", "：")) and (self._says("says", tail[:-1]) or not self._says("gives", tail))
 
     def _end(self, at: int) -> int:
         """Return the line behind the paragraph of line *at*, or behind some lines of it."""

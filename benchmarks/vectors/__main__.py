@@ -46,7 +46,7 @@ def show(result: dict[str, Any]) -> None:
         for name, row in result["figures"]["embedding"].items()
     ]
     table("embedding texts of 200 characters", ["embedder", "texts/s", "a question, ms"], rows)
-    columns = ("product_ms", "search_ms", "scores_ms", "add_us")
+    columns = ("product_ms", "scores_ms", "add_us")
     rows = [
         [
             f"{row['rows']:,} × {row['dimension']:,}",
@@ -54,7 +54,7 @@ def show(result: dict[str, Any]) -> None:
         ]
         for row in result["figures"]["searching"]
     ]
-    table("search, ms", ["rows", "product", "search", "scores", "add µs"], rows, note="add: per row")
+    table("search, ms", ["rows", "product", "scores", "add µs"], rows, note="add: per row")
 
 
 def _numbers(text: str) -> tuple[int, ...]:

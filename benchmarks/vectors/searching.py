@@ -1,7 +1,6 @@
 """Searching: an index of so many rows beside one product, on the same rows and questions, in turn.
 
 product      the matrix times the question: the floor of an exact search by numpy
-search       `VectorIndex.search` of the ten nearest
 scores       `VectorIndex.scores` of all rows: the product, by id
 """
 
@@ -14,7 +13,6 @@ import numpy as np
 
 from memci.memory.retrieval.vectors import VectorIndex
 
-_K = 10
 _QUERIES = 200
 _GROUPS = 500
 
@@ -32,7 +30,6 @@ def searching(rows: int, dimension: int) -> dict[str, Any]:
     everything = np.arange(rows)
     ways: dict[str, Callable[[Any], object]] = {
         "product_ms": lambda query: matrix @ query,
-        "search_ms": lambda query: index.search(query, _K),
         "scores_ms": lambda query: index.scores(query, everything),
     }
     times: dict[str, list[float]] = {name: [] for name in ways}

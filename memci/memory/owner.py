@@ -61,7 +61,6 @@ class Tiers:
     """All that was derived from an owner's pages. Keys are ids of items."""
 
     episodes: dict[int, Episode] = field(default_factory=dict)
-    vectors: VectorIndex | None = None  # of the episodes
     rules: Rules | None = None  # the stored ones
     rules_id: int | None = None
     chains: dict[int, Chain] = field(default_factory=dict)
@@ -97,10 +96,6 @@ class Tiers:
         match value:
             case Episode():
                 self.episodes[id] = value
-                if (vector := value.embedding) is not None:
-                    if self.vectors is None or self.vectors.dimension != len(vector):
-                        self.vectors = VectorIndex(len(vector))
-                    self.vectors.add([id], vector[None, :])
             case Rules():
                 self.rules, self.rules_id = value, id
             case Chain():
@@ -125,8 +120,7 @@ class Tiers:
             del self.profiles[id]
             if self.going.get(chain.context) == id:
                 del self.going[chain.context]
-        if self.episodes.pop(id, None) is not None and self.vectors is not None:
-            self.vectors.remove([id])
+        self.episodes.pop(id, None)
         for known in (self.user, self.assistant):
             known.facts.pop(id, None)
         self.savings.pop(id, None)

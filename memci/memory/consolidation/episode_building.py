@@ -19,7 +19,7 @@ from ..backend import PageRecord
 from ..owner import Owner
 from ..repository.passages import TOPIC
 from ..retrieval.embedders import embed
-from ..tiers.episodes import Episode, best_episode, join_episodes, merge_topic, open_episode, returning
+from ..tiers.episodes import best_episode, join_episodes, open_episode, returning
 from ..tiers.facts import sources, vocabulary
 from ..tiers.notes import Note
 from ..tiers.topics import (
@@ -208,10 +208,9 @@ def _keep(
     like = chain if chain.episode or number not in chains else tiers.chains[chains[number]]
     known = like.episode if like.episode in tiers.episodes else None
     times = [each.page.at for each in pages if each.page.at is not None]
-    if known is None:
-        episode = open_episode(topic, now=run.now, times=times)
-    else:
-        episode = merge_topic(tiers.episodes[known], topic, now=run.now, times=times)
+    episode = open_episode(topic, now=run.now, times=times)
+    if known is not None:
+        episode = join_episodes(tiers.episodes[known], episode, run.now)
     ids = [each.id for each in pages]
     known = owner.keep(episode, id=known, pages=ids)
     for each in pages:
@@ -237,10 +236,7 @@ def _settle(run: StepRun, key: int) -> None:
     if rules.threshold is None:
         into = returning(key, chains, tiers.profiles)
     else:
-        alone = tiers.episodes[own]
-        topic = Topic(alone.summary, alone.keywords, vector=alone.embedding)
-        near = {other: tiers.episodes[other] for other in _nearest_episodes(owner, alone, rules.candidates + 1)}
-        into = best_episode(topic, [each for each in near.items() if each[0] != own], rules)
+        into = best_episode(own, tiers.episodes, rules)
     if into is None:
         return
     owner.keep(
@@ -250,15 +246,6 @@ def _settle(run: StepRun, key: int) -> None:
     owner.pages.regroup(own, into)
     owner.drop([own])
     owner.changed.add(into)
-
-
-def _nearest_episodes(owner: Owner, episode: Episode, most: int) -> list[int]:
-    """Return the episodes that are nearest to *episode* by vector; without vectors, those that were opened last."""
-    index = owner.tiers.vectors
-    if episode.embedding is None or index is None or index.dimension != len(episode.embedding):
-        return sorted(owner.tiers.episodes)[-most:]
-    ids, _ = index.search(episode.embedding, most)
-    return [int(each) for each in ids if int(each) in owner.tiers.episodes]
 
 
 EPISODES = Step("topics", build_episodes, lambda session, _: [0] * is_queue_full(session.owner, session.rules.capacity))

@@ -1,13 +1,13 @@
-"""An index of vectors by id: finds the rows nearest to a query, and how near each row is.
+"""An index of vectors by id: tells how near each row is to a query.
 
-    ids        [ 7,  3, 12,  9 | free … ]      remove(3): the last row, of 9, moves to its place
+    ids        [ 7,  3, 12,  9 | free … ]
     matrix     [ ▒,  ▒,  ▒,  ▒ | free … ]      full: both grow to twice their size
 
-Both results are exact: one product of the matrix and the query. The index is a cache of stored rows: cheap to build, at
-most four times the size of its rows. It is not thread-safe.
+The result is exact: one product of the matrix and the query. The index is a cache of stored rows: cheap to build, at
+most twice the size of its rows, and made anew when rows are removed. It is not thread-safe.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -63,60 +63,29 @@ class VectorIndex:
         kept = len(self._row_of)
         places = [self._row_of.setdefault(int(id_), len(self._row_of)) for id_ in ids]
         if len(self) > len(self._ids):
-            self._resize(max(_SMALLEST, len(self), 2 * len(self._ids)), kept)
+            # The system provides memory on the first write: free rows cost only addresses.
+            room = max(_SMALLEST, len(self), 2 * len(self._ids))
+            ids_, matrix = np.empty(room, np.int64), np.empty((room, self.dimension), np.float32)
+            ids_[:kept], matrix[:kept] = self._ids[:kept], self._matrix[:kept]
+            self._ids, self._matrix = ids_, matrix
         self._ids[places], self._matrix[places] = ids, given
         self._positions = None
-
-    def remove(self, ids: Collection[int] | Ids) -> None:
-        """Remove the rows of *ids*, if there are any. O(number of ids), amortised."""
-        for id_ in ids:
-            at = self._row_of.pop(int(id_), None)
-            last = len(self._row_of)
-            if at is not None and at != last:
-                self._ids[at], self._matrix[at] = self._ids[last], self._matrix[last]
-                self._row_of[int(self._ids[at])] = at
-        self._positions = None
-        if len(self) < len(self._ids) // 4:
-            self._resize(max(_SMALLEST, 2 * len(self)), len(self))
-
-    def search(self, query: ArrayLike, k: int) -> tuple[Ids, Cosines]:
-        """Return the ids and cosines of the *k* rows nearest to *query*, of unit length; best first, equal ones by id.
-
-        Raise InvalidSetting if the query is not finite, or of another dimension. O(rows · dimension).
-        """
-        vector = self._vector(query)
-        k = min(max(k, 0), len(self))
-        cosines, ids = self._matrix[: len(self)] @ vector, self._ids[: len(self)]
-        if 0 < k < len(ids):
-            near = np.flatnonzero(cosines >= np.partition(cosines, len(ids) - k)[len(ids) - k])
-            cosines, ids = cosines[near], ids[near]
-        order = np.lexsort((ids, -cosines))[:k]
-        return ids[order], cosines[order]
 
     def scores(self, query: ArrayLike, ids: Sequence[int] | Ids, *, missing: float = 0.0) -> Cosines:
         """Return the cosine of *query* and the row of each of *ids*, in their order; *missing* for an unknown id.
 
-        Raise as `search` does. O(rows · dimension + ids · log rows).
+        Raise InvalidSetting if the query is not finite, or of another dimension. O(rows · dimension + ids · log rows).
         """
-        cosines = self._matrix[: len(self)] @ self._vector(query)
+        vector = np.ascontiguousarray(query, np.float32)
+        if vector.shape != (self.dimension,) or not np.isfinite(vector).all():
+            raise InvalidSetting("query", f"finite, of shape ({self.dimension},), not {vector.shape}")
+        cosines = self._matrix[: len(self)] @ vector
         if self._positions is None:
             self._positions = Positions(self._ids[: len(self)])
         return np.append(cosines, np.float32(missing))[self._positions.of(np.asarray(ids, np.int64))]
 
-    def _vector(self, query: ArrayLike) -> Cosines:
-        vector = np.asarray(query, np.float32)
-        if vector.shape != (self.dimension,) or not np.isfinite(vector).all():
-            raise InvalidSetting("query", f"finite, of shape ({self.dimension},), not {vector.shape}")
-        return np.ascontiguousarray(vector)
-
-    def _resize(self, rows: int, kept: int) -> None:
-        # The system provides memory on the first write: free rows cost only addresses.
-        ids, matrix = np.empty(rows, np.int64), np.empty((rows, self.dimension), np.float32)
-        ids[:kept], matrix[:kept] = self._ids[:kept], self._matrix[:kept]
-        self._ids, self._matrix = ids, matrix
-
     def _check(self) -> None:
         assert len(self) <= len(self._ids) == len(self._matrix), "there is room for each row"
-        assert len(self._ids) <= max(_SMALLEST, 4 * len(self) + 3), "there is no room for many more"
+        assert len(self._ids) <= max(_SMALLEST, 2 * len(self)), "there is no room for many more"
         assert all(self._ids[row] == id_ for id_, row in self._row_of.items()), "ids and rows mirror each other"
         assert sorted(self._row_of.values()) == list(range(len(self))), "rows are numbered without a gap"

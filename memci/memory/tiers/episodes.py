@@ -14,7 +14,7 @@ deviations above the others as the highest of so many would be by chance. So an 
 
 import heapq
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
@@ -76,16 +76,19 @@ def returning(key: int, chains: Mapping[int, Chain], profiles: Mapping[int, Mapp
     return max(likeness, key=lambda each: (likeness[each], -each)) if top > mean_ + STANDS_OUT * chance else None
 
 
-def score(episode: Episode, topic: Topic, keyword_weight: float = 1.0) -> float:
-    """Return how well *topic* fits *episode* by the score of MemoryOS."""
-    return cosine(episode.embedding, topic.vector) + keyword_weight * jaccard(episode.keywords, topic.keywords)
+def best_episode(key: int, episodes: Mapping[int, Episode], rules: Rules) -> int | None:
+    """Return the episode that is most like the one of *key* by the score of MemoryOS, if that is at the threshold.
 
-
-def best_episode(topic: Topic, candidates: Iterable[tuple[int, Episode]], rules: Rules) -> int | None:
-    """Return the candidate with the best score, None if it is below the threshold of *rules*. O(candidates)."""
-    scored = [(score(episode, topic, rules.keyword_weight), -key) for key, episode in candidates]
-    top = max(scored, default=(0.0, 0))
-    return -top[1] if scored and rules.threshold is not None and top[0] >= rules.threshold else None
+    It is one of those nearest by vector, as many as *rules* say. O(episodes).
+    """
+    own = episodes[key]
+    cosines = {other: cosine(own.embedding, each.embedding) for other, each in episodes.items() if other != key}
+    near = heapq.nlargest(rules.candidates, cosines, key=lambda other: (cosines[other], other))
+    scores = {
+        other: cosines[other] + rules.keyword_weight * jaccard(episodes[other].keywords, own.keywords) for other in near
+    }
+    best = max(scores, key=lambda other: (scores[other], -other), default=None)
+    return best if best is not None and rules.threshold is not None and scores[best] >= rules.threshold else None
 
 
 def open_episode(topic: Topic, *, now: float, times: Sequence[float] = ()) -> Episode:
@@ -101,25 +104,6 @@ def open_episode(topic: Topic, *, now: float, times: Sequence[float] = ()) -> Ep
         warmth=Warmth(last_visit=now).grown(len(topic.pages), now, new=True),
         first=min(times, default=None),
         last=max(times, default=None),
-    )
-
-
-def merge_topic(episode: Episode, topic: Topic, *, now: float, times: Sequence[float] = ()) -> Episode:
-    """Return *episode* with the pages of *topic* added; times as in `open_episode`. O(1): values are bounded."""
-    united = _unite(episode.keywords, topic.keywords)
-    shares = (float(max(1, episode.warmth.length)), float(len(topic.pages)))
-    known = [at for at in (episode.first, episode.last, *times) if at is not None]
-    return replace(
-        episode,
-        summary=_summary(episode.summary, topic.content or topic.theme, united),
-        keywords=united,
-        # a vector of another model is replaced
-        embedding=mean((episode.embedding, topic.vector), shares),
-        importance=max((each for each in (episode.importance, topic.importance) if each is not None), default=None),
-        warmth=episode.warmth.grown(len(topic.pages), now),
-        first=min(known, default=None),
-        last=max(known, default=None),
-        version=episode.version + 1,
     )
 
 

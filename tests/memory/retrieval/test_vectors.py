@@ -1,4 +1,4 @@
-"""The index of vectors finds what a plain scan finds, whatever was added, replaced and removed before."""
+"""The index of vectors finds what a plain scan finds, whatever was added and replaced before."""
 
 import numpy as np
 import pytest
@@ -17,18 +17,6 @@ def units(count, dimension, seed=0, groups=None):
     if groups:
         rows = rows + 1.5 * np.random.default_rng(99).normal(size=(groups, dimension))[rng.integers(0, groups, count)]
     return (rows / np.linalg.norm(rows, axis=1, keepdims=True)).astype(np.float32)
-
-
-def scan(rows, query, k):
-    """The plain form: every cosine, sorted."""
-    return sorted(((float(row @ query), id_) for id_, row in rows.items()), key=lambda each: (-each[0], each[1]))[:k]
-
-
-def agree(found, expected, rows, query):
-    ids, cosines = found
-    assert cosines.tolist() == pytest.approx([cosine for cosine, _ in expected], abs=1e-5)
-    assert len(set(ids.tolist())) == len(ids)
-    assert cosines.tolist() == pytest.approx([float(rows[id_] @ query) for id_ in ids.tolist()], abs=1e-5)
 
 
 class Index(RuleBasedStateMachine):
@@ -50,21 +38,6 @@ class Index(RuleBasedStateMachine):
 
         self.rows |= dict(zip(ids, rows, strict=True))
 
-    @rule(ids=IDS)
-    def remove(self, ids):
-        self.index.remove(ids)
-
-        for id_ in ids:
-            self.rows.pop(id_, None)
-
-    @rule(seed=st.integers(0, 50), k=st.integers(-1, 130))
-    def search(self, seed, k):
-        query = units(1, self.DIMENSION, seed)[0]
-
-        found = self.index.search(query, k)
-
-        agree(found, scan(self.rows, query, max(k, 0)), self.rows, query)
-
     @rule(seed=st.integers(0, 50), ids=st.lists(st.integers(-3, 70), max_size=70))
     def scores(self, seed, ids):
         query = units(1, self.DIMENSION, seed)[0]
@@ -85,17 +58,6 @@ Index.TestCase.settings = settings(max_examples=60, stateful_step_count=25, dead
 TestIndex = Index.TestCase
 
 
-def test_equal_cosines_come_by_id():
-    """Two rows alike are told apart by their ids, whichever was added first, also at the edge of k."""
-    index = VectorIndex(2)
-    index.add([5, 3, 9, 1], [[1, 0], [1, 0], [1, 0], [0, 1]])
-
-    ids, cosines = index.search([1, 0], 2)
-
-    assert ids.tolist() == [3, 5]
-    assert cosines.tolist() == [1.0, 1.0]
-
-
 def test_the_last_of_equal_ids_counts_and_a_row_is_replaced():
     """An id has one row: the one that was given last."""
     index = VectorIndex(2)
@@ -107,7 +69,7 @@ def test_the_last_of_equal_ids_counts_and_a_row_is_replaced():
 
 
 def test_scores_of_many_ids_follow_each_change():
-    """Ids that are added, removed or moved after many were looked up are found where they are now."""
+    """Ids that are added after many were looked up are found where they are now."""
     ids = np.arange(200)
     rows = units(200, 3)
     index = VectorIndex(3)
@@ -115,13 +77,13 @@ def test_scores_of_many_ids_follow_each_change():
     before = index.scores(rows[0], ids, missing=2.0)
     index.add(ids[100:], rows[100:])
     between = index.scores(rows[0], ids, missing=2.0)
-    index.remove(ids[::3])
+    index.add(ids[::3], -rows[::3])
     after = index.scores(rows[0], ids, missing=2.0)
 
     expected = rows @ rows[0]
     assert before == pytest.approx(np.where(ids < 100, expected, 2.0), abs=1e-6)
     assert between == pytest.approx(expected, abs=1e-6)
-    assert after == pytest.approx(np.where(ids % 3 > 0, expected, 2.0), abs=1e-6)
+    assert after == pytest.approx(np.where(ids % 3 > 0, expected, -expected), abs=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -145,34 +107,21 @@ def test_a_query_of_another_model_is_refused(query):
     index = VectorIndex(2)
 
     with pytest.raises(InvalidSetting, match="query"):
-        index.search(query, 1)
-    with pytest.raises(InvalidSetting, match="query"):
         index.scores(query, [1])
 
 
 def test_an_empty_index_finds_nothing():
-    """Before anything is added, and after all is removed, there is nothing to find, and nothing fails."""
-    index = VectorIndex(2)
-    before = index.search([1, 0], 3)
-    index.add(range(50), units(50, 2))
-    index.remove(range(50))
-
-    for ids, cosines in (before, index.search([1, 0], 3)):
-        assert ids.tolist() == cosines.tolist() == []
-    assert index.scores([1, 0], range(40)).tolist() == [0.0] * 40
+    """Before anything is added, there is nothing to find, and nothing fails."""
+    assert VectorIndex(2).scores([1, 0], range(40)).tolist() == [0.0] * 40
     with pytest.raises(InvalidSetting, match="dimension"):
         VectorIndex(0)
 
 
-def test_room_follows_what_is_kept_both_ways():
-    """Memory is at most four times what the rows need, after growing and after removing most."""
+def test_room_follows_what_is_kept():
+    """Memory is at most twice what the rows need."""
     index = VectorIndex(16)
     index.add(range(5000), units(5000, 16))
-    grown = len(index._matrix)
     for id_ in range(5000, 6000):
         index.add([id_], units(1, 16, id_))
-    index.remove(range(5900))
 
-    assert grown <= 4 * 5000
-    assert len(index._matrix) <= 4 * 100
-    assert index.search(units(1, 16, 5950)[0], 1)[0].tolist() == [5950]
+    assert len(index._matrix) <= 2 * 6000

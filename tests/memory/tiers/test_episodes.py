@@ -14,10 +14,8 @@ from memci.memory.tiers.episodes import (
     Episode,
     best_episode,
     join_episodes,
-    merge_topic,
     open_episode,
     returning,
-    score,
 )
 from memci.memory.tiers.rules import Rules
 from memci.memory.tiers.topics import Chain, PageFeatures, Topic, profile_of
@@ -41,32 +39,35 @@ topics = st.builds(
 times = st.none() | st.floats(0, 4e9)
 
 
-def test_score_is_cosine_and_jaccard():
-    """M21: what is scored is the cosine of the vectors and the shared keywords, with equal weight."""
-    episode = open_episode(FLIGHT, now=0.0)
+def episodes(*topics):
+    return {key: open_episode(topic, now=0.0) for key, topic in enumerate(topics, 1)}
 
-    assert score(episode, SEAT) == pytest.approx(0.6 + 1 / 3)
-    assert score(episode, DOG) == 0
-    assert score(episode, FLIGHT) == pytest.approx(2)
+
+@pytest.mark.parametrize(("other", "score"), [(SEAT, 0.6 + 1 / 3), (DOG, 0.0), (FLIGHT, 2.0)])
+def test_score_is_cosine_and_jaccard(other, score):
+    """M21: what is scored is the cosine of the vectors and the shared keywords, with equal weight."""
+    known = episodes(FLIGHT, other)
+
+    assert best_episode(2, known, Rules(threshold=score - 1e-6)) == 1
+    assert best_episode(2, known, Rules(threshold=score + 1e-6)) is None
 
 
 def test_score_without_vectors_is_the_keywords():
     """An episode that is not embedded yet is still known by its words."""
-    assert score(replace(open_episode(FLIGHT, now=0.0), embedding=None), FLIGHT) == 1
+    known = episodes(replace(FLIGHT, vector=None), FLIGHT)
+
+    assert best_episode(2, known, Rules(threshold=1.0)) == 1
+    assert best_episode(2, known, Rules(threshold=1.01)) is None
 
 
 def test_best_is_the_highest_score_at_or_above_the_threshold():
-    """A topic joins the episode that it belongs to most, or opens one."""
-    candidates = [
-        (4, open_episode(DOG, now=0.0)),
-        (9, open_episode(FLIGHT, now=0.0)),
-        (2, open_episode(FLIGHT, now=0.0)),
-    ]
+    """An episode joins the one that it belongs to most, the first of equal ones, or stays alone."""
+    known = episodes(DOG, FLIGHT, FLIGHT, SEAT)
 
-    assert best_episode(SEAT, candidates, Rules(threshold=0.6)) == 2
-    assert best_episode(SEAT, candidates, Rules(threshold=0.95)) is None
-    assert best_episode(SEAT, [], Rules(threshold=0.6)) is None
-    assert best_episode(SEAT, [(4, open_episode(DOG, now=0.0))], Rules(threshold=0.85)) is None
+    assert best_episode(4, known, Rules(threshold=0.6)) == 2
+    assert best_episode(4, known, Rules(threshold=0.95)) is None
+    assert best_episode(4, {4: known[4]}, Rules(threshold=0.6)) is None
+    assert best_episode(4, {1: known[1], 4: known[4]}, Rules(threshold=0.85)) is None
 
 
 def chains(*talks):
@@ -125,7 +126,7 @@ def test_merged_follows_what_joined():
     """P11: summary, keywords and vector of an episode are refreshed when pages join; it is longer, and visited."""
     before = open_episode(FLIGHT, now=5.0, times=[1.0, 2.0])
 
-    after = merge_topic(before, SEAT, now=9.0, times=[7.0, 8.0])
+    after = join_episodes(before, open_episode(SEAT, now=9.0, times=[7.0, 8.0]), 9.0)
 
     assert after.summary == "Flight to Oslo\nA seat on that flight"
     assert after.keywords == ("flight", "seat", "oslo")
@@ -146,10 +147,10 @@ def test_merged_forgets_the_line_that_says_least():
     """When a summary grows too long, it keeps its first line, its last one and those that are most about the topic."""
     episode = open_episode(FLIGHT, now=0.0)
     for number in range(MOST_LINES - 1):
-        episode = merge_topic(episode, replace(FLIGHT, content=f"oslo flight {number}"), now=0.0)
-    episode = merge_topic(episode, replace(FLIGHT, content="nothing of the kind"), now=0.0)
+        episode = join_episodes(episode, open_episode(replace(FLIGHT, content=f"oslo flight {number}"), now=0.0), 0.0)
+    episode = join_episodes(episode, open_episode(replace(FLIGHT, content="nothing of the kind"), now=0.0), 0.0)
 
-    episode = merge_topic(episode, replace(FLIGHT, content="flight to oslo at last"), now=0.0)
+    episode = join_episodes(episode, open_episode(replace(FLIGHT, content="flight to oslo at last"), now=0.0), 0.0)
 
     lines = episode.summary.splitlines()
     assert lines[0] == "Flight to Oslo"
@@ -163,7 +164,8 @@ def test_merged_any_number_of_times_stays_bounded(first, joins):
     episode = open_episode(first, now=0.0)
     for topic, began, ended, now in joins:
         before = episode
-        episode = merge_topic(before, topic, now=now, times=[at for at in (began, ended) if at is not None])
+        times_ = [at for at in (began, ended) if at is not None]
+        episode = join_episodes(before, open_episode(topic, now=now, times=times_), now)
 
         assert episode.warmth.length == before.warmth.length + len(topic.pages)
         assert episode.warmth.visits == before.warmth.visits + len(topic.pages)

@@ -76,9 +76,10 @@ def build_episodes(run: StepRun) -> int:
     batch, ahead = _read_queued(run, ids, queue[rules.batch : rules.batch + AHEAD], notes)
     topics = _ask_for_topics(run, batch, going)
     stretches = _divide(run, batch, ahead, going, topics)
+    named = _name(batch, going, stretches, topics)
     gained: dict[int, list[str]] = {}
-    for topic in topics:
-        own_pages = {batch[at].id: batch[at].page for at in topic.pages}
+    for stretch, topic in zip(stretches, named if topics else (), strict=bool(topics)):
+        own_pages = {batch[at].id: batch[at].page for at in stretch.pages}
         gained |= annotate([topic.theme, *topic.keywords, topic.content], own_pages)
 
     def same() -> bool:
@@ -87,8 +88,8 @@ def build_episodes(run: StepRun) -> int:
 
     with run.write(same):
         chains: dict[int, int] = {}  # by the topic of a model
-        for stretch in stretches:
-            _keep(run, batch, stretch, topics, chains)
+        for stretch, topic in zip(stretches, named, strict=True):
+            _keep(run, batch, stretch, topic, topics, chains)
         owner.annotate(TOPIC, gained)
     return len(batch)
 
@@ -157,49 +158,67 @@ def _divide(
 
 
 def _ask_for_topics(run: StepRun, batch: Sequence[_Queued], going: Mapping[str, Chain]) -> list[Topic]:
-    """Return the topics of a batch that a model names, without texts that it took from pages of another topic.
-
-    Without a model, there are none.
-    """
+    """Return the topics of a batch that a model names. Without a model, there are none."""
     if run.chat is None:
         return []
     from .prompts.episodes import ask_for_themes
 
-    pages = [each.features for each in batch]
     last = going.get(batch[0].page.context)
-    found = ask_for_themes(run.chat, pages, "" if last is None else str(last))
+    return ask_for_themes(run.chat, [each.features for each in batch], "" if last is None else str(last))
+
+
+def _name(
+    batch: Sequence[_Queued], going: Mapping[str, Chain], stretches: Sequence[_Stretch], topics: Sequence[Topic]
+) -> list[Topic]:
+    """Return the topic of each of *stretches*: by a model's topic of its pages, or else by their words.
+
+    A topic may have stretches in several episodes, so each gets only what its own pages are evidence of: else it would
+    keep words of a page that is erased elsewhere.
+    """
+    pages = [each.features for each in batch]
+    if not topics:
+        return [topic_of(pages, stretch.pages) for stretch in stretches]
+    last = going.get(batch[0].page.context)
     said = {at: vocabulary("\n".join((page.title, page.text, *page.keywords))) for at, page in enumerate(pages)}
     said[len(pages)] = vocabulary("" if last is None else str(last))
-    return [_drop_foreign_texts(topic, pages, said) for topic in found]
+    found = []
+    for stretch in stretches:
+        whole = next(topic for topic in topics if stretch.pages[0] in topic.pages)
+        found.append(name_topic(pages, stretch.pages, _drop_foreign_texts(whole, stretch.pages, pages, said)))
+    return found
 
 
-def _drop_foreign_texts(topic: Topic, batch: Sequence[PageFeatures], said: dict[int, frozenset[str]]) -> Topic:
-    """Return *topic* without texts that may come from pages of another one, which are no evidence of it."""
+def _drop_foreign_texts(
+    topic: Topic, own_pages: Sequence[int], batch: Sequence[PageFeatures], said: dict[int, frozenset[str]]
+) -> Topic:
+    """Return *topic* without texts that may come from other pages than *own_pages*, its only evidence."""
 
     def own(text: str) -> bool:
-        return set(sources(text, topic.pages, said)) <= set(topic.pages)
+        return set(sources(text, own_pages, said)) <= set(own_pages)
 
-    titles = "\n".join(dict.fromkeys(batch[at].title for at in topic.pages))
+    titles = "\n".join(dict.fromkeys(batch[at].title for at in own_pages))
     return replace(
         topic,
-        theme=topic.theme if own(topic.theme) else batch[topic.pages[0]].title,
+        theme=topic.theme if own(topic.theme) else batch[own_pages[0]].title,
         keywords=tuple(word for word in topic.keywords if own(word)),
         content="\n".join(line for line in topic.content.splitlines() if own(line)) or titles,
     )
 
 
 def _keep(
-    run: StepRun, batch: Sequence[_Queued], stretch: _Stretch, topics: Sequence[Topic], chains: dict[int, int]
+    run: StepRun,
+    batch: Sequence[_Queued],
+    stretch: _Stretch,
+    topic: Topic,
+    topics: Sequence[Topic],
+    chains: dict[int, int],
 ) -> None:
-    """Store the pages of a stretch with their chain and episode; a chain that is over may return to an episode.
+    """Store the pages of a stretch about *topic* with their chain and episode; one that is over may return to another.
 
     *chains* are those of the batch so far, by the topic of a model: all its stretches are in one episode.
     """
     owner, tiers, pages = run.owner, run.owner.tiers, [batch[at] for at in stretch.pages]
-    number = next((n for n, topic in enumerate(topics) if stretch.pages[0] in topic.pages), -1)
-    features = [each.features for each in batch]
-    topic_pages = topics[number].pages if topics else ()
-    topic = name_topic(features, stretch.pages, topics[number]) if topics else topic_of(features, stretch.pages)
+    number = next((n for n, each in enumerate(topics) if stretch.pages[0] in each.pages), -1)
     last = tiers.going.get(stretch.context)
     if not stretch.goes_on and last is not None:
         _settle(run, last)
@@ -215,7 +234,7 @@ def _keep(
     known = owner.keep(episode, id=known, pages=ids)
     for each in pages:
         chain = chain.updated(each.features)
-    whole = topics and {*stretch.pages} == {*topic_pages}
+    whole = topics and {*stretch.pages} == {*topics[number].pages}
     for point in [topic.content] if whole else [each.features.title for each in pages]:
         chain = chain.noted(point)
     key = owner.keep(replace(chain, episode=known), id=key, pages=ids)

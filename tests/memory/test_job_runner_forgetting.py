@@ -4,7 +4,7 @@ import contextlib
 
 import pytest
 from machine_kit import check, items, keeping
-from model_kit import DAY, NOON, SMALL, Clock, drained, modelled, obliging, page, steps, tell
+from model_kit import DAY, NOON, SMALL, Clock, drained, modelled, obliging, page, shown, steps, tell
 from secret_kit import SECRET, WIDE, derived, lived, mixing
 
 from memci import SQLiteStorage
@@ -92,6 +92,33 @@ def test_topics_keep_their_words_apart(storage):
     assert SECRET not in str(episode)
     assert "half" in episode["keywords"]
     assert derived(memory, SECRET) == []
+
+
+def test_a_topic_of_two_conversations_gives_each_its_own_words(storage):
+    """Where a model names one topic for two talks that go on, each in its episode, neither keeps words of the other."""
+
+    def answer(asked):
+        if asked.step != "topics":
+            return obliging(asked)
+        pages, together = [each["page"] for each in shown(asked)], SECRET in asked.text
+        word = SECRET if together else "roses"
+        theme = {"theme": f"On {word}", "keywords": [word, "violins"], "content": f"They spoke of {word}"}
+        themes = [theme | {"pages": each} for each in ([pages] if together else [[n] for n in pages])]
+        return {"themes": themes, "continues": together}
+
+    memory, _ = modelled(storage, answer, rules=Rules(capacity=2, batch=2, promoted=99))
+    for index, said in ((1, "the garden"), (2, f"violins {SECRET}")):
+        texts = {"alice": "violins and roses in the garden", "bob": f"violins, and {said}"}
+        pages = [page(index, text, context=name, at=NOON + index) for name, text in texts.items()]
+        tell(memory, *pages, maintain=False)
+        memory.maintain()
+        drained(memory)
+    assert len(items(memory, "episode")) == 2, "each talk goes on in its own"
+
+    memory.erase(Scope("bob"))
+
+    assert derived(memory, SECRET) == []
+    assert len(items(memory, "episode")) == 1
 
 
 def test_facts_of_other_pages_survive(storage):

@@ -4,7 +4,7 @@
     matrix     [ ▒,  ▒,  ▒,  ▒ | free … ]      full: both grow to twice their size
 
 The result is exact: one product of the matrix and the query. The index is a cache of stored rows: cheap to build, at
-most twice the size of its rows, and made anew when rows are removed. It is not thread-safe.
+most twice the size of its rows, and built again when rows are removed. It is not thread-safe.
 """
 
 from collections.abc import Sequence

@@ -43,12 +43,12 @@ def printed(line, output):
 
 
 def alike(part, output):
-    """Return whether *output* has *part*, but for figures that differ by a tenth, or by 2."""
+    """Return whether *output* has *part*, but for figures that differ by a tenth, or by 20: a page moves as a whole."""
     figures = [int(each.replace(",", "")) for each in FIGURE.findall(part)]
     text = f"({FIGURE.pattern})".join(map(re.escape, FIGURE.split(part)))
     return any(
         all(
-            abs(int(other.replace(",", "")) - figure) <= max(2, figure / 10)
+            abs(int(other.replace(",", "")) - figure) <= max(20, figure / 10)
             for figure, other in zip(figures, found.groups(), strict=True)
         )
         for found in re.finditer(text, output)

@@ -15,7 +15,7 @@ import numpy as np
 
 from ..repository.passages import PassageTable
 from ..repository.store import OwnerKey
-from ..retrieval.layout import ROLES, STANDING, Row
+from ..retrieval.layout import ROLES, STANDING, Row, length_counts
 from .sheet import AROUND, BLOCK_BITS, NUMBERS, PASSAGE, POSTING, pack_passages
 
 _LONGEST = 500  # characters of a term that are stored unchanged: longer ones do not fit into an index of Postgres
@@ -166,11 +166,13 @@ class PackedPassages(PassageTable):
                 own = passages[blocks == block]
                 others = own[own["role"] != ROLES["user"]]
                 standing = np.count_nonzero(own["flags"] & STANDING)
-                state = np.array([len(own), len(others), others["lecture"].sum(dtype=np.float64), standing])
+                counts = length_counts(own["lent"].T, own["whole"], own["role"])
+                lengths = counts.sum(), (counts * own["length"]).sum()
+                state = np.array([len(own), len(others), others["lecture"].sum(dtype=np.float64), standing, *lengths])
                 states[block] = states.get(block, 0) + sign * state
         rows = [
-            (block, int(alive), int(others), float(lecture), int(standing), self.nr)
-            for block, (alive, others, lecture, standing) in states.items()
+            (block, int(alive), int(others), float(lecture), int(standing), float(counted), float(extent), self.nr)
+            for block, (alive, others, lecture, standing, counted, extent) in states.items()
         ]
         self._store.executemany(_NOTE, rows)
 
@@ -238,10 +240,11 @@ ORDER BY g.page, s.entry, s.part LIMIT ?"""
 _PLACES = "SELECT context, id FROM memory_page WHERE id = ANY(?) ORDER BY context, page"
 _REMOVE = "DELETE FROM memory_passage WHERE page = ANY(?) RETURNING columns, role"
 _NOTE = """
-INSERT INTO memory_block AS b SELECT nr, ?, revision, ?, ?, ?, ? FROM memory_owner WHERE nr = ?
+INSERT INTO memory_block AS b SELECT nr, ?, revision, ?, ?, ?, ?, ?, ? FROM memory_owner WHERE nr = ?
 ON CONFLICT (owner, block) DO UPDATE SET revision = excluded.revision, alive = b.alive + excluded.alive,
 others = b.others + excluded.others, lecture = b.lecture + excluded.lecture,
-standing = b.standing + excluded.standing, columns = NULL"""
+standing = b.standing + excluded.standing, counted = b.counted + excluded.counted,
+extent = b.extent + excluded.extent, columns = NULL"""
 _TOUCH = """
 UPDATE memory_block SET revision = (SELECT revision FROM memory_owner WHERE nr = owner) WHERE owner = ? AND block = ?"""
 # A block has 2048 numbers, and an owner 2^32: see sheet.py.
@@ -257,7 +260,7 @@ _BLOCKS = (
     + ") FROM memory_block AS b WHERE b.owner = ? AND b.block = ANY(?)"
 )
 _CHANGED = """
-SELECT block, alive, others, lecture, standing FROM memory_block WHERE owner = ? AND revision > ?"""
+SELECT block, alive, others, lecture, standing, counted, extent FROM memory_block WHERE owner = ? AND revision > ?"""
 _POST = """
 INSERT INTO memory_word AS w SELECT ?, * FROM unnest(?::text[], ?::bigint[], ?::bytea[])
 ON CONFLICT (owner, term, block) DO UPDATE SET postings = w.postings || excluded.postings"""

@@ -50,6 +50,8 @@ class BlockState(NamedTuple):
     others: int  # number of passages that are not the user's
     lecture: float  # sum of their column with this name
     standing: int  # number of passages with lasting instructions
+    counted: float  # number of passages of which the length counts (`length_counts`)
+    extent: float  # sum of their lengths
 
 
 class Sheet(Layout):
@@ -80,6 +82,10 @@ class Sheet(Layout):
         others = sum(each.others for each in self.states.values())
         return sum(each.lecture for each in self.states.values()) / others if others else 0.0
 
+    def _lengths(self) -> tuple[float, float]:
+        states = self.states.values()
+        return sum(each.counted for each in states), sum(each.extent for each in states)
+
     def people(self, term: str) -> list[int]:
         """Return the numbers of the speakers whose name has *term*."""
         return self._people.get(term, [])
@@ -91,6 +97,7 @@ class Sheet(Layout):
     def know(self, states: Mapping[int, BlockState], speakers: Sequence[tuple[int, str, int]]) -> None:
         """Update the states of changed blocks, drop these blocks from RAM, and update all speakers. O(blocks)."""
         self.states.update(states)
+        self._excess = None
         self.loaded.difference_update(states)
         size = (max(self.states, default=0) + 1) * BLOCK
         if size > len(self._columns.page):
@@ -128,6 +135,7 @@ class Sheet(Layout):
         for name, flag in FLAGS.items():
             getattr(self._columns, name)[at] = read["flags"] & flag != 0
         self.loaded.add(block)
+        self._excess = None
 
 
 def pack_passages(

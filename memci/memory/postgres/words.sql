@@ -7,7 +7,8 @@
 CREATE INDEX of_memory_page_owner ON memory_page (owner, id);
 CREATE TABLE memory_block (
     owner bigint NOT NULL, block bigint NOT NULL, revision bigint NOT NULL, alive bigint NOT NULL,
-    others bigint NOT NULL, lecture double precision NOT NULL, standing bigint NOT NULL, columns bytea,
+    others bigint NOT NULL, lecture double precision NOT NULL, standing bigint NOT NULL,
+    counted double precision NOT NULL, extent double precision NOT NULL, columns bytea,
     PRIMARY KEY (owner, block)) WITH (fillfactor = 50);
 ALTER TABLE memory_block ALTER columns SET STORAGE EXTERNAL;
 CREATE TABLE memory_word (

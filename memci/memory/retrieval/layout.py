@@ -225,11 +225,16 @@ class Layout:
         """How much longer each passage is than the mean, as a part of it; 0 for turns of talk and results of tools."""
         self._place()
         if self._excess is None:
-            at = self.columns
-            counts = np.where(at.lent[:2].any(axis=0), 1 - talk_like(at.whole), 1) * (at.role != ROLES["tool"])
-            mean = (counts * at.length).sum() / max(counts.sum(), 1e-6)
-            self._excess = (counts * (at.length / max(mean, 1) - 1)).astype(np.float32)
+            at, (number, sum_) = self.columns, self._lengths()
+            counts = length_counts(at.lent, at.whole, at.role)
+            self._excess = (counts * (at.length / max(sum_ / max(number, 1e-6), 1) - 1)).astype(np.float32)
         return self._excess
+
+    def _lengths(self) -> tuple[float, float]:
+        """Return of how many passages the length counts, and the sum of their lengths."""
+        at = self.columns
+        counts = length_counts(at.lent, at.whole, at.role)
+        return float(counts.sum()), float((counts * at.length).sum())
 
     def in_group(self, positions: Integers) -> NDArray[np.bool_]:
         """Return which of *positions* are in the talk of three people or more: only there words come from so far."""
@@ -345,6 +350,12 @@ def name_terms(name: str) -> list[str]:
     """Return the terms by which a question may name the speaker *name*. O(length)."""
     parts = dict.fromkeys(terms(name))
     return [part for part in parts if not is_single(part)] or list(parts)
+
+
+def length_counts(lent: Floats, whole: Floats, role: Integers) -> NDArray[np.float64]:
+    """Return, from 0 to 1, how much the length of each passage counts: not in turns of talk or results of tools."""
+    talk = np.where(lent[:2].any(axis=0), talk_like(whole), 0).astype(np.float64)
+    return np.asarray((1 - talk) * (role != ROLES["tool"]))
 
 
 def talk_like(words: Floats) -> Floats:

@@ -163,16 +163,17 @@ class OpenToolGroup(MemciError, ValueError):
 
 
 class BudgetExceeded(MemciError, ValueError):
-    """What must stay in the window is larger than its *budget*; *parts* holds the tokens of each part."""
+    """What must stay in the window is larger than its *budget*; *parts* holds the tokens of each part that has some."""
 
     def __init__(self, budget: int, parts: Mapping[str, int]) -> None:
+        parts = {name: tokens for name, tokens in parts.items() if tokens}
         listed = " + ".join(f"{name} {tokens:,}" for name, tokens in parts.items())
         super().__init__(
             f"{listed} = {sum(parts.values()):,} tokens can't be reduced, the budget is {budget:,}: "
             f"use a larger window, a smaller reply, or make the largest part smaller"
         )
         self.budget = budget
-        self.parts = dict(parts)
+        self.parts = parts
 
 
 class PageNotFound(MemciError, KeyError):

@@ -292,4 +292,4 @@ def check_room(window: Window, pinned: int) -> None:
         "task (a quarter for the open page)": budget // 4,
     }
     if sum(parts.values()) > budget:
-        raise BudgetExceeded(budget, {name: tokens for name, tokens in parts.items() if tokens})
+        raise BudgetExceeded(budget, parts)

@@ -18,8 +18,8 @@ Pages leave in batches, because a provider bills the window again after each bat
 times more under a prompt cache.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from ..errors import BudgetExceeded
 from .clipping import SMALLEST
@@ -127,25 +127,22 @@ def fit(occupancy: Occupancy, limits: Limits, *, low: int | None = None) -> Plan
         leave += 1
         whole, active = whole - unit.tokens, active - unit.tokens
 
-    contents, over = limits.contents, active - room
+    contents, over, saved = limits.contents, active - room, 0
     clips: tuple[tuple[int, int], ...] = ()
     if over > 0:
         least = min(CONTENTS_FLOOR, limits.contents) if occupancy.contents or chosen or leave else 0
-        rest = (*occupancy.units[first + leave :], *occupancy.pending)
-        results = [each for unit in rest for each in unit.results]
-        others = [each for unit in (*occupancy.units[:first], *rest) for each in unit.others]
-        saved = 0
+        units = occupancy.units[:first] + occupancy.units[first + leave :]
+        results = [each for unit in (*units[first:], *occupancy.pending) for each in unit.results]
+        others = [each for unit in (*units, *occupancy.pending) for each in unit.others]
         if over > contents - least:
-            clips, saved = _clip_evenly(results, over)
-            if saved < over:
-                more, extra = _clip_evenly(others, over - saved)
+            for messages in (results, others):
+                more, extra = _clip_evenly(messages, over - saved)
                 clips, saved = clips + more, saved + extra
         contents = max(least, contents - max(0, over - saved))
         over -= limits.contents - contents
         if saved < over:
-            pinned = active + pending - sum(unit.tokens for unit in (*occupancy.units[:first], *rest))
-            latest = sum(unit.tokens for unit in rest) - saved
-            raise _exceeded(occupancy, limits, contents=contents, pinned=pinned, latest=latest)
+            closed = (ClosedPage(0, active - sum(unit.tokens for unit in units)),)
+            raise _exceeded(replace(occupancy, contents=contents, closed=closed, units=units), limits, dict(clips))
     archived, kept = (tuple(sorted(page.index for page in pages)) for pages in (chosen, condensed))
     return Plan(archived, kept, leave, contents, clips)
 
@@ -153,22 +150,25 @@ def fit(occupancy: Occupancy, limits: Limits, *, low: int | None = None) -> Plan
 def check(occupancy: Occupancy, limits: Limits) -> None:
     """Raise BudgetExceeded if *occupancy* does not fit after its plan: an id may be longer than a clip allows."""
     if occupancy.tokens > limits.budget:
-        latest = sum(unit.tokens for unit in (*occupancy.units[int(occupancy.task) :], *occupancy.pending))
-        pinned = sum(page.tokens for page in occupancy.closed)
-        raise _exceeded(occupancy, limits, contents=occupancy.contents, pinned=pinned, latest=latest)
+        raise _exceeded(occupancy, limits, {})
 
 
-def _exceeded(occupancy: Occupancy, limits: Limits, *, contents: int, pinned: int, latest: int) -> BudgetExceeded:
-    """Return the error that names the cost of each part."""
+def _exceeded(occupancy: Occupancy, limits: Limits, clips: Mapping[int, int]) -> BudgetExceeded:
+    """Return the error that names the cost of each part; messages cost what their *clips* leave."""
+
+    def left(units: Sequence[Unit]) -> int:
+        messages = [each for unit in units for each in (*unit.results, *unit.others)]
+        return sum(unit.tokens for unit in units) - sum(size - clips.get(seq, size) for seq, size in messages)
+
     parts = {
         "system": occupancy.system,
-        **({"segments": occupancy.segments} if occupancy.segments else {}),
+        "segments": occupancy.segments,
         "tools": occupancy.tools,
         "framing": occupancy.framing,
-        "contents": contents,
-        "pinned": pinned,
-        "task": sum(unit.tokens for unit in occupancy.units[: int(occupancy.task)]),
-        "latest messages": latest,
+        "contents": occupancy.contents,
+        "pinned": sum(page.tokens for page in occupancy.closed),
+        "task": left(occupancy.units[: int(occupancy.task)]),
+        "latest messages": left(occupancy.units[int(occupancy.task) :] + occupancy.pending),
     }
     return BudgetExceeded(limits.budget, parts)
 
@@ -202,9 +202,8 @@ def _choose_pages(
         pages -= not keeps
     target = limits.words if words <= limits.words else limits.words_left
     for page in order:
-        if (page.condensed or page in condensed) and page not in chosen:
-            if active <= room and (words <= target or page.task):
-                continue
+        stays = active <= room and (words <= target or page.task)
+        if (page.condensed or page in condensed) and page not in chosen and not stays:
             chosen.append(page)
             words, active = words - page.words, active - page.words
     return chosen, [page for page in condensed if page not in chosen]

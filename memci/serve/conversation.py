@@ -35,7 +35,7 @@ from ..context.loop import ToolCalls
 from ..errors import Diverged, InvalidSetting, StorageBusy, WriteConflict
 from ..formats.identity import identity
 from ..memory.backend import Scope
-from ..messages import Enveloped, Message, call_name
+from ..messages import Enveloped, Message, call_name, tool_calls
 from ..model_catalog import known_window
 from ..settings import Policy
 from ..storage import Storage
@@ -135,7 +135,7 @@ class Conversation:
         """
         client, context = self.client, self.context
         given: dict[str, Any] = {"tools": client.tools, "strict": False, "format": client.format}
-        made = self._despite_costs(lambda: context.request(*self._pending, **given))
+        made = self._despite_others(lambda: context.request(*self._pending, **given))
         view = made["input" if client.format == "openai_responses" else "messages"]
         if client.format == "openai_chat":
             view = view[1:]
@@ -164,7 +164,7 @@ class Conversation:
             return None
         _, calls = formats.calls(reply.reply, self.client.format)
         self._withdraw()  # a request of another branch may have been slower
-        self._despite_costs(lambda: self.context.append_turn(reply.reply, *self.context.answers(reply.reply)))
+        self._despite_others(lambda: self.context.append_turn(reply.reply, *self.context.answers(reply.reply)))
         self.called.update(call_name(call) for call in calls if call_name(call) in self.own)
         return [] if found.goes_on else None
 
@@ -173,27 +173,22 @@ class Conversation:
 
     def cost(self, usage: object) -> None:
         """Store the *usage* of the last request, unless other requests of the client conflict again and again."""
-        for _ in range(_COST_ATTEMPTS):
-            try:
-                self.context.append_turn(usage=usage)
-            except WriteConflict:  # the client's next request was faster
-                self.context.refresh()
-            else:
-                return
+        with suppress(WriteConflict):
+            self._despite_others(lambda: self.context.append_turn(usage=usage), messages=True)
 
-    def _despite_costs(self, call: Callable[[], Any]) -> Any:
+    def _despite_others(self, call: Callable[[], Any], *, messages: bool = False) -> Any:
         """Return what *call* returns; made again if another request of the client stored its cost meanwhile.
 
         Raises:
-            WriteConflict: If another request has stored messages.
+            WriteConflict: If another request has stored messages, unless *messages* make no difference.
         """
         for _ in range(_COST_ATTEMPTS):
             try:
                 return call()
             except WriteConflict:
-                messages = self.context.report().messages
+                before = self.context.report().messages
                 self.context.refresh()
-                if self.context.report().messages != messages:
+                if not messages and self.context.report().messages != before:
                     raise
         return call()
 
@@ -317,13 +312,16 @@ class Conversation:
         """Take back the end of the *log* if it moved on in the list, and return whether it did. O(messages).
 
         It moved if the newest message of the log stands further on in the list, or if the log has no answer to what the
-        list has otherwise, and goes on with one.
+        list has otherwise, and goes on with one. An answer at the end of the log is one that the client had begun for
+        the model: none yet.
         """
         stored, listed = [identity(each) for each in log], [identity(each) for each in self._list]
         same = next((at for at, (old, new) in enumerate(zip(stored, listed, strict=False)) if old != new), len(listed))
         lost, new = log[same:], self._list[same:]
-        answered = [any(each["role"] == "assistant" for each in part) for part in (lost, new)]
-        if not same or len(lost) > _MOVED or not (stored[-1] in listed[same:] or answered == [False, True]):
+        asked = lost[:-1] if lost and lost[-1]["role"] == "assistant" and not tool_calls(lost[-1]) else lost
+        answered = [any(each["role"] == "assistant" for each in part) for part in (asked, new)]
+        moved = not asked or stored[-1] in listed[same:] or answered == [False, True]
+        if not same or len(lost) > _MOVED or not moved:
             return False
         try:
             for _ in lost:

@@ -30,7 +30,7 @@ from starlette.types import Receive, Scope, Send
 
 from ..context.async_context import in_thread
 from ..context.memory_client import load_numpy
-from ..errors import InvalidMessage, InvalidSetting, LimitExceeded, MemciError, StorageError
+from ..errors import BudgetExceeded, InvalidMessage, InvalidSetting, LimitExceeded, MemciError, StorageError
 from ..settings import Policy
 from ..storage import Storage
 from ..storage.opening import open_store
@@ -179,7 +179,8 @@ class Gateway:
                         await self._manage(form, request, raw, answer)
                     except MemciError as error:
                         _LOG.warning("a request was refused: %s", error)
-                        await answer.refuse(503 if isinstance(error, StorageError) else 400, str(error))
+                        told = f"{error} (memci serve: --window)" if isinstance(error, BudgetExceeded) else str(error)
+                        await answer.refuse(503 if isinstance(error, StorageError) else 400, told)
 
     async def _manage(self, form: str, asked: Request, raw: bytes, answer: ClientAnswer) -> None:
         """Answer a request whose list of messages memci reads."""

@@ -346,6 +346,16 @@ def test_error_names_every_part_that_can_not_be_reduced():
     assert sum(caught.value.parts.values()) > 1_000
 
 
+def test_error_counts_each_part_as_its_clips_leave_it():
+    """The task and the newest result are clipped: each is as small as that, and no part is negative."""
+    units = (Unit(900, others=((0, 900),)), Unit(500, results=((1, 500),)))
+
+    with pytest.raises(BudgetExceeded) as caught:
+        fit(Occupancy(system=950, tools=0, contents=0, units=units, task=True), Limits(budget=1_000, contents=0))
+
+    assert caught.value.parts == {"system": 950, "framing": 3, "task": SMALLEST, "latest messages": SMALLEST}
+
+
 def test_low_is_taken_over_from_the_caller():
     """A compaction for another reason than the budget goes as far as it is told."""
     state = Occupancy(system=0, tools=0, contents=0, closed=pages(*[100] * 6), framing=0)

@@ -168,3 +168,22 @@ def test_edits_of_one_place_are_found_at_once(provider, store):
     assert len(found) == 10
     (first,) = (info.id for info in found if info.parent is None)
     assert {info.parent for info in found} == {None, first}, "each is a fork of the first one, not of another version"
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_an_answer_that_the_client_begins_for_the_model_is_no_fork(provider, store, form):
+    """It stands at the end of a list, and in the next one, whole, in its place: longer, another one, or not at all."""
+    asked = {"role": "user", "content": "As JSON."}
+    lists = [[begun] for begun in ("{", "[", "[1", "")] + [["[1, 2]", "And on."]]
+    served = app(store, upstream=provider.url, window=6_000, identity="credential")
+    with Served(served) as url, Talk(form, url) as talk:
+        filled(talk)
+        past = [*talk.items, asked]
+        for begun, *more in lists:
+            answer = [{"role": "assistant", "content": begun}] if begun else []
+            talk.items = [*past, *answer, *({"role": "user", "content": each} for each in more)]
+            talk.ask()
+
+    assert [seen.text for seen in provider.seen] == ["{", "[", "[1", "As JSON.", "And on."]
+    (texts,) = stored(store).values()
+    assert texts[-3:] == ["As JSON.", "[1, 2]", "And on."]

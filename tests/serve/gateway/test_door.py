@@ -103,7 +103,7 @@ def test_errors_of_the_provider_come_as_they_came(provider, gateway, form, long)
 
 @pytest.mark.parametrize("form", FORMATS)
 def test_errors_of_the_gateway_have_the_form_of_the_format(provider, store, form):
-    """A provider that is not there, a body that is too large, a window that is not known."""
+    """A provider that is not there, a body that is too large, a window that is not known, or that is too small."""
     library = anthropic if form == "anthropic" else openai
     with (
         Served(app(store, upstream="http://127.0.0.1:1", window=6_000, max_body=20_000)) as url,
@@ -119,6 +119,12 @@ def test_errors_of_the_gateway_have_the_form_of_the_format(provider, store, form
             talk.say("Hi")
         with Talk(form, url, model="gpt-4o") as talk:
             assert talk.say("Hi") == "Hello!"
+    with Served(app(store, upstream=provider.url, window=3_000)) as url, Talk(form, url) as talk:
+        talk.tools = json.loads(
+            json.dumps(talk.tools).replace("Read a file.", "Read a file, " + "word by word, " * 800)
+        )
+        with pytest.raises(library.BadRequestError, match=r"tools [23],\d{3} .* larger window.*memci serve: --window"):
+            talk.say("Hi")
 
 
 def test_what_makes_no_sense_is_said_at_the_start(store):

@@ -3,9 +3,9 @@
     #3 my dog is ill ──▶ #4 the vet's bill ──▶ #5     #6 flight to Oslo ──▶ #7
     └──────────────── chain of #3 ────────────────┘   └─── chain of #6 ───┘      "Flight to Oslo · … (1 more) · A seat"
 
-A chain ends at a long gap, at a greeting, and where the talk turns to something else: a dozen telling words on each
-side have none in common. Names of speakers are no content. The overview of a chain is revised as
-the chain grows: it has titles of its pages, or what a model wrote of them.
+A chain ends at a long gap, at a greeting, and where the talk turns to something else: a dozen or more telling words on
+each side have no more in common than long pages have by chance. Names of speakers are no content. The overview of a
+chain is revised as the chain grows: it has titles of its pages, or what a model wrote of them.
 """
 
 import math
@@ -34,6 +34,9 @@ MOST_KEYWORDS = 10  # bounds that keep a topic small: a title of a page has 72 c
 POINT_COLUMNS = 72
 MOST_POINTS = 6  # of an overview: it fits on a few lines
 ENOUGH = 12  # telling words that show what a stretch is about: with 8, chats of short messages fall into single pages
+CHANCE = 1_000
+"""pairs of words, one of each side, of which one may be equal by chance: one in 330 to 790 is between sessions of
+dialogues, one in 90 to 130 within a session. With 400, chains of dialogues fall into pieces"""
 AHEAD = 4  # pages that are read for these words at most: of what comes later, not more is known
 MOST_WORDS = 40  # words of a chain that are compared: those of most pages
 _READ = 4_000  # characters of a message whose words are read: a longer one is a pasted text
@@ -223,8 +226,9 @@ class Chain:
             if len(found) >= ENOUGH or (at and _breaks(ahead[at - 1].at, page, gap_seconds)):
                 break
             found |= dict.fromkeys(page.words)
-        clear = len(found) >= ENOUGH and len(set(self.recent)) >= ENOUGH
-        return not clear or not found.keys().isdisjoint(self.recent)
+        recent = set(self.recent)
+        clear = len(found) >= ENOUGH and len(recent) >= ENOUGH
+        return not clear or len(recent & found.keys()) > len(found) * len(recent) / CHANCE
 
     def is_over(self, page: PageFeatures, gap_seconds: float) -> bool:
         """Return whether the talk had paused before *page*: a long gap, or a greeting."""

@@ -26,6 +26,7 @@ NORTH = np.array([1.0, 0.0], dtype=np.float32)
 HOUR = 3600.0
 FLIGHT = tuple(f"flight{number}" for number in range(ENOUGH))
 DOG = tuple(f"dog{number}" for number in range(ENOUGH))
+LONG = [tuple(f"{subject}{number}" for number in range(60)) for subject in ("flight", "dog")]
 vectors = arrays.arrays(np.float32, 4, elements=st.floats(width=32))
 
 
@@ -47,10 +48,12 @@ def page(*words, at=None, greets=False):
         (page(*FLIGHT), [page(*FLIGHT, greets=True)], False),
         (page(*FLIGHT, at=0.0), [page(*DOG[:3], at=1.0), page(*DOG[3:], at=9 * HOUR)], True),
         (page(*FLIGHT), [page(*DOG[:3]), page(*DOG[3:], greets=True)], True),
+        (page(*LONG[0]), [page(*LONG[1], *LONG[0][:2])], False),
+        (page(*LONG[0]), [page(*LONG[1], *LONG[0][:6])], True),
     ],
 )
 def test_a_chain_goes_on_unless_the_talk_pauses_or_turns(before, ahead, goes_on):
-    """A gap ends it, a greeting, and a dozen words on each side without a common one."""
+    """A gap ends it, a greeting, and a dozen words on each side without a common one, or long ones with hardly any."""
     assert Chain().updated(before).goes_on(ahead, 6 * HOUR) is goes_on
 
 

@@ -38,6 +38,8 @@ from .annotation import annotate
 from .page_notes import extract_title
 from .step import Step, StepRun
 
+ASKED = 10  # pages that a model is asked about at once: so two topics are enough for them (MemoryOS: a whole queue)
+
 
 class _Queued(NamedTuple):
     """A page of the batch, or one that waits behind it, with its features."""
@@ -136,9 +138,11 @@ def _divide(
     for at, each in enumerate(batch):
         context = each.page.context
         stretch, chain = current.get(context, (None, None))
+        before = -1 if stretch is None else stretch.pages[-1]
+        together = stretch is not None and (not topics or before // ASKED == at // ASKED)
         said = None
-        if topics and stretch is not None:
-            said = topic_of_page[stretch.pages[-1]] == topic_of_page[at]
+        if topics and together:
+            said = topic_of_page[before] == topic_of_page[at]
         elif topics:
             said = topics[topic_of_page[at]].goes_on
         if chain is None or chain.is_over(each.features, gap):
@@ -148,23 +152,28 @@ def _divide(
             same = chain.goes_on(coming, gap)
         else:
             same = said
-        if stretch is None or not same:
+        if stretch is None or not (together and same):
             stretch = _Stretch(context, [], same)
             found.append(stretch)
         stretch.pages.append(at)
-        before = chain if chain is not None and same else Chain(context)
-        current[context] = stretch, before.updated(each.features)
+        own = chain if chain is not None and same else Chain(context)
+        current[context] = stretch, own.updated(each.features)
     return found
 
 
 def _ask_for_topics(run: StepRun, batch: Sequence[_Queued], going: Mapping[str, Chain]) -> list[Topic]:
-    """Return the topics of a batch that a model names. Without a model, there are none."""
+    """Return the topics that a model names of a batch, `ASKED` pages at once. Without a model, there are none."""
     if run.chat is None:
         return []
     from .prompts.episodes import ask_for_themes
 
-    last = going.get(batch[0].page.context)
-    return ask_for_themes(run.chat, [each.features for each in batch], "" if last is None else str(last))
+    last, found = going.get(batch[0].page.context), list[Topic]()
+    before = "" if last is None else str(last)
+    for start in range(0, len(batch), ASKED):
+        topics = ask_for_themes(run.chat, [each.features for each in batch[start : start + ASKED]], before)
+        found += [replace(each, pages=tuple(start + at for at in each.pages)) for each in topics]
+        before = max(found, key=lambda each: each.pages[-1]).theme
+    return found
 
 
 def _name(

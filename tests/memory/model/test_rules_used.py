@@ -72,3 +72,17 @@ def test_as_many_facts_are_found_as_the_rules_say():
     for most in (0, 1):
         memory, _ = lived(found_facts=most, fact_score=0.1)
         assert len(memory.search("Who has a dog in Oslo03?").user_facts) == most
+
+
+@pytest.mark.parametrize(("goes_on", "chains"), [(False, 3), (True, 1)])
+def test_a_batch_of_many_pages_may_have_more_than_two_topics(goes_on, chains):
+    """A model is asked about ten pages at once, and whether these go on with those before."""
+
+    def answers(asked):
+        answer = obliging(asked)
+        return answer | {"continues": goes_on} if asked.step == "topics" else answer
+
+    memory, chat = lived(30, answers, capacity=30, batch=30)
+
+    assert steps(chat).count("topics") == 3
+    assert overview(memory).counts.chains == chains

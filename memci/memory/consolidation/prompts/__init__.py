@@ -2,7 +2,7 @@
 
     when                   step                 gives                                        calls   prompt, per turn
     a page closes          pages.describe       title, lines, keywords, chain, events        1       380
-    a full queue           episodes.themes      at most two topics of three pages            0.3     105
+    a full queue           episodes.themes      at most two topics of ten pages              0.3     105
     an episode is hot      facts.learned        traits, facts of both sides                  0.2     180
     … is used often        facts.related        concepts and relations                       < 0.1   50
     5 pages, a day, the    days.day             text and mood of the day                     0.2     90

@@ -3,8 +3,8 @@ whether they go on from it.
 
     #1 flight   #2 seat   #3 dog   #4 vet      ──▶   "Flight to Oslo" [1, 2]      "The dog is ill" [3, 4]
 
-A batch has at most two topics, and each page is in one of them: a page that the model leaves out, or names twice, goes
-to the topic that it is most like.
+Ten pages have at most two topics, and each page is in one of them: a page that the model leaves out, or names twice,
+goes to the topic that it is most like.
 """
 
 from collections.abc import Sequence

@@ -83,7 +83,7 @@ class Results:
         self._query, self._terms = request.query, frozenset(query.terms)
         self._shown: set[int] = set()
         self.positions: dict[tuple[int, int], int] = {}
-        """position of the first piece of each message"""
+        """position of the first piece of each message, in the order in which they were added"""
         self.chains: dict[PageKey, int | None] = {}
         self._same: dict[tuple[str, str, str], tuple[int, int]] = {}
         """the message that is shown for all with the same words by the same speaker"""
@@ -121,6 +121,13 @@ class Results:
                 left = iter([each for each in left if self._keys[each] in self.found])
             size = min(2 * size, _AT_ONCE[1])
 
+    def sort(self) -> None:
+        """Put what the words found in order of score: a budget chose it by its worth for its length."""
+        found = [key for key, page in self.found.items() if page.source == "words"]
+        best = iter(sorted(found, key=lambda key: -round(self._firsts[key], 5)))
+        keys = [next(best) if page.source == "words" else key for key, page in self.found.items()]
+        self.found = {key: self.found[key] for key in keys}
+
     def add_idle(self) -> None:
         """Add the passages that tell nothing, which were left out so far."""
         idle, self._idle = self._idle, None
@@ -128,8 +135,8 @@ class Results:
             self.add(idle)
 
     def drop(self, count: int) -> None:
-        """Drop the first *count* results."""
-        for key in list(self.found)[:count]:
+        """Drop the first *count* results, in the order in which they were added."""
+        for key in list(self.positions)[:count]:
             del self.found[key], self.positions[key]
 
     def refit(self, ranking: Ranking) -> float:

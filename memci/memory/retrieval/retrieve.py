@@ -180,6 +180,7 @@ def _pages(
         answer.add(best, share=1 - _STANDING)
         answer.add(fitting[: weights.clauses].tolist(), "standing", share=_STANDING)
     answer.add(best)
+    answer.sort()
     answer.add_idle()
     if request.budget is not None and weights.listing and (query.many or query.lists_own(layout)):
         first = np.flatnonzero(allowed & (at.role == ROLES["user"]) & (at.part == 0))

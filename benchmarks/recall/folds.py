@@ -31,7 +31,6 @@ GRID: dict[str, tuple[float, ...]] = {
     "whole": (0.0, 0.25, 0.5),
     "saturation": (0.6, 1.0, 1.5, 2.0),
     "spread": (0.0, 0.2, 0.5),
-    "substance": (0.0, 0.06, 0.125, 0.25),
     "question": (0.0, 0.08, 0.15, 0.3),
     "speaker": (0.0, 0.4, 0.9, 1.4),
     "name": (0.0, 0.2, 1.0),
@@ -40,7 +39,7 @@ GRID: dict[str, tuple[float, ...]] = {
 }
 """what is tried of each weight, in this order, twice over"""
 PLAIN = (
-    Weights(saturation=1.2, substance=0.0, question=0.0, speaker=0.0, name=1.0, when=0.0, date=0.0, lecture=0.0),
+    Weights(saturation=1.2, question=0.0, speaker=0.0, name=1.0, when=0.0, date=0.0, lecture=0.0),
     Borrowing(0.0, 0.0, 0.0, 0.0, 0.0),
 )
 Choice = tuple[Weights, Borrowing]

@@ -33,8 +33,6 @@ from .passages import sign_term
 _SCALE = 1.2  # makes the score of a passage with every word of a question 0.7
 _FAINT = 0.05  # minimum of the deviation of the scores of words, so that vectors count if words find nothing
 _LATELY = 200  # number of passages after which the answer of a tool is a third as fresh
-_WHOLE = 8  # terms from which a passage is complete by itself
-_SUBSTANCE: Floats = np.log1p(np.arange(_WHOLE + 1, dtype=np.float32))  # substance by the number of terms
 _NEAR = (1, 1, 0.5, 0.5)
 """weights of the cosines of the neighbours one and two away, for a passage without words of its own"""
 _LECTURED = 0.5  # value of `Layout.lecturing` above which lists are made of the user's messages only
@@ -58,8 +56,6 @@ class Weights:
     name: float = 0.0  # weight of a speaker's name as a word: mostly other people say it
     topic: float = 0.6  # weight of the topic of a passage, if the question asks for it
     date: float = 1.2  # weight of the date of a passage, if the question names a date
-    substance: float = 0.06
-    """bonus for length: grows with its logarithm up to 8 terms; longer passages take the room of others"""
     question: float = 0.15  # penalty for a question: the one who asks does not know
     speaker: float = 0.9  # bonus for a passage by a person whom the question names
     presence: float = 0.01  # score of a passage by a person whom the question names, if no other word matches
@@ -241,14 +237,9 @@ def _deviations(vectors: NDArray[np.float32], layout: Layout) -> Floats:
 
 def _priors(query: Query, layout: Layout, rule: Weights, rows: Integers, present: NDArray[np.bool_] | None) -> Floats:
     at = layout.columns
-    before, after = at.lent[0][rows] > 0, at.lent[1][rows] > 0
-    talk = talk_like(at.whole[rows])
-    # A statement without neighbours is complete, however short, so that its length means nothing.
-    told = np.where(before | after, 1, 1 - talk)
-    prior: Floats = np.zeros(len(rows), np.float32)
-    prior += rule.substance / np.log1p(_WHOLE) * _SUBSTANCE[np.minimum(at.length[rows], _WHOLE).astype(np.int64)] * told
     # Only in quick talk: a long explanation for an assistant often ends with a question, too.
-    prior -= rule.question * at.question[rows] * talk * after
+    quick = talk_like(at.whole[rows]) * (at.lent[1][rows] > 0)
+    prior: Floats = -rule.question * at.question[rows] * quick
     if not query.asks_assistant:
         prior -= rule.lecture * at.lecture[rows]
         prior += rule.user * layout.lecturing * (at.role[rows] == ROLES["user"])

@@ -16,7 +16,6 @@ from memci.text.moments import local
 DAY = 86_400.0
 OFF = Weights(
     spread=0,
-    substance=0,
     question=0,
     speaker=0,
     presence=0,
@@ -289,9 +288,7 @@ def test_rank_by_vectors_finds_what_has_no_word_in_common():
     assert index.best("cat") == [16]
 
 
-@pytest.mark.parametrize(
-    "name", ["substance", "question", "speaker", "presence", "when", "date", "lecture", "spread", "fresh"]
-)
+@pytest.mark.parametrize("name", ["question", "speaker", "presence", "when", "date", "lecture", "spread", "fresh"])
 def test_weights_at_zero_are_off(name):
     """Each prior is off at 0, by its name alone, and counts otherwise."""
     index = Index()

@@ -60,7 +60,7 @@ def observe(session: Session, page: PageRecord, *, admits: bool = False) -> None
                 if known or owner.pages.acknowledged(page.context) >= page.index:
                     owner.reread_index()
                 id_, context = owner.pages.add(page, digest, marks)
-            owner.add_passages(store_passages(owner.passages, context, id_, pieces))
+            owner.fresh = store_passages(owner.passages, context, id_, pieces)
             if session.has_model and page.entries and not marks & QUARANTINED and not owner.jobs.enqueue("page", id_):
                 owner.jobs.skip()
         if admits or (known and known.tier != OBSERVED):

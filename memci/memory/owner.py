@@ -185,7 +185,8 @@ class Owner(OwnerKey):
         self._ids: tuple[int, dict[PageKey, int | None]]
         """a revision, and the ids of the pages that were asked for last"""
         self._changing = self._outdated = self._removes = self._annotated = False
-        self._fresh: Fresh | None = None
+        self.fresh: Fresh | None = None
+        """passages of this change, for the index in RAM when the change is committed"""
         self._measured = 0, 0
         """number of values in RAM at the last measurement, and their bytes"""
         self.revision = self._indexed = self._removals = -1
@@ -226,7 +227,7 @@ class Owner(OwnerKey):
                 yield
                 return
             self._changing, self._outdated, self._removes, self._annotated = True, False, False, False
-            self._fresh = None
+            self.fresh = None
             try:
                 with self.store.change():
                     self._begin()
@@ -292,10 +293,6 @@ class Owner(OwnerKey):
             self.items.drop([each])
             self.tiers.drop(each)
 
-    def add_passages(self, fresh: Fresh) -> None:
-        """Add passages of this change to the index in RAM when the change is committed."""
-        self._fresh = fresh
-
     def annotate(self, kind: int, terms: Mapping[int, Iterable[str]]) -> None:
         """Make pages (ids) searchable by *terms* of a model, which replace earlier ones of this *kind*."""
         for page, own in terms.items():
@@ -338,8 +335,8 @@ class Owner(OwnerKey):
         if self._removes or self._indexed != self.revision - 1:
             self._indexed = -1
             return
-        if self._fresh is not None:
-            self.index.add(*self._fresh)
+        if self.fresh is not None:
+            self.index.add(*self.fresh)
         if self._annotated:
             self.index.read_again()
         self._indexed = self.revision

@@ -235,8 +235,7 @@ def _keep(
     chain = tiers.chains[key] if key is not None else Chain(stretch.context)
     like = chain if chain.episode or number not in chains else tiers.chains[chains[number]]
     known = like.episode if like.episode in tiers.episodes else None
-    times = [each.page.at for each in pages if each.page.at is not None]
-    episode = open_episode(topic, now=run.now, times=times)
+    episode = open_episode(topic, [each.features for each in pages], run.now)
     if known is not None:
         episode = join_episodes(tiers.episodes[known], episode, run.now)
     ids = [each.id for each in pages]

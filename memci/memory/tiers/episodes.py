@@ -22,7 +22,7 @@ from ...text.language.keywords import jaccard, stems_of
 from ...text.summarize import one_line
 from .heat import Warmth
 from .rules import Rules
-from .topics import Chain, PageFeatures, Topic, Vector, cosine, joint_keywords, mean
+from .topics import Chain, PageFeatures, Topic, Vector, cosine, joint_keywords, mean, topic_of
 
 STANDS_OUT = 2.0  # chosen on dialogues and meetings: with 1.6 they grow into lumps
 _PRIOR, _DEVIATION = 4, 0.02  # likenesses to unrelated episodes that are assumed before there are any, and their spread
@@ -91,17 +91,15 @@ def best_episode(key: int, episodes: Mapping[int, Episode], rules: Rules) -> int
     return best if best is not None and rules.threshold is not None and scores[best] >= rules.threshold else None
 
 
-def open_episode(topic: Topic, *, now: float, times: Sequence[float] = ()) -> Episode:
-    """Return a new episode with the pages of *topic*. Times are in seconds since 1970 UTC.
-
-    *times* are the known times of the pages.
-    """
+def open_episode(topic: Topic, pages: Sequence[PageFeatures], now: float) -> Episode:
+    """Return a new episode of the *pages* of *topic*; *now* in seconds since 1970 UTC."""
+    times = [each.at for each in pages if each.at is not None]
     return Episode(
         summary=_summary("", topic.content or topic.theme, topic.keywords),
         keywords=_unite(topic.keywords),
         embedding=topic.vector,
         importance=topic.importance,
-        warmth=Warmth(last_visit=now).grown(len(topic.pages), now, new=True),
+        warmth=Warmth(last_visit=now).grown(len(pages), now, new=True),
         first=min(times, default=None),
         last=max(times, default=None),
     )
@@ -127,19 +125,9 @@ def join_episodes(episode: Episode, other: Episode, now: float) -> Episode:
 
 def rebuild_episode(episode: Episode, pages: Sequence[PageFeatures]) -> Episode:
     """Return *episode* with only *pages*, since others were erased. Its visits stay. O(pages)."""
-    titles = [each.title for each in pages if each.title.strip()]
-    words: tuple[str, ...] = ()
-    for each in pages:
-        words = _unite(words, each.keywords)
-    return replace(
-        episode,
-        summary=_summary("", "\n".join(titles), words),
-        keywords=words,
-        embedding=mean([each.vector for each in pages]),
-        importance=None,
-        warmth=replace(episode.warmth, length=len(pages)),
-        version=episode.version + 1,
-    )
+    topic = replace(topic_of(pages, range(len(pages))), content="\n".join(each.title for each in pages))
+    warmth = replace(episode.warmth, length=len(pages))
+    return replace(open_episode(topic, pages, warmth.last_visit), warmth=warmth, version=episode.version + 1)
 
 
 def _unite(*words: Sequence[str]) -> tuple[str, ...]:

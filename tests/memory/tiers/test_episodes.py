@@ -15,6 +15,7 @@ from memci.memory.tiers.episodes import (
     best_episode,
     join_episodes,
     open_episode,
+    rebuild_episode,
     returning,
 )
 from memci.memory.tiers.rules import Rules
@@ -39,8 +40,14 @@ topics = st.builds(
 times = st.none() | st.floats(0, 4e9)
 
 
+def opened(topic, *times, now=0.0):
+    """Return an episode of a topic whose pages have these times, as far as they go."""
+    known = dict(enumerate(times))
+    return open_episode(topic, [PageFeatures("", at=known.get(n)) for n in range(len(topic.pages))], now)
+
+
 def episodes(*topics):
-    return {key: open_episode(topic, now=0.0) for key, topic in enumerate(topics, 1)}
+    return {key: opened(topic) for key, topic in enumerate(topics, 1)}
 
 
 @pytest.mark.parametrize(("other", "score"), [(SEAT, 0.6 + 1 / 3), (DOG, 0.0), (FLIGHT, 2.0)])
@@ -102,8 +109,8 @@ def test_an_episode_takes_no_chain_that_is_unlike_one_of_its_own():
 
 def test_joined_episodes_have_both():
     """A merge adds pages, visits and times; the importance is the higher one."""
-    one = replace(open_episode(FLIGHT, now=5.0, times=[1.0]), importance=0.2)
-    two = replace(open_episode(SEAT, now=9.0, times=[7.0]), importance=0.9)
+    one = replace(opened(FLIGHT, 1.0, now=5.0), importance=0.2)
+    two = replace(opened(SEAT, 7.0, now=9.0), importance=0.9)
 
     both = join_episodes(one, two, 9.0)
 
@@ -114,7 +121,7 @@ def test_joined_episodes_have_both():
 
 def test_opened_is_as_warm_as_if_its_pages_had_come_alone():
     """A new episode is as long as its topic, and each page after the first one visited it."""
-    episode = open_episode(FLIGHT, now=5.0, times=[1.0, 2.0])
+    episode = opened(FLIGHT, 1.0, 2.0, now=5.0)
     warmth = episode.warmth
 
     assert (episode.summary, episode.keywords) == ("Flight to Oslo", ("flight", "oslo"))
@@ -124,9 +131,9 @@ def test_opened_is_as_warm_as_if_its_pages_had_come_alone():
 
 def test_merged_follows_what_joined():
     """P11: summary, keywords and vector of an episode are refreshed when pages join; it is longer, and visited."""
-    before = open_episode(FLIGHT, now=5.0, times=[1.0, 2.0])
+    before = opened(FLIGHT, 1.0, 2.0, now=5.0)
 
-    after = join_episodes(before, open_episode(SEAT, now=9.0, times=[7.0, 8.0]), 9.0)
+    after = join_episodes(before, opened(SEAT, 8.0, now=9.0), 9.0)
 
     assert after.summary == "Flight to Oslo\nA seat on that flight"
     assert after.keywords == ("flight", "seat", "oslo")
@@ -135,9 +142,20 @@ def test_merged_follows_what_joined():
     assert (after.first, after.last) == (1.0, 8.0)
 
 
+def test_rebuilt_has_nothing_of_the_pages_that_were_erased():
+    """Title, keywords, vector and times are those of the pages that are left; the visits stay."""
+    before = join_episodes(opened(FLIGHT, 1.0, 2.0), opened(DOG, 8.0), 9.0)
+
+    after = rebuild_episode(before, [PageFeatures("", "My dog is ill", ("dog",), EAST, 8.0)])
+
+    assert (after.summary, after.keywords, after.first, after.last) == ("My dog is ill", ("dog",), 8.0, 8.0)
+    assert after.embedding == pytest.approx(EAST)
+    assert (after.warmth.length, after.warmth.visits, after.version) == (1, before.warmth.visits, 3)
+
+
 def test_visited_counts_as_use():
     """What a search brings back is warmer, more used and newer."""
-    after = open_episode(FLIGHT, now=5.0).visited(9.0)
+    after = opened(FLIGHT, now=5.0).visited(9.0)
 
     warmth = after.warmth
     assert (warmth.visits, warmth.access_count, warmth.last_visit, after.version) == (2, 1, 9.0, 2)
@@ -145,12 +163,12 @@ def test_visited_counts_as_use():
 
 def test_merged_forgets_the_line_that_says_least():
     """When a summary grows too long, it keeps its first line, its last one and those that are most about the topic."""
-    episode = open_episode(FLIGHT, now=0.0)
+    episode = opened(FLIGHT)
     for number in range(MOST_LINES - 1):
-        episode = join_episodes(episode, open_episode(replace(FLIGHT, content=f"oslo flight {number}"), now=0.0), 0.0)
-    episode = join_episodes(episode, open_episode(replace(FLIGHT, content="nothing of the kind"), now=0.0), 0.0)
+        episode = join_episodes(episode, opened(replace(FLIGHT, content=f"oslo flight {number}")), 0.0)
+    episode = join_episodes(episode, opened(replace(FLIGHT, content="nothing of the kind")), 0.0)
 
-    episode = join_episodes(episode, open_episode(replace(FLIGHT, content="flight to oslo at last"), now=0.0), 0.0)
+    episode = join_episodes(episode, opened(replace(FLIGHT, content="flight to oslo at last")), 0.0)
 
     lines = episode.summary.splitlines()
     assert lines[0] == "Flight to Oslo"
@@ -161,11 +179,11 @@ def test_merged_forgets_the_line_that_says_least():
 @given(topics, st.lists(st.tuples(topics, times, times, st.floats(0, 4e9)), max_size=12))
 def test_merged_any_number_of_times_stays_bounded(first, joins):
     """However many pages join, the record stays small and its counts exact."""
-    episode = open_episode(first, now=0.0)
+    episode = opened(first)
     for topic, began, ended, now in joins:
         before = episode
         times_ = [at for at in (began, ended) if at is not None]
-        episode = join_episodes(before, open_episode(topic, now=now, times=times_), now)
+        episode = join_episodes(before, opened(topic, *times_, now=now), now)
 
         assert episode.warmth.length == before.warmth.length + len(topic.pages)
         assert episode.warmth.visits == before.warmth.visits + len(topic.pages)

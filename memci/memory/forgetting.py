@@ -136,25 +136,24 @@ def _drop_annotations(owner: Owner, pages: Collection[int], kinds: Collection[in
 
 def _rebuild(owner: Owner, item: int) -> None:
     """Rebuild an item from its remaining pages, or drop it if that is impossible. O(its pages)."""
-    left = owner.pages.extracts(item)
+    left = owner.pages.features(item)
     tiers = owner.tiers
     days = {id_ for id_, _ in tiers.days.values()}
     kinds = (TALK, STRATEGY, TRAITS) if item == tiers.profile_id else (DAY,) if item in days else (TOPIC,)
     if item in {tiers.profile_id, *days, *tiers.episodes}:  # a model's text was about the removed pages, too
-        _drop_annotations(owner, [each.id for each in left], kinds)
+        _drop_annotations(owner, left, kinds)
     episode, chain = tiers.episodes.get(item), tiers.chains.get(item)
     if left and episode is not None:
-        rebuilt = episodes.rebuild_episode(episode, [each.features for each in left])
-        owner.items.put(rebuilt, id=item)
+        owner.items.put(episodes.rebuild_episode(episode, [*left.values()]), id=item)
     elif left and chain is not None:
-        rebuilt_chain = Chain(chain.context, episode=chain.episode)
-        for each in left:
-            rebuilt_chain = rebuilt_chain.updated(each.features).noted(each.features.title)
-        owner.items.put(rebuilt_chain, id=item)
+        rebuilt = Chain(chain.context, episode=chain.episode)
+        for page in left.values():
+            rebuilt = rebuilt.updated(page).noted(page.title)
+        owner.items.put(rebuilt, id=item)
     else:  # its other pages are analysed again
         if item == tiers.profile_id:  # the counters contain no text
             bare = Profile(turns=tiers.profile.turns, last_turn=tiers.profile.last_turn)
             owner.items.put(bare, id=item)
         else:
             owner.items.drop([item])
-        owner.pages.mark((each.id for each in left), keep=QUARANTINED)
+        owner.pages.mark(left, keep=QUARANTINED)

@@ -185,7 +185,7 @@ def test_row_of_a_memory_in_the_place_of_another_is_corrupt(place):
     ]
 
     def read():
-        return owner.items.all(), owner.pages.extracts(episode)
+        return owner.items.all(), owner.pages.features(episode)
 
     assert all(read())
     with owner.change():

@@ -40,14 +40,6 @@ class Ended(NamedTuple):
     last: int
 
 
-class _Conversations(NamedTuple):
-    """Changes of conversations."""
-
-    begun: dict[int, int | None]
-    """by context, the first page of the current conversation; negative: summarized after a silence; None: ended"""
-    ended: list[Ended]
-
-
 def are_events_due(owner: Owner, least: int, until: float = -inf) -> bool:
     """Return whether *least* new pages wait, or a page of *until* or earlier, or a conversation is silent since then.
 
@@ -254,8 +246,13 @@ def _is_silent(owner: Owner, context: str, at: float | None, until: float) -> bo
     return at is not None and at <= until and owner.fed.get(context, -inf) <= until
 
 
-def _find_conversations(run: StepRun, pages: Pages, until: float, ending: str | None) -> _Conversations:
-    """Return which conversations begin, continue or end with *pages*, or end since they have no page after *until*."""
+def _find_conversations(
+    run: StepRun, pages: Pages, until: float, ending: str | None
+) -> tuple[dict[int, int | None], list[Ended]]:
+    """Return which conversations begin, continue or end with *pages*, or end since they have no page after *until*.
+
+    First, by context, the first page of the current one (`ConversationState.first`; None: it ended); then those ended.
+    """
     rows, silence = run.owner.pages, run.session.rules.silence_seconds
     begun: dict[int, int | None] = {}
     ended: list[Ended] = []
@@ -274,7 +271,7 @@ def _find_conversations(run: StepRun, pages: Pages, until: float, ending: str | 
         if talk is not None and (name == ending or (talk > 0 and _is_silent(run.owner, name, at, until))):
             begun[context] = None if name == ending else -talk
             ended += [Ended(context, talk, last)] if talk > 0 else []
-    return _Conversations(begun, ended)
+    return begun, ended
 
 
 def _due(session: Session, now: float) -> list[int]:

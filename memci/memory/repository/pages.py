@@ -36,14 +36,6 @@ class KnownPage(NamedTuple):
     title: str  # "" before the page is in an episode
 
 
-class Extract(NamedTuple):
-    """The stored features of a page that is or was in an episode."""
-
-    id: int
-    chain: int | None
-    features: PageFeatures
-
-
 class ConversationState(NamedTuple):
     """The state of the context of a page: its current conversation, and the page before."""
 
@@ -175,9 +167,9 @@ class PageTable(OwnerTable):
         """Move all pages of an episode into another one."""
         self._store.execute("UPDATE memory_page SET episode = ? WHERE episode = ?", into, episode)
 
-    def extracts(self, item: int) -> list[Extract]:
-        """Return the features of the pages that are evidence of an item, by context and page. O(pages)."""
-        return list(map(self._extract, self._store.read_rows(_EXTRACTS, item)))
+    def features(self, item: int) -> dict[int, PageFeatures]:
+        """Return the stored features of the pages (ids) that are evidence of an item, in order. O(pages)."""
+        return {row[0]: self._features(*row) for row in self._store.read_rows(_FEATURES, item)}
 
     def sources(self, item: int, most: int) -> list[tuple[str, int]]:
         """Return the context and the index of the last *most* pages that are evidence of an item, in order."""
@@ -250,12 +242,10 @@ class PageTable(OwnerTable):
     def _known(self, row: tuple[Any, ...]) -> KnownPage:
         return KnownPage(*row)._replace(title=self._unseal(row[-1], "title", row[0]))
 
-    def _extract(self, row: tuple[Any, ...]) -> Extract:
-        id_, chain, title, words, vector, at = row
+    def _features(self, id_: int, title: str, words: str, vector: bytes | None, at: float | None) -> PageFeatures:
         keywords = json.loads(self._unseal(words, "list of keywords", id_) or "[]")
         made = None if vector is None else unsqueeze(self._unseal(vector, "vector of a page", id_))
-        features = PageFeatures("", self._unseal(title, "title", id_), tuple(keywords), made, at)
-        return Extract(id_, chain, features)
+        return PageFeatures("", self._unseal(title, "title", id_), tuple(keywords), made, at)
 
 
 _PAGE = """
@@ -302,15 +292,15 @@ ORDER BY g.id"""
 _QUEUE = """
 SELECT g.id FROM memory_owner AS o JOIN memory_page AS g ON g.owner = o.nr
 WHERE o.name = ? AND g.tier = ? ORDER BY g.entered LIMIT ?"""
-_EXTRACT = """
-SELECT g.id, g.chain, g.title, g.keywords, v.vector, g.at FROM memory_page AS g
-LEFT JOIN memory_vector AS v ON v.page = g.id AND v.passage = 0 """
 _INTO_TIER = "UPDATE memory_page SET tier = ?, title = ?, keywords = ?, chain = ?, episode = ? WHERE id = ?"
 _MARK = "UPDATE memory_page SET marks = (marks & ?) | ? WHERE id = ?"
 _KEEP_VECTOR = """
 INSERT INTO memory_vector VALUES (?, 0, ?, ?, ?)
 ON CONFLICT(page, passage, model) DO UPDATE SET vector = excluded.vector"""
-_EXTRACTS = _EXTRACT + "JOIN memory_evidence AS e ON e.page = g.id WHERE e.item = ? ORDER BY g.context, g.page"
+_FEATURES = """
+SELECT g.id, g.title, g.keywords, v.vector, g.at FROM memory_page AS g
+LEFT JOIN memory_vector AS v ON v.page = g.id AND v.passage = 0
+JOIN memory_evidence AS e ON e.page = g.id WHERE e.item = ? ORDER BY g.context, g.page"""
 _SOURCES = """
 SELECT c.name, g.page FROM memory_evidence AS e JOIN memory_page AS g ON g.id = e.page
 JOIN memory_context AS c ON c.nr = g.context WHERE e.item = ? ORDER BY g.id DESC LIMIT ?"""

@@ -111,7 +111,7 @@ def mask_quotations(text: str) -> str:
 
 _QUOTATION = re.compile(
     r"\"[^\"\n]*\"|“[^“”\n]*”|„[^„“”\"\n]*[“”\"]|«[^«»\n]*»|「[^「」\n]*」|『[^『』\n]*』|《[^《》\n]*》"
-    r"|(?<!\w)'[^'\n]{3,}'(?!\w)|`[^`\n]*`"
+    r"|'(?<!\w')[^'\n]{3,}'(?!\w)|`[^`\n]*`"
 )
 _NO_BREAK = re.compile(r"[^\n]")
 _FENCE = re.compile(r"\s{0,3}(```|~~~)")

@@ -36,7 +36,7 @@ _MACHINE = re.compile(
     r"|(?:\[?(?:ERROR|WARN|WARNING|INFO|DEBUG|FATAL|TRACE)\b|Traceback )|[\w.-]+\s*[=({]|\"[\w -]+\"\s*:"
 )
 _BULLET = re.compile(r"(?:[-*•–]\s+|\(?\d{1,2}[.)]\s+|#{1,6}\s+)")
-_END = re.compile(r"(?<![.!?])[.!?]++[\"'”’)\]*]*+(?=\s)|[。！？｡…]+[」』”’）)]*")
+_END = re.compile(r"[.!?。！？｡…](?:(?<=[.!?])(?<![.!?].)[.!?]*+[\"'”’)\]*]*+(?=\s)|(?<![.!?])[。！？｡…]*[」』”’）)]*)")
 _SHORTENED = re.compile(
     r"(?:^|[\s(])(?:mr|mrs|ms|dr|prof|st|no|vs|etc|e\.g|i\.e|a\.m|p\.m|approx|inc|jr|sr|\w)\.$", re.IGNORECASE
 )

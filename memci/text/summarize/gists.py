@@ -13,15 +13,15 @@ Beyond the texts that are given there is only the list of everyday words: the sa
 process.
 """
 
-import math
 import re
 from collections import Counter
 from collections.abc import Collection, Sequence
+from math import inf, log
 from typing import NamedTuple
 
 from ..language.patterns import alternatives
 from ..language.scopes import BEFORE, Turn
-from ..language.sentences import SMALL_TALK
+from ..language.sentences import SMALL_TALK, lower_case
 from ..language.telling import EVERYDAY_SHARE, FACT_SHARE, WORD_SHARE, Word, telling_words
 from ..sanitize import is_narrow, width
 from .bounds import Bounds
@@ -34,9 +34,8 @@ _OPENING = 6  # columns that a further span costs: without it, a gist is many si
 _PRIOR = 100
 """texts that the shares of `language.telling` count as, beside the given ones: a few pages do not outweigh them"""
 _ARTICLES = alternatives("words", "articles")
-_BEGINS = "".join(sorted({each[0] for each in _ARTICLES.split("|")}))
-_ARTICLE = re.compile(rf"(?<!['’])\b(?=[{_BEGINS}])(?:{_ARTICLES})\s+", re.IGNORECASE)
-_CHATTER = re.compile(rf"[.!?。！？\n](?:(?P<chatter>[\s,、，]*+{SMALL_TALK.pattern})|[\s,、，]{{2,}}+)", re.IGNORECASE)
+_ARTICLE = re.compile(rf"(?P<out>(?<![\w'’])(?:{_ARTICLES})\s+)")
+_CHATTER = re.compile(rf"[.!?。！？\n](?:(?P<out>[\s,、，]*+{SMALL_TALK.pattern})|[\s,、，]{{2,}}+)")
 """the end of a sentence, and small talk behind it; or blanks before something else, so that each is read once"""
 _BLANKS = re.compile(r"\s\s")
 _ENGLISH = (" the ", " I ", " you ", " is ", " my ", " to ")  # words that show that "a" is an article
@@ -95,12 +94,18 @@ def read_text(text: str, columns: int = 0, *, printed: bool = False) -> Reading:
 def _strip(text: str) -> str:
     """Return *text* without small talk, bullets, captions of pictures and English articles. O(characters)."""
     # each line has a break before it, and each sentence a mark, by which a search skips quickly
-    bare = _BULLET.sub("\n", f"\n{text}")
-    bare = _CHATTER.sub(lambda found: found[0] if found["chatter"] is None else f"{found[0][0]} ", bare)[1:]
+    bare = _replace(_CHATTER, _BULLET.sub("\n", f"\n{text}"), " ")[1:]
     if "[" in bare or "(" in bare:
         told = _CAPTION.sub(" ", bare)
         bare = told if told.strip() else bare
-    return _ARTICLE.sub("", bare) if any(word in bare for word in _ENGLISH) else bare
+    return _replace(_ARTICLE, bare, "") if any(word in bare for word in _ENGLISH) else bare
+
+
+def _replace(pattern: re.Pattern[str], text: str, new: str) -> str:
+    """Return *text* with *new* for what *pattern*, which is in lower case, names "out". O(characters)."""
+    found = [each.span("out") for each in pattern.finditer(lower_case(text)) if each["out"]]
+    ends, starts = [0, *(end for _, end in found)], [*(start for start, _ in found), len(text)]
+    return new.join([text[end:start] for end, start in zip(ends, starts, strict=True)]) if found else text
 
 
 def weight(text: str) -> float:
@@ -125,19 +130,14 @@ def gists(
 
 
 def _gist(page: Sequence[Reading], weights: Sequence[float], room: int, speakers: Collection[str]) -> Gist:
+    if whole := _whole(page, sum(weights), room, speakers):
+        return whole
     words = [word for each in page for word in each.words]
-    texts = [at for at, each in enumerate(page) for _ in each.words]
-    """the position of each word's text"""
+    texts = [at for at, each in enumerate(page) for _ in each.words]  # the position of each word's text
     firsts, lasts = [at for each in page for at in each.firsts], [at for each in page for at in each.lasts]
     items = [
-        (
-            weight,
-            word[5],
-            word[6],
-            word[0] - first if first >= 0 else math.inf,
-            last - word[1] if last >= 0 else math.inf,
-        )
-        for weight, word, first, last in zip(weights, words, firsts, lasts, strict=True)
+        (weight, cost, gap, start - first + _OPENING if first >= 0 else inf, last - end if last >= 0 else inf)
+        for weight, (start, end, _, _, _, cost, gap), first, last in zip(weights, words, firsts, lasts, strict=True)
     ]
     even = all(each.even for each in page)
 
@@ -153,8 +153,6 @@ def _gist(page: Sequence[Reading], weights: Sequence[float], room: int, speakers
             parts[at].append(" ".join(page[at].text[firsts[first] : lasts[last]].split()))
         return tuple(map(", ".join, parts))
 
-    if whole := _whole(page, sum(weights), room, speakers):
-        return whole
     price, worth = _PRICE, 0.0
     while taken := [span for span in _best(items, price) if any(map(says, range(span[0], span[1] + 1)))]:
         if even:  # most prices are too low: measure the spans without making them
@@ -189,7 +187,7 @@ def _weights(page: Sequence[Reading], counts: Counter[str], pages: int, seen: se
                 weights.append(0.0)
                 continue
             seen.add(key)
-            weights.append(size * math.log(whole / ((counts[key] if share > FACT_SHARE else 0) + share * whole)))
+            weights.append(size * log(whole / ((counts[key] if share > FACT_SHARE else 0) + share * whole)))
     return weights
 
 
@@ -197,9 +195,9 @@ def _best(items: Sequence[tuple[float, int, float, float, float]], price: float)
     """Return the spans (first and last word) with the highest value at *price* a column. O(words).
 
     *items* has, for each word, its weight, its columns, the columns between it and the word before, and those that a
-    span has before and behind it, if it begins and ends with it.
+    span costs before and behind it, if it begins and ends with it.
     """
-    outside, inside = 0.0, -math.inf
+    outside, inside = 0.0, -inf
     """the highest value of the words so far, if the last one is in no span, and if it is in one"""
     first = 0
     """where the open span begins"""
@@ -207,12 +205,13 @@ def _best(items: Sequence[tuple[float, int, float, float, float]], price: float)
     """the spans of `outside`"""
     before: _Taken = None
     """the spans of `inside`, without its open one"""
-    behind = math.inf
+    behind = inf
     for at, (weight, cost, gap, ahead, after) in enumerate(items):
-        if inside - behind * price > outside:
-            outside, spans = inside - behind * price, (before, first, at - 1)
+        closed = inside - behind * price
+        if closed > outside:
+            outside, spans = closed, (before, first, at - 1)
         inside -= gap * price
-        opened = outside - (_OPENING + ahead) * price
+        opened = outside - ahead * price
         if inside < opened:
             inside, before, first = opened, spans, at
         inside = inside + weight - cost * price

@@ -32,7 +32,7 @@ def observes(text: str) -> bool:
     if text[:40].lstrip()[:16].lower().startswith(_BEGINS):
         return True
     before, _, last = text[-_LONGEST:].rstrip().rpartition("\n")
-    return bool(before) and _PROMPT.fullmatch(last.strip()) is not None
+    return bool(before) and last.endswith(("$", "#", ">")) and _PROMPT.fullmatch(last.strip()) is not None
 
 
 def drop_wordless(text: str) -> str:

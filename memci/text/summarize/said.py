@@ -29,7 +29,8 @@ _ANSWERED = 300
 _COMMAND = 2  # line ends of a fenced command; a longer block is a program
 _SPEAKER_COLUMNS = 24
 _QUOTATION = 4  # words of a quotation that says something by itself; shorter ones are names and terms
-_MAY_QUOTE = re.compile(r"[:：\"“„«「『]|[?？]\s{0,4}\n|\n\s{0,4}>")  # what a text has that quotes in whole sentences
+_MAY_QUOTE = re.compile(r"[:：\"“„«「『?？\n](?:(?<![?？\n])|(?<=[?？])\s{0,4}\n|(?<=\n)\s{0,4}>)")
+"""what a text has that quotes in whole sentences"""
 _FENCED = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
 _TAG = re.compile(r"<[!?/]?[A-Za-z][^<>]{0,200}>")
 _LINK = re.compile(r"(?:href|src|action)=[\"']([^\"'<>]{1,120})")

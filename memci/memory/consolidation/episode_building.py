@@ -55,6 +55,7 @@ class _Stretch(NamedTuple):
     context: str
     pages: list[int]  # their positions in the batch
     goes_on: bool  # whether it continues the last chain of its context
+    topic: int  # the number of a model's topic of its first page; -1: there are none
 
 
 def is_queue_full(owner: Owner, capacity: int) -> bool:
@@ -153,7 +154,7 @@ def _divide(
         else:
             same = said
         if stretch is None or not (together and same):
-            stretch = _Stretch(context, [], same)
+            stretch = _Stretch(context, [], same, topic_of_page.get(at, -1))
             found.append(stretch)
         stretch.pages.append(at)
         own = chain if chain is not None and same else Chain(context)
@@ -192,8 +193,8 @@ def _name(
     said[len(pages)] = vocabulary("" if last is None else str(last))
     found = []
     for stretch in stretches:
-        whole = next(topic for topic in topics if stretch.pages[0] in topic.pages)
-        found.append(name_topic(pages, stretch.pages, _drop_foreign_texts(whole, stretch.pages, pages, said)))
+        own = _drop_foreign_texts(topics[stretch.topic], stretch.pages, pages, said)
+        found.append(name_topic(pages, stretch.pages, own))
     return found
 
 
@@ -227,13 +228,12 @@ def _keep(
     *chains* are those of the batch so far, by the topic of a model: all its stretches are in one episode.
     """
     owner, tiers, pages = run.owner, run.owner.tiers, [batch[at] for at in stretch.pages]
-    number = next((n for n, each in enumerate(topics) if stretch.pages[0] in each.pages), -1)
     last = tiers.going.get(stretch.context)
     if not stretch.goes_on and last is not None:
         _settle(run, last)
     key = last if stretch.goes_on else None
     chain = tiers.chains[key] if key is not None else Chain(stretch.context)
-    like = chain if chain.episode or number not in chains else tiers.chains[chains[number]]
+    like = chain if chain.episode or stretch.topic not in chains else tiers.chains[chains[stretch.topic]]
     known = like.episode if like.episode in tiers.episodes else None
     episode = open_episode(topic, [each.features for each in pages], run.now)
     if known is not None:
@@ -242,12 +242,12 @@ def _keep(
     known = owner.keep(episode, id=known, pages=ids)
     for each in pages:
         chain = chain.updated(each.features)
-    whole = topics and {*stretch.pages} == {*topics[number].pages}
+    whole = topics and {*stretch.pages} == {*topics[stretch.topic].pages}
     for point in [topic.content] if whole else [each.features.title for each in pages]:
         chain = chain.noted(point)
     key = owner.keep(replace(chain, episode=known), id=key, pages=ids)
     if topics:
-        chains[number] = key
+        chains[stretch.topic] = key
     for each in pages:
         owner.pages.into_tier(each.id, each.features, key, known, run.session.embedder.name)
     owner.changed.add(known)

@@ -12,6 +12,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..retrieval.layout import (
     FLAGS,
@@ -82,9 +83,9 @@ class Sheet(Layout):
         others = sum(each.others for each in self.states.values())
         return sum(each.lecture for each in self.states.values()) / others if others else 0.0
 
-    def _lengths(self) -> tuple[float, float]:
+    def _mean_length(self, counts: NDArray[np.float64]) -> float:  # noqa: ARG002 -- of all blocks, also those not in RAM
         states = self.states.values()
-        return sum(each.counted for each in states), sum(each.extent for each in states)
+        return sum(each.extent for each in states) / max(sum(each.counted for each in states), 1e-6)
 
     def people(self, term: str) -> list[int]:
         """Return the numbers of the speakers whose name has *term*."""

@@ -225,16 +225,14 @@ class Layout:
         """How much longer each passage is than the mean, as a part of it; 0 for turns of talk and results of tools."""
         self._place()
         if self._excess is None:
-            at, (number, sum_) = self.columns, self._lengths()
+            at = self.columns
             counts = length_counts(at.lent, at.whole, at.role)
-            self._excess = (counts * (at.length / max(sum_ / max(number, 1e-6), 1) - 1)).astype(np.float32)
+            self._excess = (counts * (at.length / max(self._mean_length(counts), 1) - 1)).astype(np.float32)
         return self._excess
 
-    def _lengths(self) -> tuple[float, float]:
-        """Return of how many passages the length counts, and the sum of their lengths."""
-        at = self.columns
-        counts = length_counts(at.lent, at.whole, at.role)
-        return float(counts.sum()), float((counts * at.length).sum())
+    def _mean_length(self, counts: NDArray[np.float64]) -> float:
+        """Return the mean length of the passages, each of which counts as *counts* say."""
+        return float((counts * self.columns.length).sum() / max(counts.sum(), 1e-6))
 
     def in_group(self, positions: Integers) -> NDArray[np.bool_]:
         """Return which of *positions* are in the talk of three people or more: only there words come from so far."""

@@ -1,26 +1,21 @@
-"""What each person says on a page, as its title is made of it, and what content that is no text stands for.
+"""What each person says on a page, as its title is made of it.
 
     user Mara    Is this real? "Your account is locked."     →  Mara: Is this real? · Mara: “Your account is locked.”
     assistant    No. ```python …```                          →  No.
 
-    [{"type": "text", "text": "What is this?"}, {"type": "image_url", "image_url": {"url": "data:image/png;base64,…"}}]
-    →  ("What is this?", ["[image 1024×768 png]"])
-
-The words that a user quotes in whole sentences stand apart, in quotation marks. Programs are left out. A placeholder
-has the kind, size, format and file name that a part states, and never its data. Content of any other form is named,
-never refused.
+The words that a user quotes in whole sentences stand apart, in quotation marks. Programs are left out.
 """
 
 import re
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from ..image_size import size_of
 from ..language.patterns import WIDE
 from ..provenance import Origin, spans
 from ..sanitize import SCANNED, harmless, one_line
 from .gists import Reading, read_text
 from .observations import drop_wordless, observes
+from .parts import split
 
 TAIL = 5_000  # characters of the end of a long message that are read
 _SPOKEN = 1_500
@@ -145,65 +140,3 @@ def _link(tag: re.Match[str]) -> str:
 def shorten(text: str) -> str:
     """Return the first 20,000 and the last 5,000 characters of *text*."""
     return text if len(text) <= SCANNED + TAIL else f"{text[:SCANNED]}\n…\n{text[-TAIL:]}"
-
-
-_LARGEST = 1_000_000
-_DATA = re.compile(r"data:([\w.+-]{1,40})/([\w.+-]{1,80})[;,]")
-_NAME = re.compile(r"[^/?#]{1,80}(?=[?#]|$)")
-_TEXTS = frozenset(("text", "input_text", "output_text"))
-_FORMAT_KEYS = ("format", "media_type", "mime_type", "mimeType")
-_NAME_KEYS = ("filename", "file_name", "name", "title", "file_id")
-
-
-def split(content: object) -> tuple[str, list[str]]:
-    """Return the text of *content* and the placeholders of its other parts. O(characters)."""
-    if isinstance(content, str):
-        return content, []
-    if content is None:
-        return "", []
-    if not isinstance(content, list | tuple):
-        return "", [f"[{type(content).__name__}]"]
-    texts: list[str] = []
-    others: list[str] = []
-    for part in content:
-        kind = part.get("type") if isinstance(part, Mapping) else None
-        text = part.get("text") if isinstance(part, Mapping) else part
-        if isinstance(text, str) and (kind is None or (isinstance(kind, str) and kind in _TEXTS)):
-            texts.append(text)
-        elif isinstance(part, Mapping):
-            others.append(placeholder(part))
-        else:
-            others.append(f"[{type(part).__name__}]")
-    return "\n".join(texts), others
-
-
-def placeholder(part: Mapping[str, object]) -> str:
-    """Return the placeholder of *part*."""
-    given = part.get("type")
-    kind = given[:40] if isinstance(given, str) and given else "part"
-    refusal = part.get("refusal")
-    if kind == "refusal" and isinstance(refusal, str):
-        return f"refused: {refusal}"
-    inner = part.get(kind) or part.get("source")
-    facts = dict(inner) if isinstance(inner, Mapping) else {"url": inner} if isinstance(inner, str) else {}
-    facts = {**{key: value for key, value in part.items() if key not in ("type", kind)}, **facts}
-    word = next((word for word in ("image", "audio", "video", "file", "document") if word in kind), kind)
-    return f"[{' '.join([word, *_facts(facts)])}]"
-
-
-def _facts(facts: Mapping[str, object]) -> list[str]:
-    found: list[str] = []
-    url = facts.get("url") or facts.get("file_data") or facts.get("image_url") or facts.get("data")
-    url = url if isinstance(url, str) else ""
-    inline = _DATA.match(url)
-    stated = facts.get("width"), facts.get("height")
-    fits = all(isinstance(each, int) and 0 < each < _LARGEST for each in stated)
-    if size := stated if fits else size_of(url, whole=False):
-        found.append(f"{size[0]}×{size[1]}")
-    form = next((str(facts[key]) for key in _FORMAT_KEYS if isinstance(facts.get(key), str)), "")
-    form = inline[2] if inline else form.rpartition("/")[2]
-    named = [str(facts[key])[:80] for key in _NAME_KEYS if isinstance(facts.get(key), str)][:1]
-    if not named and not inline and "://" in url[:12]:
-        last = _NAME.search(url[:2_000].partition("://")[2].partition("/")[2].rpartition("/")[2])
-        named = [last.group()] if last else []
-    return [*found, *([form[:40]] if form else []), *named]

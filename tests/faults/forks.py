@@ -38,6 +38,8 @@ HANGS_SECONDS = 40
 BATCH = 20
 """children of one process"""
 FINE, POISONED, OTHER = 0, 2, 3
+HUNG = -signal.SIGALRM
+"""how a child ends that was killed for hanging: no other code says so"""
 
 
 def use(path: str, name: str) -> None:
@@ -77,9 +79,10 @@ def _ticks(process: int) -> int:
 
 
 def ended(act: Callable[[], object], within: float = HANGS_SECONDS) -> int:
-    """Return how a forked child ends that does *act*; minus the number of the signal that killed it.
+    """Return how a forked child ends that does *act*: its exit code, `HUNG`, or minus the signal that killed it.
 
-    *within*: seconds without CPU after which it is killed: it has to end by itself.
+    *within*: seconds without CPU after which it is killed: it has to end by itself. It inherits handlers of signals,
+    so that only SIGKILL is sure to end it.
     """
     child = os.fork()
     if not child:
@@ -94,7 +97,9 @@ def ended(act: Callable[[], object], within: float = HANGS_SECONDS) -> int:
     if hung(
         lambda: os.waitid(os.P_PID, child, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None, lambda: [child], within
     ):
-        os.kill(child, signal.SIGALRM)
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        return HUNG
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 
@@ -204,7 +209,7 @@ def _children() -> list[int | None]:
 
 
 def _wrong(code: int, expected: int) -> str:
-    if code == -signal.SIGALRM:
+    if code == HUNG:
         return "hung"
     return "" if code == expected else f"ended with {code}, not {expected}"
 

@@ -152,7 +152,7 @@ def _hangs(*_: object) -> None:
 
 def tried_all(seeds: range, until: float, targets: Targets = TARGETS) -> Tried:
     """Try the inputs with *seeds*, as far as the time goes."""
-    signal.signal(signal.SIGALRM, _hangs)
+    before = signal.signal(signal.SIGALRM, _hangs)
     faulthandler.dump_traceback_later(DIES_SECONDS, exit=True)  # what hangs in C hears no signal
     counts: Counter[str] = Counter()
     violations = []
@@ -164,6 +164,7 @@ def tried_all(seeds: range, until: float, targets: Targets = TARGETS) -> Tried:
         if broken is not None:
             violations.append(broken)
     faulthandler.cancel_dump_traceback_later()
+    signal.signal(signal.SIGALRM, before)
     runs = counts.total()
     counts.update(fuzz_texts.outcomes)
     fuzz_texts.outcomes.clear()

@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from tests.faults.forks import FINE, PATTERNS, Forks, _wrong, ended
+from tests.faults.forks import FINE, HUNG, PATTERNS, Forks, _wrong, ended
 from tests.faults.tally import Order
 
 
@@ -22,7 +22,15 @@ def test_child_that_stands_still_hangs_and_one_that_works_does_not():
     assert ended(lambda: sum(range(1_000_000)), within=5) == FINE
 
 
+def test_child_that_handles_signals_of_its_parent_is_killed_all_the_same():
+    before = signal.signal(signal.SIGALRM, lambda *_: None)
+    try:
+        assert _wrong(ended(threading.Event().wait, within=0.1), FINE) == "hung"
+    finally:
+        signal.signal(signal.SIGALRM, before)
+
+
 def test_child_that_was_killed_for_hanging_is_told():
-    assert _wrong(-signal.SIGALRM, FINE) == "hung"
+    assert _wrong(HUNG, FINE) == "hung"
     assert _wrong(3, FINE) == "ended with 3, not 0"
     assert _wrong(FINE, FINE) == ""

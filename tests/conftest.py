@@ -8,7 +8,7 @@ import tempfile
 import pytest
 from hypothesis import settings
 
-settings.register_profile("memci", deadline=None, max_examples=60)  # `make faults` tries thousands
+settings.register_profile("memci", deadline=None, max_examples=40)  # `make faults` tries thousands
 settings.load_profile("memci")
 
 _RAM_DISK = "/dev/shm"

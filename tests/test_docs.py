@@ -23,6 +23,7 @@ import textwrap
 import tomllib
 import warnings
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -343,7 +344,7 @@ def known_command(words: list[str]) -> bool:
         case ["make", *targets]:
             return set(targets) <= set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE))
         case ["memci", command, *_]:
-            return command in COMMANDS and options <= COMMANDS[command]
+            return command in options_of() and options <= options_of()[command]
         case ["python", "-m", module, *_]:
             spec = importlib.util.find_spec(f"{module}.__main__" if find_package(module) else module)
             source = spec.loader.get_source(spec.name) if spec else ""
@@ -360,12 +361,20 @@ def find_package(module: str) -> bool:
 
 
 EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["optional-dependencies"]
-COMMANDS = {
-    name: {option for parameter in command.loaded().params for option in [*parameter.opts, *parameter.secondary_opts]}
-    | {"-h", "--help"}
-    for name, command in typer.main.get_command(app).commands.items()
-}
-"""the options of each command of memci"""
+
+
+@cache
+def options_of() -> dict[str, set[str]]:
+    """Return the options of each command of memci; not made where these tests are only collected."""
+    commands = typer.main.get_command(app).commands
+    return {
+        name: {
+            "-h",
+            "--help",
+            *(option for each in command.loaded().params for option in each.opts + each.secondary_opts),
+        }
+        for name, command in commands.items()
+    }
 
 
 def test_what_coding_agents_read_is_as_new_as_the_documents() -> None:

@@ -26,7 +26,7 @@ pytestmark = [
 ]
 LIMIT = 20
 """seconds after which a child is killed"""
-FORKS = int(os.environ.get("MEMCI_FORKS", "5"))
+FORKS = int(os.environ.get("MEMCI_FORKS", "3"))
 """children of each kind while others call"""
 ended = partial(forks.ended, within=LIMIT)
 

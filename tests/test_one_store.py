@@ -19,7 +19,7 @@ from memci.memory.owner import owner_of
 from memci.memory.repository.home import tables_of
 from memci.storage import FilesystemStorage
 
-CYCLES = 10
+CYCLES = 8
 SEARCH = 8, 4
 """statements of a search whose words are known, and of each page that it finds"""
 ANSWER = {"role": "assistant", "content": "The ferry to Oslo leaves at nine. " * 10}
@@ -90,7 +90,7 @@ def test_requests_leave_nothing_behind(store, statements):
     files, threads = open_files(), threading.active_count()
     sizes = []
     tracemalloc.start()
-    for _ in range(6):
+    for _ in range(5):
         for _ in range(CYCLES):
             request(store, "anna")
         gc.collect()

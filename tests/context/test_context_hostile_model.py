@@ -11,7 +11,7 @@ from memci.text.sanitize import width
 from memci.text.summarize import LINE_COLUMNS, TITLE_COLUMNS
 from tests.hostile_answers import HostileChat
 
-ANSWERS = int(os.environ.get("MEMCI_EXAMPLES", "500"))
+ANSWERS = int(os.environ.get("MEMCI_EXAMPLES", "300"))
 """how many are given; MEMCI_EXAMPLES=2000 gives more"""
 WINDOW = 3_000
 RULES = Rules(capacity=4, batch=3, promoted=2.0, accesses=1)

@@ -19,7 +19,7 @@ def opened(store=None, name: str = "alice", **settings) -> Context:
     return Context.open(store or EphemeralStorage(), name, system="Be brief.", window=4_000, **settings)
 
 
-@settings(max_examples=50)
+@settings(max_examples=25)
 @given(st.lists(st.integers(0, 7), min_size=1, max_size=6), st.booleans())
 def test_each_message_is_stored_once_whatever_the_steps(steps, front):
     """Whatever grows between two calls is stored, and nothing twice."""
@@ -177,7 +177,7 @@ def test_a_long_list_is_stored_in_parts_and_goes_on_where_it_stopped():
         assert context.render()[-3:] == messages[-3:]
 
 
-@settings(max_examples=50)
+@settings(max_examples=25)
 @given(st.lists(st.tuples(st.integers(1, 4), st.integers(0, 3), st.booleans()), max_size=6), st.booleans())
 def test_a_list_that_holds_the_end_only_goes_on_behind_what_is_stored(runs, erases):
     """A framework keeps one run, and perhaps some turns before it: each message is stored once, whatever it kept."""

@@ -208,7 +208,7 @@ steps = st.lists(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(steps, st.booleans())
 def test_each_time_is_that_of_the_message_behind_it(steps, pending):
     """Whatever was said: the time is true, never between a call and its result, and nothing shown before changes."""

@@ -264,10 +264,10 @@ def test_usage_of_every_provider_is_known():
 
 @pytest.mark.parametrize("cached", [False, True])
 def test_the_budget_holds_where_a_provider_counts_a_quarter_more(cached):
-    """Of 150 requests whose true size is 1.25 times the count, 4 at most are over: also where most was cached."""
+    """Of 80 requests whose true size is 1.25 times the count, 4 at most are over: also where most was cached."""
     over = 0
     with opened(window=8_000) as context:
-        for number in range(150):
+        for number in range(80):
             question = f"question {number} " + "word " * (number * 37 % 400)
             context.render(question)
             true = int(context._parts.renderer.predicted * 1.25)

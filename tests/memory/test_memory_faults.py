@@ -24,7 +24,7 @@ from memci.testing.memory.pages import saying, told
 from tests.faults.bombs import Bomb
 
 RULES = Rules(capacity=3, batch=2, episodes=20, threshold=1.2, promoted=1.0, accesses=1)
-BOMBS = int(os.environ.get("MEMCI_BOMBS", "12"))
+BOMBS = int(os.environ.get("MEMCI_BOMBS", "8"))
 """lines of an act at which a bomb goes off, spread over those that it executes for the first time"""
 NOW = 2e9
 

@@ -50,8 +50,8 @@ from memci.text.sanitize import width
 from memci.text.summarize import LINE_COLUMNS, TITLE_COLUMNS, extract, one_line
 from tests.hostile_answers import PROSE, HostileChat, bad_answers
 
-COUNT = 300
-"""answers for each step: 2,400 in all"""
+COUNT = 150
+"""answers for each step: 1,050 in all"""
 
 LONG = (
     "I'd like to move OI5L9G to May 27 since my sister Anna gets married that weekend in Oslo, and if there is any "
@@ -232,7 +232,7 @@ def test_step_stays_within_its_bounds_when_a_model_says_anything(step: Step) -> 
             outcomes["kept"] += 1
 
     assert outcomes["rejected"] >= len(PROSE)
-    assert outcomes["kept"] >= 20
+    assert outcomes["kept"] >= 10
     assert max(map(len, rejections)) <= 300, "an error carries no text of the model"
     assert not any("evil" in each or "forged" in each for each in rejections)
 
@@ -317,10 +317,10 @@ def test_page_when_one_text_repeats_the_prompt(says: Callable[[object], ChatMode
 
 def test_bad_answers_are_the_same_for_a_seed_and_distinct() -> None:
     """The answers of a seed are always the same ones, none twice; another seed gives others."""
-    one = list(bad_answers(PageAnswer, seed=1, count=400))
+    one = list(bad_answers(PageAnswer, seed=1, count=200))
 
-    again, other = list(bad_answers(PageAnswer, seed=1, count=400)), list(bad_answers(PageAnswer, seed=2, count=400))
+    again, other = list(bad_answers(PageAnswer, seed=1, count=200)), list(bad_answers(PageAnswer, seed=2, count=200))
 
     assert one == again
-    assert len(set(one)) == 400
-    assert len(set(one) & set(other)) < 60
+    assert len(set(one)) == 200
+    assert len(set(one) & set(other)) < 40

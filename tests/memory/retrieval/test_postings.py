@@ -46,7 +46,7 @@ steps = st.lists(
 
 
 @pytest.mark.parametrize("encrypted", [False, True])
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(steps=steps, most=st.sampled_from([0, 3, 4_096]))
 def test_postings_are_the_same_however_they_were_read(encrypted, steps, most):
     """Read at once or one by one, before or after passages came or a model added terms; also misspelled ones."""
@@ -94,7 +94,7 @@ pages = st.lists(
 
 
 @pytest.mark.parametrize("encrypted", [False, True])
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(pages)
 def test_an_index_that_is_read_is_the_one_that_grew(encrypted, given):
     """Whoever speaks, however long, in whichever context, at an unknown time: a restart changes nothing."""

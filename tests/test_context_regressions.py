@@ -8,6 +8,7 @@ from memci import Context, EphemeralStorage, Policy
 from memci.errors import BudgetExceeded
 from memci.memory import NullMemory
 from tests.door import open_context
+from tests.invariants import check
 
 TEXT = "Oslo, 12 May. " * 20
 CALL = {"id": "c1", "type": "function", "function": {"name": "search", "arguments": "{}"}}
@@ -189,7 +190,7 @@ def test_an_open_page_without_a_users_message_never_gives_everything_away() -> N
 
     again = opened(storage, memory=NullMemory())
 
-    again._parts.window._check()
+    check(again._parts.window)
     assert again.render() == before
     assert again.undo() == [reply] * 3
 
@@ -279,7 +280,7 @@ def test_a_page_that_was_taken_back_leaves_no_part_in_the_next_contents() -> Non
     context.archive(keep=0)
 
     assert context._parts.window.contents.parts == ()
-    context._parts.window._check()
+    check(context._parts.window)
 
 
 def test_the_past_names_no_later_page_that_was_taken_back() -> None:

@@ -330,10 +330,3 @@ class ActiveChapter(Chapter):
         if first is None:
             self.closed_view = len(self.view)
         self.alone = sum(page.words for page in alone)
-
-    def _check(self) -> None:
-        super()._check()
-        drawn = list(self.lead_view), list(self.view), self.closed_view, self.alone
-        self._redraw()
-        assert drawn == (self.lead_view, self.view, self.closed_view, self.alone), "the kept rendering equals a new one"
-        assert self.open is None or list(self)[-1] is self.open, "the open page is the last one"

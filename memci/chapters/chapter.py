@@ -115,14 +115,6 @@ class Page:
         for node in self:
             yield Entry(self.index, self.ordinal(node), node.message["role"], node=node)
 
-    def _check(self) -> None:
-        assert (self.head is None) == (self.tail is None), "a page has both ends or none"
-        nodes = list(self)
-        assert not nodes or nodes[-1] is self.tail, "the tail is reached from the head"
-        seqs = [node.seq for node in nodes]
-        assert seqs == sorted(set(seqs)), "the messages of a page are in the order of appending"
-        assert all(seq >= self.base for seq in seqs), "ordinals count from 1"
-
 
 class Chapter:
     """Pages in the order of their messages. Together they cover one MessageList, without gap or overlap.
@@ -240,12 +232,3 @@ class Chapter:
             page.head = after
         elif ends:
             page.tail = before
-
-    def _check(self) -> None:
-        self.messages._check()
-        nodes = iter(self.messages)
-        for page in self:
-            page._check()
-            for node in page:
-                assert next(nodes, None) is node, "the pages cover the list, in order"
-        assert next(nodes, None) is None, "no message is outside the pages"

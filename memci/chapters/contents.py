@@ -388,14 +388,6 @@ class ContentsPage:
         """Return the page that `to_json` wrote. *weigh* counts its blocks again; None uses the stored counts."""
         return cls(tuple(Block.from_json(block, nonce, weigh) for block in blocks))
 
-    def _check(self, archived: Sequence[int]) -> None:
-        listed = self.listed
-        assert len(set(listed)) == len(listed), "no page is listed twice"
-        assert sorted(listed) == sorted(archived), "every archived page is on exactly one line"
-        check_order(
-            [(block.lines or block.ranges, block.told, block.instructions, block.parts) for block in self.blocks]
-        )
-
 
 def check_order(blocks: Sequence[tuple[object, ...]]) -> None:
     """Raise a ValueError unless each of *blocks* (lines, told, instructions, parts) is of one kind, and in this order.
@@ -438,11 +430,6 @@ class ArchiveChapter(Chapter):
             self.extend(self.open_page(position, position), MessageNode(block.message, block.tokens, seq=position))
         self.contents = contents
         self.rows = rows
-
-    def _check(self) -> None:
-        super()._check()
-        self.contents._check(list(self.rows))
-        assert self.messages.tokens == self.contents.tokens, "the list costs what the Contents Page costs"
 
 
 def runs(indexes: Sequence[int]) -> str:

@@ -203,18 +203,3 @@ class MessageList:
                 return
             node = node.next
         raise ValueError(f"{tail!r} does not come after {head!r} in this list")
-
-    def _check(self) -> None:
-        length = tokens = 0
-        node = self._root
-        while True:
-            assert node.next.prev is node, "links mirror each other"
-            node = node.next
-            if node is self._root:
-                break
-            assert node.owner is self, "every node refers to its list"
-            length += 1
-            tokens += node.tokens
-            assert length <= self._length, "the walk ends at the sentinel"
-        assert length == self._length, "the length equals the walk"
-        assert tokens == self.tokens, "the token sum equals the walk"

@@ -6,7 +6,7 @@
 
 from ..chapters.active import ActiveChapter
 from ..chapters.contents import ArchiveChapter
-from ..messages import Message, tool_calls
+from ..messages import Message
 
 
 class CommonSegment:
@@ -33,11 +33,3 @@ class CommonSegment:
     def view(self) -> list[Message]:
         """The messages that the segment shows, up to the open tool group. O(messages in the window)."""
         return self.active.lead_view + self.archive.view + self.active.view
-
-    def _check(self) -> None:
-        self.archive._check()
-        self.active._check()
-        assert not any(page.index in self.archive.rows for page in self.active), "a page is in one place"
-        for node in self.active.messages:
-            if tool_calls(node.message):
-                assert node.group is not None, "every call is in its group"

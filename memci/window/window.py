@@ -473,22 +473,6 @@ class Window:
         self.show(contents, {index: row for index, row in self.listed.items() if index not in gone})
         self.follow(record)
 
-    def _check(self) -> None:
-        self.common._check()
-        assert set(self.rows) == {page.index for page in self.active}, "every active page has its row"
-        opened = self.active.open
-        assert self.record.open_page == (None if opened is None else opened.index), "the record knows the open page"
-        for page in self.active:
-            seqs = [seq for span in self.rows[page.index].shown(self.record.head) for seq in range(*span)]
-            assert [node.seq for node in page] == seqs, "a page shows the entries that its row says"
-            away = {seq for span in self.rows[page.index].spans(self.record.head) for seq in range(*span)} - set(seqs)
-            parts = [each for each in self.contents.parts if each.page == page.index]
-            listed = [page.base + ordinal - 1 for each in parts for ordinal in range(each.first, each.last + 1)]
-            assert len(set(listed)) == len(listed), "no entry is on two lines"
-            assert set(listed).isdisjoint(seqs), "what is listed has left the window"
-            assert page is not opened or away <= set(listed), "what left the open page is listed"
-        assert all(each.page in self.rows for each in self.contents.parts), "parts are of pages that are shown"
-
 
 def _unit(nodes: Sequence[MessageNode]) -> Unit:
     sizes: tuple[list[tuple[int, int]], list[tuple[int, int]]] = ([], [])

@@ -8,6 +8,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from memci.chapters.active import ActiveChapter
 from memci.chapters.messagelist import MessageNode
 from memci.chapters.toolgroups import INTERRUPTED
+from tests.invariants import check
 
 INTERRUPTION = 11
 
@@ -107,7 +108,7 @@ class Growing(RuleBasedStateMachine):
 
     @invariant()
     def holds(self) -> None:
-        self.active._check()
+        check(self.active)
         orders = [page.head.seq for page in self.active if page.head is not None]
         assert orders == sorted(orders), "pages stand in the order of their first messages"
         answered = {each["tool_call_id"] for each in self.active.view if each["role"] == "tool"}
@@ -128,7 +129,7 @@ def test_open_group_joins_the_rendering_when_it_is_complete():
     active.append(result(3, "a"))
 
     assert (shown(active), active.missing, active.tail()) == (["user 0", "calls", "result 3", "result 2"], [], [])
-    active._check()
+    check(active)
 
 
 def test_open_group_is_given_up_when_something_else_follows():
@@ -180,7 +181,7 @@ def test_split_lets_the_neighbours_meet():
 
     assert shown(active) == ["user 0", "assistant 4", "assistant 5"]
     assert nodes[0].next is nodes[4]
-    active._check()
+    check(active)
 
 
 def test_restored_page_stands_where_it_stood():
@@ -194,7 +195,7 @@ def test_restored_page_stands_where_it_stood():
 
     assert active.view == before
     assert [each.index for each in active] == [1, 2, 3, 4]
-    active._check()
+    check(active)
 
 
 def test_show_lets_a_message_show_something_else():
@@ -207,7 +208,7 @@ def test_show_lets_a_message_show_something_else():
     assert shown(active)[-1] == "clipped"
     assert active.messages.tokens == 5 + 5 + 2
     assert list(active.open)[-1].message["content"] == "result 2"
-    active._check()
+    check(active)
 
 
 def test_pages_that_are_put_back_are_drawn_in_their_place():
@@ -216,17 +217,17 @@ def test_pages_that_are_put_back_are_drawn_in_their_place():
     first, second = active.page(1), active.page(2)
     for page in (second, first):
         assert page.detach()
-        active._check()
+        check(active)
     assert shown(active) == ["user 3"]
 
     for page in (second, first):
         active.add(page)
-        active._check()
+        check(active)
     active.cut(first, first.tail, first.tail)
     active.extend(active.open_page(4, 4), text("user", 4))
 
     assert shown(active) == ["user 0", "user 2", "user 3", "user 4"]
-    active._check()
+    check(active)
 
 
 def test_what_can_not_stand_before_the_open_page_is_refused():
@@ -242,7 +243,7 @@ def test_what_can_not_stand_before_the_open_page_is_refused():
         active.append(active.page(1).head)
 
     assert shown(active) == ["user 0", "user 1"]
-    active._check()
+    check(active)
 
 
 def test_open_page_that_leaves_is_closed():
@@ -251,4 +252,4 @@ def test_open_page_that_leaves_is_closed():
     active.page(2).detach()
 
     assert (active.open, active.missing, shown(active)) == (None, [], ["user 0"])
-    active._check()
+    check(active)

@@ -14,6 +14,7 @@ from memci.chapters.contents import ArchiveChapter, Block, ContentsPage, ListedP
 from memci.chapters.messagelist import MessageNode
 from memci.chapters.system import HEADING, NOTICE, SystemChapter
 from memci.rows import PageRow, PageState
+from tests.invariants import check
 
 
 def node(seq: int, tokens: int = 1) -> MessageNode:
@@ -112,7 +113,7 @@ class AgainstAPlainDict(RuleBasedStateMachine):
 
     @invariant()
     def tiles_the_list(self) -> None:
-        self.chapter._check()
+        check(self.chapter)
         assert seqs(self.chapter) == self.model
         listed = [each.seq for each in self.chapter.messages]
         assert listed == [seq for run in self.model.values() for seq in run] == sorted(listed)
@@ -134,7 +135,7 @@ def test_page_comes_back_where_its_messages_belong():
         chapter.add(page)
 
     assert seqs(chapter) == {1: [0, 1], 2: [2, 3, 4], 3: [5, 6], 4: [7]}
-    chapter._check()
+    check(chapter)
 
 
 def overlapping(start: int, size: int, index: int = 9):
@@ -156,7 +157,7 @@ def test_page_that_overlaps_another_is_refused(start, size):
 
     assert seqs(chapter) == {1: [0, 1], 2: [2, 3, 4], 3: [5, 6]}
     assert page.chapter is None
-    chapter._check()
+    check(chapter)
 
 
 def test_add_of_a_page_that_is_in_a_chapter_is_refused():
@@ -180,8 +181,8 @@ def test_extend_refuses_what_would_mix_two_pages():
             chapter.extend(page, each)
 
     assert seqs(chapter) == {1: [0, 1], 2: [2, 3]}
-    chapter._check()
-    other._check()
+    check(chapter)
+    check(other)
 
 
 def test_run_of_another_page_is_not_cut():
@@ -191,7 +192,7 @@ def test_run_of_another_page_is_not_cut():
         chapter.cut(chapter.page(1), chapter.page(1).head, chapter.page(2).tail)
 
     assert seqs(chapter) == {1: [0, 1], 2: [2, 3]}
-    chapter._check()
+    check(chapter)
 
 
 def test_wrong_calls_are_refused_without_assertions_too():
@@ -221,7 +222,7 @@ def test_detach_takes_the_whole_run_and_nothing_else():
     assert [each.seq for each in page] == [2, 3, 4]
     assert seqs(chapter) == {1: [0, 1], 3: [5, 6]}
     assert chapter.page(2) is None
-    chapter._check()
+    check(chapter)
 
 
 def test_detach_of_a_page_that_is_not_there_changes_nothing():
@@ -233,7 +234,7 @@ def test_detach_of_a_page_that_is_not_there_changes_nothing():
         chapter.detach(1)
 
     assert seqs(chapter) == {2: [1]}
-    chapter._check()
+    check(chapter)
 
 
 def test_open_page_with_an_index_that_is_taken_is_refused():
@@ -250,7 +251,7 @@ def test_check_finds_a_message_outside_the_pages():
     chapter.messages.append(node(9))
 
     with pytest.raises(AssertionError, match="outside the pages"):
-        chapter._check()
+        check(chapter)
 
 
 @pytest.mark.parametrize(("first", "last", "left"), [(0, 1, [2, 3]), (1, 2, [0, 3]), (2, 3, [0, 1]), (0, 3, [])])
@@ -264,7 +265,7 @@ def test_cut_moves_the_ends_of_its_page(first, last, left):
 
     assert [each.seq for each in page] == left
     assert (page.head and page.head.seq, page.tail and page.tail.seq) == ((left[0], left[-1]) if left else (None, None))
-    chapter._check()
+    check(chapter)
 
 
 def weigh(message: dict) -> int:
@@ -312,4 +313,4 @@ def test_archive_chapter_shows_an_compaction_as_its_list():
 
         assert [each.view for each in chapter.messages] == [block.message for block in blocks]
         assert chapter.messages.tokens == contents.tokens
-        chapter._check()
+        check(chapter)

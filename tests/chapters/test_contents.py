@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from memci.chapters.chapter import Entry
 from memci.chapters.contents import Block, ContentsPage, ListedPage, ListedRange, runs
+from tests.invariants import check_contents
 
 
 def weigh(message: dict) -> int:
@@ -60,7 +61,7 @@ def test_joined_pages_share_a_line():
     assert contents.without(frozenset({6}), "00000000", weigh).lines[7].text == "#5, #7 Refund\n"
     rest = contents.without(frozenset({5}), "00000000", weigh)
     assert rest.ranges == (ListedRange((6, 7), ()),)
-    rest._check([6, 7, 8])
+    check_contents(rest, [6, 7, 8])
 
 
 @pytest.mark.parametrize(
@@ -111,7 +112,7 @@ def test_contents_page_lists_its_pages():
     assert sorted(contents.listed) == [1, 2, 3, 4, 5]
     assert list(contents.lines) == [3, 4, 5]
     assert contents.tokens == sum(each.tokens for each in contents.blocks)
-    contents._check([1, 2, 3, 4, 5])
+    check_contents(contents, [1, 2, 3, 4, 5])
 
 
 @pytest.mark.parametrize("archived", [[1], [1, 2, 3], [2, 1, 1]])
@@ -120,7 +121,7 @@ def test_check_finds_a_page_that_is_not_listed_once(archived):
     contents = ContentsPage((block(line(1), line(2)),))
 
     with pytest.raises(AssertionError, match="exactly one line"):
-        contents._check(archived)
+        check_contents(contents, archived)
 
 
 def test_check_finds_a_page_that_is_listed_twice():
@@ -128,7 +129,7 @@ def test_check_finds_a_page_that_is_listed_twice():
     contents = ContentsPage((block(line(1)), block(line(1))))
 
     with pytest.raises(AssertionError, match="listed twice"):
-        contents._check([1])
+        check_contents(contents, [1])
 
 
 def test_without_leaves_the_bytes_of_other_blocks():

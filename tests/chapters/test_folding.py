@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from memci.chapters.chapter import Entry
 from memci.chapters.contents import ContentsPage, ListedPage
 from memci.chapters.folding import RANGE_COLUMNS, RANGE_PAGES, OverCeiling, revise
+from tests.invariants import check_contents
 
 
 def quarters(text: str) -> int:
@@ -111,7 +112,7 @@ def test_ceiling_holds_and_no_page_is_lost(batches, ceiling, backwards):
         assert not gone & set(unloaded)
         gone |= set(unloaded)
         listed = set(range(1, index + 1)) - gone
-        contents._check(sorted(listed))
+        check_contents(contents, sorted(listed))
 
 
 def test_folding_is_deterministic():

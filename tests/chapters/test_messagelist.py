@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from memci.chapters.messagelist import MessageList, MessageNode
+from tests.invariants import check
 
 
 def node(name: str = "m", tokens: int = 1) -> MessageNode:
@@ -93,7 +94,7 @@ class AgainstAPlainList(RuleBasedStateMachine):
 
     @invariant()
     def equals_the_plain_list(self) -> None:
-        self.messages._check()
+        check(self.messages)
         assert list(self.messages) == self.model
         assert len(self.messages) == len(self.model)
         assert self.messages.tokens == sum(each.tokens for each in self.model)
@@ -115,7 +116,7 @@ def test_detach_from_the_middle_lets_the_neighbours_meet():
 
     assert (a.next, d.prev) == (d, a)
     assert names(messages) == ["a", "d"]
-    messages._check()
+    check(messages)
 
 
 def test_append_after_the_last_run_was_detached_is_kept():
@@ -126,7 +127,7 @@ def test_append_after_the_last_run_was_detached_is_kept():
     messages.append(node("c"))
 
     assert names(messages) == ["a", "c"]
-    messages._check()
+    check(messages)
 
 
 def test_append_of_a_node_that_is_in_a_list_is_refused():
@@ -137,8 +138,8 @@ def test_append_of_a_node_that_is_in_a_list_is_refused():
         other.append(one.head)
 
     assert (names(one), names(other)) == (["a"], ["b"])
-    one._check()
-    other._check()
+    check(one)
+    check(other)
 
 
 def test_detach_across_two_lists_is_refused():
@@ -149,7 +150,7 @@ def test_detach_across_two_lists_is_refused():
         one.detach(one.head, other.head)
 
     assert (names(one), names(other)) == (["a", "b"], ["c"])
-    one._check()
+    check(one)
 
 
 def test_check_finds_a_sum_that_is_wrong():
@@ -158,7 +159,7 @@ def test_check_finds_a_sum_that_is_wrong():
     messages.head.tokens = 99
 
     with pytest.raises(AssertionError, match="token sum"):
-        messages._check()
+        check(messages)
 
 
 def test_view_is_the_message_unless_it_is_given():

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from memci.chapters.chapter import Chapter, Entry, Page
 from memci.chapters.messagelist import MessageList, MessageNode
+from tests.invariants import check
 
 
 def node(seq: int, role: str = "user", tokens: int = 1) -> MessageNode:
@@ -86,4 +87,4 @@ def test_check_finds_a_page_whose_messages_are_out_of_order():
     page.head, page.tail = first, second
 
     with pytest.raises(AssertionError, match="order"):
-        page._check()
+        check(page)

@@ -2,6 +2,7 @@
 
 import json
 
+from tests.invariants import check
 from tests.machine.chat_grammars import problems
 
 from .kit import call, calling, result
@@ -28,5 +29,5 @@ def well(*contexts):
     for context in contexts:
         found = context.verify()
         assert found == [], found
-        context._parts.window._check()
+        check(context._parts.window)
         assert problems(context.render()) == []

@@ -6,6 +6,7 @@ import json
 import pytest
 
 from memci.errors import Erased, InvalidSetting, PageNotFound, StorageReadOnly, Undone
+from tests.invariants import check
 
 from .kit import ON_DISK, STORES, again, call, calling, files, opened, result, store, talked, turn, where, words
 
@@ -65,7 +66,7 @@ def test_as_of_renders_what_was_rendered_at_the_close_of_each_turn(kind, tmp_pat
             past = again(storage, at=number)
             assert shown(past) == closes[number], number
             assert (past.read_only, past.report().turn) == (True, number)
-            past._parts.window._check()
+            check(past._parts.window)
             assert past.verify() == []
 
 

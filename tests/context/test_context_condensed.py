@@ -5,6 +5,7 @@ import json
 import pytest
 
 from memci import EphemeralStorage, SQLiteStorage
+from tests.invariants import check
 
 from .kit import again, opened
 
@@ -39,7 +40,7 @@ def test_the_users_words_stay_and_the_answers_leave(kind, tmp_path):
     assert (found[0].index, found[0].entry) == (gone + 1, 2)
     assert not [page for page in context.search_memory(f"Q{gone:03}").pages if page.entry == 1]
     assert context.verify() == []
-    context._parts.window._check()
+    check(context._parts.window)
     assert again(storage, preset="economy").render() == context.render()
 
 

@@ -3,6 +3,7 @@
 import pytest
 
 from memci.history.events import Event
+from tests.invariants import check
 
 from .kit import opened, talked, where
 
@@ -53,7 +54,7 @@ def test_error_in_an_event_reaches_the_caller_after_the_commit():
         context.archive(keep=0)
 
     assert where(context)[1] == "archived"
-    context._parts.window._check()
+    check(context._parts.window)
 
 
 def test_listener_may_call_the_context():

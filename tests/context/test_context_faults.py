@@ -23,6 +23,7 @@ from memci.errors import (
 )
 from memci.rows import PageState
 from memci.storage.protocol import Transition
+from tests.invariants import check
 
 from .kit import again, call, opened, talked, turn, words
 
@@ -307,7 +308,7 @@ def test_counter_that_raises_changes_nothing():
     assert context.render() == before
     assert context.report().messages == 4
     context.append_turn(*turn(2))
-    context._parts.window._check()
+    check(context._parts.window)
 
 
 def test_counter_may_ask_the_context():
@@ -324,7 +325,7 @@ def test_counter_may_ask_the_context():
     context.append_turn("words that are new to it", "answer")
 
     assert context.report().messages == 6
-    context._parts.window._check()
+    check(context._parts.window)
 
 
 @pytest.mark.parametrize("error", [StorageFull("no space"), StorageReadOnly("no right"), StorageBusy("held")])

@@ -6,6 +6,7 @@ import pytest
 
 from memci.errors import BudgetExceeded, HandlePoisoned, WriteConflict
 from memci.history.erase import erase
+from tests.invariants import check
 
 from .kit import again, opened, seen, talked, turn, where, words
 
@@ -141,7 +142,7 @@ def test_counts_of_a_new_counter_are_stored_with_the_first_change(change, storag
     assert window.active.messages.tokens == sum(map(window.weigh, [*window.active.lead_view, *window.active.view]))
     assert kept.report().tokens == context.report().tokens
     assert kept.render() == context.render()
-    kept._parts.window._check()
+    check(kept._parts.window)
 
 
 def test_settings_that_fit_nothing_are_refused_at_open(storage):

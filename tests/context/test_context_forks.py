@@ -5,6 +5,7 @@ import json
 import pytest
 
 from memci.errors import InvalidMessage, InvalidSetting, OpConflict, Undone
+from tests.invariants import check
 
 from .kit import (
     again,
@@ -36,7 +37,7 @@ def test_fork_shares_the_past_and_copies_no_message(storage):
     assert own_entries(storage) == kept
     assert (fork.id, context.id, fork.read_only) == ("bob", "alice", False)
     assert fork.verify() == context.verify() == []
-    fork._parts.window._check()
+    check(fork._parts.window)
 
 
 def test_fork_on_disk_is_small(tmp_path):

@@ -8,6 +8,7 @@ import pytest
 
 from memci import CachePricing, EphemeralStorage, Policy
 from memci.formats import FORMATS
+from tests.invariants import check
 
 from .kit import again, call, calling, opened, result, turn
 
@@ -91,7 +92,7 @@ def test_what_is_taken_back_stands_nowhere():
     context = told(12)
     for _ in range(12):
         context.undo()
-        context._parts.window._check()
+        check(context._parts.window)
         assert 1 not in kinds(context.render())[1:]
 
     assert kinds(context.render()) == []

@@ -12,6 +12,7 @@ from memci.errors import InvalidSetting, StorageUnavailable
 from memci.memory.backend import Forgotten, NullMemory, Recollection, Spent, Work
 from memci.text.summarize import Summary
 from memci.workers import QUIET_SECONDS
+from tests.invariants import check_contents
 
 
 class Improved:
@@ -117,7 +118,7 @@ def test_late_summary_enters_with_the_next_compaction(context, memory):
     context.archive(keep=0)
 
     assert "#1 Better title 1\n" in contents(context)
-    context._parts.window.common.archive.contents._check([1, 2, 3, 4])
+    check_contents(context._parts.window.common.archive.contents, [1, 2, 3, 4])
 
 
 def test_older_blocks_keep_their_bytes(context, memory):

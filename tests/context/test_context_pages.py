@@ -8,6 +8,7 @@ import pytest
 from memci import BudgetExceeded, Context, EphemeralStorage, PageNotFound, Policy
 from memci.chapters.system import NOTICE
 from memci.errors import InvalidSetting, Undone
+from tests.invariants import check
 
 from .kit import again, call, calling, opened, result, talked, turn, where
 
@@ -55,7 +56,7 @@ def test_archived_messages_leave_the_window():
     assert shown[1].startswith("<memci:contents 00000000>\n#1 1 word\n")
     assert shown[2:] == [each["content"] for each in turn(6, 40)]
     assert context.report().total < before
-    context._parts.window._check()
+    check(context._parts.window)
 
 
 def test_turns_are_those_of_the_window():
@@ -95,7 +96,7 @@ def test_pin_of_an_archived_page_restores_it_at_the_next_compaction():
     assert whole[3:5] == [each for each in context.render() if each in whole[3:5]]
     assert where(context)[2] == "active"
     assert [page.index for page in context.pages() if page.pinned] == [2]
-    context._parts.window._check()
+    check(context._parts.window)
 
 
 def test_pin_survives_a_restart_and_is_counted_as_it_is_shown():
@@ -114,7 +115,7 @@ def test_pin_survives_a_restart_and_is_counted_as_it_is_shown():
         window = each._parts.window
         shown = sum(window.weigh(message) for message in [*window.active.lead_view, *window.active.view])
         assert window.active.messages.tokens == shown
-        window._check()
+        check(window)
     assert json.dumps(opened(storage).render()) == json.dumps(context.render())
 
 
@@ -157,7 +158,7 @@ def test_undo_takes_back_the_newest_interaction():
     assert [each["content"] for each in context.messages()] == [each["content"] for n in (1, 2) for each in turn(n)]
     with pytest.raises(Undone):
         context.recall_page(receipt.page)
-    context._parts.window._check()
+    check(context._parts.window)
 
 
 def test_undo_twice_takes_back_two():
@@ -170,7 +171,7 @@ def test_undo_twice_takes_back_two():
     assert (first[0]["content"][:10], second[0]["content"][:10]) == ("question 3", "question 2")
     assert (receipt.page, receipt.seq) == (4, 6)
     assert where(context) == {1: "active", 2: "undone", 3: "undone", 4: "open"}
-    context._parts.window._check()
+    check(context._parts.window)
 
 
 def test_undo_of_nothing_says_so():
@@ -210,7 +211,7 @@ def test_undo_of_an_archived_page_takes_its_line():
 
     assert where(context) == {1: "archived", 2: "undone", 3: "undone"}
     assert "#2" not in json.dumps(context.render()).replace(NOTICE, "")
-    context._parts.window._check()
+    check(context._parts.window)
 
 
 def test_op_id_after_undo_answers_undone():
@@ -247,7 +248,7 @@ def test_units_leave_a_page_that_outgrows_the_window():
     assert len(shown) < 40
     assert re.search(r"^#1 entries 2–\d+", shown[2]["content"].splitlines()[1]), "what left is listed"
     assert context.report().turn == 0
-    context._parts.window._check()
+    check(context._parts.window)
 
 
 @pytest.mark.parametrize("again", [False, True])
@@ -289,7 +290,7 @@ def test_undo_takes_what_left_the_open_page_too():
     assert set(where(context).values()) == {"undone"}
     assert list(context.messages()) == []
     assert context.append_turn("again").page == pages + 1
-    context._parts.window._check()
+    check(context._parts.window)
     assert json.dumps(opened(storage, window=1_200).render()) == json.dumps(context.render())
 
 
@@ -313,7 +314,7 @@ def test_open_group_stays_whole_when_a_pending_message_starts_an_compaction():
     shown = context.render()
     assert json.dumps(shown).count("the result") == 1
     assert json.dumps(opened(storage, window=None).render()) == json.dumps(shown)
-    context._parts.window._check()
+    check(context._parts.window)
 
 
 def test_page_that_is_split_keeps_something():
@@ -322,7 +323,7 @@ def test_page_that_is_split_keeps_something():
 
     context.render("p " * 560)
 
-    context._parts.window._check()
+    check(context._parts.window)
     assert all(page.entries > 0 for page in context.pages())
 
 

@@ -9,6 +9,7 @@ from memci.errors import InvalidSetting, OpenToolGroup, PageNotFound, Undone, Wr
 from memci.history.export import export_lines
 from memci.history.import_ import import_lines
 from memci.memory import TieredMemory
+from tests.invariants import check
 
 from .kit import again, call, calling, opened, result, store, turn, words
 
@@ -141,7 +142,7 @@ def test_the_page_before_is_opened_again_if_its_end_is_shown(storage, condensed)
     opens = [page.index for page in context.pages() if page.where == "open"]
     assert opens == ([] if condensed else [newest - 1])
     assert context.verify() == []
-    context._parts.window._check()
+    check(context._parts.window)
 
 
 def test_another_writer_is_a_conflict_and_a_handle_for_reading_refuses(storage):

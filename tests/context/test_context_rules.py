@@ -8,6 +8,7 @@ from memci import NeverRecalled
 from memci.history.events import Event
 from memci.window import snapshot
 from memci.window.stored import checked_snapshot
+from tests.invariants import check
 
 from .kit import opened, talked, turn, where
 
@@ -105,7 +106,7 @@ def test_original_preset_unloads_what_was_used_longest_ago_when_the_page_is_full
     assert not context._parts.window.contents.ranges
     assert all(event.reason.startswith("OverCeiling(") for event in full)
     assert {index for event in full for index in event.pages} - {1} == set(range(1, 10)) - shown.keys()
-    context._parts.window._check()
+    check(context._parts.window)
 
 
 def test_page_of_the_original_preset_that_is_too_large_for_the_contents_lists_its_first_entries():
@@ -188,7 +189,7 @@ def test_rule_that_names_pages_that_are_not_listed_does_no_harm():
     context.archive(keep=0)
 
     assert where(context) == {1: "unloaded", 2: "archived", 3: "archived", 4: "archived", 5: "open"}
-    context._parts.window._check()
+    check(context._parts.window)
 
 
 def test_compaction_that_fails_after_an_append_is_told_by_the_next_rendering():

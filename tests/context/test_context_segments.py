@@ -11,6 +11,7 @@ from memci.chapters import Chapter, MessageNode
 from memci.errors import BudgetExceeded, InvalidMessage, InvalidSetting
 from memci.history.erase import erase
 from memci.testing.formats import problems
+from tests.invariants import check
 
 from .kit import ON_DISK, STORES, again, opened, store, turn
 
@@ -83,7 +84,7 @@ def test_segment_counts_against_the_budget():
     facts.add("fact " * 1_500)
     with pytest.raises(BudgetExceeded, match="segments"):
         context.archive(keep=0)
-    context._parts.window._check()
+    check(context._parts.window)
 
 
 def test_segment_is_fixed_between_compactions():
@@ -167,7 +168,7 @@ def test_erasure_takes_what_a_segment_showed(kind, scope, tmp_path):
         if scope == "page":
             context.erase(2)
             assert contents(context)[1] == "The build is called Ostrich."
-            context._parts.window._check()
+            check(context._parts.window)
         context.close()
         if scope != "page":
             erase(storage, **({"context": context.id} if scope == "context" else {"owner": "ann"}))

@@ -11,6 +11,7 @@ from memci import Context, EphemeralStorage, SQLiteStorage
 from memci.context.report import Receipt
 from memci.errors import HandlePoisoned, InvalidSetting
 from memci.memory.backend import NullMemory
+from tests.invariants import check
 
 from .kit import OWN_TOOL, call, calling, opened, result, talked, turn, where, words
 
@@ -51,7 +52,7 @@ def test_restart_renders_the_same_bytes(kind, tmp_path):
 
             assert json.dumps(again.render(tools=[OWN_TOOL])) == shown
             assert again.report().tokens == context.report().tokens
-            again._parts.window._check()
+            check(again._parts.window)
             context = again
         assert context.verify() == []
 
@@ -104,7 +105,7 @@ def test_eight_threads_appending_stay_consistent():
     for receipt in receipts:
         [user, reply] = context.recall_page(receipt.page)
         assert reply["content"] == f"to {user['content'].split()[0]}"
-    context._parts.window._check()
+    check(context._parts.window)
     assert context.verify() == []
 
 

@@ -13,6 +13,7 @@ from memci.errors import InvalidSetting
 from memci.formats import FORMATS
 from memci.testing.formats import problems
 from memci.text.moments import full, further, is_told, local, moment, zone_named, zone_of
+from tests.invariants import check
 
 from .kit import again, calling, opened, result
 
@@ -250,7 +251,7 @@ def test_each_time_is_that_of_the_message_behind_it(steps, pending):
             assert match[5] is None or match[5] == f"{when:%H:%M}" or match[2]
             assert told is None or not is_told(told, when)
             told = when
-    context._parts.window._check()
+    check(context._parts.window)
     context.close()
     assert again(store, window=700, reply=60).render() == shown
     days = {f"{at:%F}" for at in said.values() if at is not None}

@@ -26,6 +26,7 @@ from memci.memory import NullMemory
 from memci.messages import is_empty_answer
 from memci.testing.formats import problems as strict_problems
 from tests.door import open_context
+from tests.invariants import check
 from tests.machine.chat_costs import Costs
 from tests.machine.chat_grammars import broken_arguments, problems
 from tests.machine.chat_model import Message, Model, Shown, aligned, cost, differs, listed, shown
@@ -195,7 +196,7 @@ class Checks(Costs):
     def everything_holds(self) -> None:
         """All invariants hold, after every step."""
         self.steps += 1
-        self.context._parts.window._check()
+        check(self.context._parts.window)
         self.sync()
         self.check_rendering()
         sample = range(1, self.model.next_page) if self.steps % 8 == 0 else (self.model.next_page - 1, self.steps % 7)
@@ -319,7 +320,7 @@ class Checks(Costs):
             with Context.view(self.place(), id=name, memory=NullMemory()) as other:
                 self.unchanged(seen, f"another context ({name}) is nothing to this one", other, tools)
                 assert other.verify() == []
-                other._parts.window._check()
+                check(other._parts.window)
 
     def check_view(self, view: list[Message], pending: list[Message], *, strict: bool = True) -> None:
         """A rendering shows the pages of the window, lists the others, and fits."""

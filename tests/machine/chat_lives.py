@@ -18,6 +18,7 @@ from memci import Context
 from memci.errors import Erased, InvalidSetting, MemciError, StorageReadOnly, WriteConflict
 from memci.memory import NullMemory
 from tests import strategies as chat
+from tests.invariants import check
 from tests.machine.chat_checks import Checks, dumped
 from tests.machine.chat_model import Message
 
@@ -85,7 +86,7 @@ class Lives(Checks):
         assert view == close.view, f"turn {turn} was {len(close.view)} messages and is {len(view)}: {changed}"
         assert [dumped(message) for message in past.messages()] == self.standing(close.head)
         assert past.verify() == [], past.verify()
-        past._parts.window._check()
+        check(past._parts.window)
 
     @precondition(lambda self: self.forks < 3)
     @rule(data=st.data(), back=st.booleans(), follow=st.booleans())

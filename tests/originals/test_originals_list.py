@@ -15,6 +15,7 @@ from memci.rows import PageRow, PageState
 from memci.segments.clipping import clip_message
 from memci.settings import settings
 from memci.tokens import counter_for, message_tokens
+from tests.invariants import check
 
 from ..context.kit import calling, opened, result, talked, turn, words
 
@@ -45,7 +46,7 @@ def test_g01_archived_pages_leave_the_message_list():
     assert len(active.messages) == 2 * 3
     assert sum("word word" in each["content"] for each in context.render() if "<memci" not in each["content"]) == 2 * 3
     assert context.report().total < before
-    context._parts.window._check()
+    check(context._parts.window)
 
 
 def test_g02_messages_of_closed_pages_do_not_vanish():
@@ -134,7 +135,7 @@ def test_g07_append_after_the_last_page_was_detached_is_not_lost():
     assert [each.message["content"] for each in chapter.messages] == ["page 1", "page 3"]
     assert len(chapter.messages) == 2
     assert len(chapter) == 2
-    chapter._check()
+    check(chapter)
 
 
 def test_g08_removed_page_is_gone_from_list_and_map():
@@ -163,8 +164,8 @@ def test_g09_node_can_not_be_in_two_lists():
         one.append(shared)
 
     assert (list(one), list(other)) == ([shared], [])
-    one._check()
-    other._check()
+    check(one)
+    check(other)
 
 
 def test_g10_recall_gives_the_content_not_a_clip():
@@ -245,7 +246,7 @@ def test_g14_failed_archiving_leaves_the_page_where_it_was():
         context.archive(keep=0)
 
     assert (context.render(), context.report().tokens) == (before, report)
-    context._parts.window._check()
+    check(context._parts.window)
     storage.broken = False
     assert context.archive(keep=0) == (1, 2, 3, 4)
 
@@ -262,7 +263,7 @@ def test_g14_failed_append_is_nowhere():
 
     assert context.render() == before
     assert context.append_turn(*turn(2)).seq == 2
-    context._parts.window._check()
+    check(context._parts.window)
 
 
 def test_g15_recalling_and_appending_at_once_is_safe():
@@ -283,7 +284,7 @@ def test_g15_recalling_and_appending_at_once_is_safe():
         thread.join()
 
     assert [page.recall_count for page in context.pages()][:7] == [1] * 7
-    context._parts.window._check()
+    check(context._parts.window)
 
 
 def test_g16_interrupted_write_leaves_the_state_before(tmp_path):

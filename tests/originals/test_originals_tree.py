@@ -4,6 +4,7 @@ import pytest
 
 from memci import StorageError
 from memci.tools.attp import ParsedReply, parse
+from tests.invariants import check
 
 from ..context.kit import calling, opened, result, talked, turn, words
 
@@ -129,11 +130,11 @@ def test_h07_corrupt_entry_is_an_error_not_a_gap(tmp_path):
 def test_h08_structures_check_themselves():
     """The invariants are in the code, where a test can call them after every step, and they find what is wrong."""
     context = talked(3)
-    context._parts.window._check()
+    check(context._parts.window)
     context._parts.window.active.messages.tokens += 1
 
     with pytest.raises(AssertionError, match="token sum"):
-        context._parts.window._check()
+        check(context._parts.window)
 
 
 @pytest.mark.parametrize(

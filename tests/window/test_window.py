@@ -6,6 +6,7 @@ from dataclasses import replace
 from memci import EphemeralStorage
 from memci.window.state import WAITING, WindowState
 from tests.context.kit import again, calling, opened, talked, turn, where
+from tests.invariants import check
 
 
 def listed(context) -> list[list[int]]:
@@ -147,4 +148,4 @@ def test_mark_on_a_page_that_needs_no_line_does_no_harm():
     assert before == [[2, 3, 4]]  # the task leaves last
     assert listed(context) == [[2, 4]]
     assert {where(context)[index] for index in (1, 3, 5)} == {"active"}
-    window._check()
+    check(window)

@@ -83,9 +83,3 @@ class VectorIndex:
         if self._positions is None:
             self._positions = Positions(self._ids[: len(self)])
         return np.append(cosines, np.float32(missing))[self._positions.of(np.asarray(ids, np.int64))]
-
-    def _check(self) -> None:
-        assert len(self) <= len(self._ids) == len(self._matrix), "there is room for each row"
-        assert len(self._ids) <= max(_SMALLEST, 2 * len(self)), "there is no room for many more"
-        assert all(self._ids[row] == id_ for id_, row in self._row_of.items()), "ids and rows mirror each other"
-        assert sorted(self._row_of.values()) == list(range(len(self))), "rows are numbered without a gap"

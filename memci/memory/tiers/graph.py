@@ -122,14 +122,6 @@ class Graph:
         stated = [(self.name(key), node.weight) for key, node in self._nodes.items()]
         return tuple(sorted(stated, key=lambda each: (-each[1], each[0]))[:limit])
 
-    def _check(self) -> None:
-        for key, node in self._nodes.items():
-            own = [edge for edge in self._edges.values() if key in (edge.source, edge.target)]
-            assert node.edges == own, "a concept knows its relations"
-            assert all(edge.weight == sum(edge.pages.values()) > 0 for edge in own), "a weight is how often it is told"
-            assert node.weight == sum(edge.weight for edge in own), "a concept's weight is all of it"
-            assert self.relations(key, FAN) == sorted(own, key=_strength)[:FAN], "the strongest are kept"
-
 
 def name_key(name: str) -> str:
     """Return the key of a name, in which case, width and marks at the ends make no difference."""

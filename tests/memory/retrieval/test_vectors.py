@@ -8,6 +8,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from memci.errors import InvalidSetting
 from memci.memory.retrieval.vectors import VectorIndex
+from tests.invariants import check
 
 
 def units(count, dimension, seed=0, groups=None):
@@ -50,7 +51,7 @@ class Index(RuleBasedStateMachine):
 
     @invariant()
     def holds(self):
-        self.index._check()
+        check(self.index)
         assert len(self.index) == len(self.rows)
 
 
@@ -98,7 +99,7 @@ def test_rows_that_do_not_fit_are_refused_and_change_nothing(rows):
         index.add([7], rows)
 
     assert index.scores([1, 0], [7]).tolist() == [1.0]
-    index._check()
+    check(index)
 
 
 @pytest.mark.parametrize("query", [[1.0], [[1.0, 0.0]], [np.nan, 0.0]])

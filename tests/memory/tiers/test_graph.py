@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from memci.memory.tiers.graph import FAN, FRONT, Graph, Relation, activate, name_key, seeds
+from tests.invariants import check
 
 names = st.sampled_from(["Mel", "mel", "Rex", "Oslo", "上海", "小明", "Anna", "violin", "", "  "])
 pages = st.tuples(st.just("c"), st.integers(1, 4))
@@ -33,7 +34,7 @@ class GraphMachine(RuleBasedStateMachine):
 
     @invariant()
     def is_what_was_told(self):
-        self.graph._check()
+        check(self.graph)
         ends = {
             name_key(name)
             for each in self.model
@@ -94,7 +95,7 @@ def test_activation_looks_at_a_bounded_part_of_a_large_graph():
     assert len(found) == 1 + FAN
     assert all(int(key.split()[1]) < 1_000 for key, _ in found[1:])
     assert FRONT * FAN * 3 < 5_000
-    graph._check()
+    check(graph)
 
 
 @pytest.mark.parametrize(

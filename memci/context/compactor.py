@@ -29,7 +29,7 @@ from ..history.writer import Writer
 from ..messages import Message
 from ..rows import PageState
 from ..segments.budget import ClosedPage, Plan, Unit, check, fit
-from ..segments.cache_policy import EVERY, KNOWN, PAUSE_SECONDS, SOON, CacheUse
+from ..segments.cache_policy import EVERY, GAPS, KNOWN, PAUSE_SECONDS, SOON, CacheUse
 from ..storage import Storage
 from ..text.summarize import Summary
 from ..window import snapshot as snapshots
@@ -53,6 +53,7 @@ class Reason(StrEnum):
     """Why a context is compacted."""
 
     EXPIRED = "the provider's prompt cache has expired"
+    PAUSED = "the provider's prompt cache has expired in the middle of a task"
     ANOTHER_MODEL = "the model has changed, and its prompt cache is empty or has expired"
     FORGETS = "a task has ended, and what was said before is not needed after it"
     FAILED = "a compaction failed after an append"
@@ -63,7 +64,7 @@ class Reason(StrEnum):
     ASKED = "the caller asked for it"
 
 
-_GAPS = frozenset({Reason.EXPIRED, Reason.ANOTHER_MODEL, Reason.FORGETS})
+_GAPS = frozenset({Reason.EXPIRED, Reason.PAUSED, Reason.ANOTHER_MODEL, Reason.FORGETS})
 
 
 class Compactor:
@@ -111,7 +112,7 @@ class Compactor:
             appended: Whether messages were just appended; else the window is about to be rendered.
         """
         window, levels = self._window, self._window.levels
-        if self._gap and (levels.cold is None or not window.exceeds(levels.cold, by=_WORTH)):
+        if self._gap and (levels.cold is None or not window.exceeds(self._stays(self._gap), by=_WORTH)):
             self._gap = None  # too little would leave
         if self._unfit is not window.record:
             if self._gap:
@@ -139,6 +140,7 @@ class Compactor:
 
         *said*: the user's message that opens the next page, which may begin another task: that is a gap, too.
         After a gap a compaction costs little: the provider's cache has expired, or holds what is not needed any more.
+        A pause is no gap where the text tells the ends of tasks: it only empties the cache.
         Both findings are stored with the next change. O(text in the window) after a gap or `EVERY` messages.
         """
         window, state, levels = self._window, self._window.state, self._window.levels
@@ -147,16 +149,17 @@ class Compactor:
         idle = 0.0 if now is None or window.latest is None else now - window.latest
         lifetime, new = window.settings.pricing.lifetime, window.absent == inf
         ended = said is not None and state.cache.uses > 0 and begins_task(window, said)
-        paused = (new or ended or idle > min(PAUSE_SECONDS, lifetime)) and state.cache.gap != window.record.head
+        quiet = idle > min(PAUSE_SECONDS, lifetime) and state.cache.ends < GAPS
+        paused = (new or ended or quiet) and state.cache.gap != window.record.head
         if not paused and idle + window.absent > lifetime and not self._writer.read_only:
-            self._gap = Reason.ANOTHER_MODEL  # no pause of the conversation: another model went on with it
+            self._gap = Reason.PAUSED  # or another model went on with the task
             window.absent = 0.0
         every = EVERY if state.cache.uses >= KNOWN else SOON
         if not paused and window.record.head - state.cache.counted < every:
             return
         use = self._use()
         if paused and not self._writer.read_only:
-            use = use._replace(gaps=use.gaps + 1, gap=window.record.head)
+            use = use._replace(gaps=use.gaps + 1, gap=window.record.head, ends=use.ends + ended)
             window.absent = 0.0
         else:
             paused = False
@@ -187,12 +190,10 @@ class Compactor:
         make the caller append them again.
         """
         try:
-            reason = self.reason(appended=True)
-            if reason in _GAPS:
+            while (reason := self.reason(appended=True)) is not None:
                 self._compact_for(reason)
-                reason = self.reason(appended=True)
-            if reason is not None:
-                self._compact_for(reason)
+                if reason not in _GAPS:
+                    break
         except Exception:  # noqa: BLE001 -- whatever it is, the next rendering tries again and raises it
             self._failed = True
         if self._near:
@@ -206,11 +207,9 @@ class Compactor:
         """
         window = self._window
         self.catch_up(final=True)
-        if (reason := self.reason()) is None:
-            return
-        self._compact_for(reason)
-        if (reason := self.reason()) is not None:  # a clip left more than was planned: the contents make the room
-            self._compact_for(reason)
+        for _ in range(2):  # a clip may leave more than was planned: then the contents make the room
+            if (reason := self.reason()) is not None:
+                self._compact_for(reason)
         check(window.occupancy(), window.limits)
 
     def catch_up(self, *, final: bool = False) -> bool:
@@ -261,13 +260,28 @@ class Compactor:
         """Compact as far as *reason* asks."""
         window, levels = self._window, self._window.levels
         if reason in _GAPS and levels.cold is not None:
-            opened = window.active.open
-            within = opened is not None and opened.base < window.state.cache.gap
-            within |= reason is Reason.ANOTHER_MODEL  # neither ends the task
-            self._compact(reason, max(levels.cold, levels.warm * within), words=window.limits.words_left)
+            self._compact(reason, self._stays(reason), words=window.limits.words_left)
             self._gap = None
         else:  # below the trigger no page leaves for its size
-            self._compact(reason, levels.warm if window.tokens > levels.trigger else window.tokens)
+            self._compact(reason, self._warm if window.tokens > levels.trigger else window.tokens)
+
+    def _stays(self, gap: Reason) -> int:
+        """Return the size of the active pages that stays after *gap*: more if it does not end the task."""
+        opened, cold = self._window.active.open, self._window.levels.cold or 0
+        within = opened is not None and opened.base < self._window.state.cache.gap
+        within |= gap in {Reason.PAUSED, Reason.ANOTHER_MODEL}
+        return max(cold, self._warm) if within else cold
+
+    @property
+    def _warm(self) -> int:
+        """The size of the active pages after a compaction: the warm level, or if the text tells the ends of tasks, the
+        whole task, as long as half of the way to the trigger stays free. O(messages in the window).
+        """
+        window, levels = self._window, self._window.levels
+        if window.state.cache.ends < GAPS:
+            return levels.warm
+        task = sum(node.tokens for node in window.active.messages if node.seq >= window.state.cache.gap)
+        return max(levels.warm, min(task, (levels.warm + levels.trigger - window.front_tokens) // 2))
 
     def _compact(
         self, reason: Reason, low: int, *, pending: tuple[Unit, ...] = (), settles: bool = False, **limits: Any
@@ -373,7 +387,7 @@ class Compactor:
         while over <= most and self._near and window.record is record:
             added = replace(occupancy, units=(*occupancy.units, Unit(over)))
             try:
-                plan = fit(added, window.limits, low=levels.warm)
+                plan = fit(added, window.limits, low=self._warm)
             except BudgetExceeded:
                 return  # the compaction will raise it
             if plan.leave:
@@ -381,4 +395,4 @@ class Compactor:
             self._made(plan)
             yield
             left = added.tokens - added.fixed - added.contents - sum(sizes[index] for index in plan.archive)
-            over += max(least, levels.warm - left + 1)
+            over += max(least, self._warm - left + 1)

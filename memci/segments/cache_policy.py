@@ -18,7 +18,9 @@ EVERY, SOON = 64, 16  # messages after which the uses of a context are counted a
 KNOWN = 20  # uses from which on the needs of an agent count as known; a chat without tools has none
 PAUSE_SECONDS = 300.0
 """seconds of silence after which another task may begin; a cache that expires sooner ends the task sooner"""
-GAPS = 3  # gaps from which on it is known whether an agent needs what was said before a gap
+GAPS = 3
+"""gaps from which on it is known whether an agent needs what was said before a gap, and ends of tasks that the text
+told from which on a pause is none"""
 FAR = 0.07
 """share of uses from before a gap up to which the policy forgets what was before it: dates and sums recur by chance,
 4 % where gaps end tasks; where people pause in the middle of tasks it is 13 %"""
@@ -42,9 +44,9 @@ _NEWEST = 0.05  # share of the room that such a chat keeps whole
 _WORDS, _KNOWN_WORDS = 0.45, 0.03
 """share of the budget that the user's words may take on condensed pages: most of what a chat needs later was said by
 the user; an agent needs results of tools, and of the words those of its task"""
-_AGAIN = 0.5
+_AGAIN = 0.75
 """share of the floor of an agent whose needs are known that stays after a gap in which they do not end: such gaps come
-often, and each request after one is billed whole"""
+often, and each request after one is billed whole; with half, 2 % of what an agent needs was lost"""
 _AFTER = 0.15  # share of the room that active pages have at most after a gap, if little from before a gap was needed
 
 
@@ -65,6 +67,8 @@ class CacheUse(NamedTuple):
     """the head up to which messages were counted"""
     stamped: bool = False
     """whether the last append was dated by the context's own clock"""
+    ends: int = 0
+    """how many of the gaps were ends of tasks that the text told"""
 
 
 UNSEEN = CacheUse()  # of a new context

@@ -18,6 +18,7 @@ from ..chapters.messagelist import MessageList
 from ..messages import Message, text_of, tool_calls
 from ..segments.cache_policy import SOON, CacheUse
 from ..text.language.identifiers import identifiers, needed
+from ..text.language.questions import is_question
 from ..text.language.sentences import greets
 from ..text.summarize.extractive import tells
 from .page_text import WORD, marks, said
@@ -71,10 +72,11 @@ def begins_task(window: Window, message: Message) -> bool:
 
 
 def _thanks(page: Page) -> bool:
-    """Return whether *page* is a short one on which the user only thanks, or says goodbye."""
+    """Return whether *page* is a short one on which the user only thanks, or says goodbye, and asks nothing."""
     nodes = [node for _, node in zip(range(_SHORT + 1), page, strict=False)]
     short = len(nodes) <= _SHORT and all(node.tokens < _THANKS for node in nodes)
-    return short and not tells(text_of(nodes[0].message))
+    text = text_of(nodes[0].message)
+    return short and not (tells(text) or is_question(text))
 
 
 class _Past:

@@ -166,7 +166,7 @@ def test_uses_and_far_uses_are_counted():
         clock.now += HOUR
         context.append_turn("thanks")
 
-        assert use(context)._replace(grow=0) == (0, 3, 1, 2, use(context).gap, use(context).counted, True)
+        assert (use(context).uses, use(context).far, use(context).gaps) == (3, 1, 2)
 
 
 def test_what_left_the_window_is_a_far_use_also_after_a_restart():
@@ -397,6 +397,7 @@ def test_spent_knows_which_pauses_a_cache_outlives():
     assert spent[300.0] > 2 * spent[3_600.0] == 2 * spent[86_400.0]
 
 
+OPTIONS = ({"role": "user", "content": "Can you tell me what they are?"}, {"role": "assistant", "content": "Two."})
 THANKS = ({"role": "user", "content": "Thank you so much!"}, {"role": "assistant", "content": "You're welcome."})
 
 
@@ -410,6 +411,7 @@ THANKS = ({"role": "user", "content": "Thank you so much!"}, {"role": "assistant
         (THANKS, "Is order A0003 on its way?", False),
         ((), "Hi, is order A0003 on its way?", False),
         (THANKS, "Bye!", False),
+        (OPTIONS, "I need to cancel a booking.", False),
     ],
 )
 def test_an_end_of_a_task_is_seen_without_a_clock(before, said, ends):
@@ -423,6 +425,23 @@ def test_an_end_of_a_task_is_seen_without_a_clock(before, said, ends):
         context.append_turn(said)
 
         assert use(context).gaps == gaps + ends
+
+
+@pytest.mark.parametrize("greets", [True, False])
+def test_where_the_text_tells_the_ends_of_tasks_a_pause_is_none(greets):
+    """People pause in the middle of tasks: after three greetings only these are gaps, and a pause keeps the task."""
+    clock = Clock()
+    with opened(policy=policy(), window=8_000, clock=clock) as context:
+        for number in range(50):
+            hello = "Hello! " * (greets and number % 10 == 0)
+            _, calls, found = step(number, order=f"T{number // 10 * 10:04}")
+            context.append_turn(f"{hello}I need ({number}). " + "word " * 380, calls, found)
+            clock.now += HOUR
+        kept = [message["content"] or "" for message in context.render()]
+
+        assert use(context).ends == 4 * greets
+        assert use(context).gaps == (31 if greets else 50)
+        assert any("(41)" in text for text in kept) == greets
 
 
 def test_a_wrong_end_of_a_task_drops_nothing_that_is_needed_again():

@@ -93,11 +93,11 @@ def test_an_agent_with_gaps_keeps_most_of_a_small_window(use):
 
 @pytest.mark.parametrize(("preset", "kept"), [("economy", 0), ("balanced", 4_020)])
 def test_nothing_from_before_a_gap_is_kept_where_nothing_was_needed_across_gaps(preset, kept):
-    """At most 7 % of the uses may be far; else half of the floor stays, and in balanced half of the room."""
+    """At most 7 % of the uses may be far; else three quarters of the floor stay, and in balanced half of the room."""
     assert of(preset).cold == kept
     assert of(preset, use=KNOWN._replace(far=3)).cold == of(preset, use=KNOWN._replace(gaps=2)).cold > kept
     needing = of(preset, use=KNOWN._replace(gaps=2))
-    assert needing.cold == (needing.warm // 2 if preset == "economy" else needing.warm)
+    assert needing.cold == (needing.warm * 3 // 4 if preset == "economy" else needing.warm)
 
 
 def test_an_economy_that_needs_nothing_from_before_a_gap_lists_a_third():

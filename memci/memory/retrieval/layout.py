@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from ...text.language.change import knows_nothing
 from ...text.language.dates import tells_time
 from ...text.language.instructions import clauses
+from ...text.language.questions import is_question
 from ...text.language.sentences import sentences
 from ...text.language.terms import is_single, terms
 from .passages import Passage
@@ -73,11 +74,6 @@ def flags_of(passage: Passage) -> int:
 
 def _only_unknown(text: str) -> bool:
     return knows_nothing(text) and all(map(knows_nothing, sentences(text)))
-
-
-def is_question(text: str) -> bool:
-    """Return whether *text* ends with a question. O(1)."""
-    return text.rstrip(" \t\n\"'”’)*_").endswith(("?", "？"))
 
 
 class Borrowing(NamedTuple):

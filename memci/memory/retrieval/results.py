@@ -18,6 +18,7 @@ from ...formats.provenance import own_words, spans_of, whose
 from ...formats.utterance import entry_text
 from ...messages import Message
 from ...text.language.instructions import instructions
+from ...text.language.questions import is_question
 from ...text.language.sentences import is_small_talk, sentences
 from ...text.language.terms import terms
 from ...text.provenance import Span
@@ -26,7 +27,6 @@ from ..owner import Session
 from ..repository.page_source import Place, read_messages
 from ..repository.pages import EVICTED, MID, OBSERVED, SHORT
 from ..repository.passages import FoundPassage
-from .layout import is_question
 from .passages import pieces
 from .ranking import Query, Ranking, certainty
 from .subject import tells_of

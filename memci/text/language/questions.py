@@ -26,6 +26,11 @@ _SHORTEST = 4  # characters of one
 _BEHIND = re.compile(r"(?<=[?？])\s+|(?<=？)")
 
 
+def is_question(text: str) -> bool:
+    """Return whether *text* ends with a question. O(1)."""
+    return text.rstrip(" \t\n\"'”’)*_").endswith(("?", "？"))
+
+
 def form_of(text: str) -> Form:
     """Return which kind of answer *text* wants. O(1)."""
     if len(text) > 2 * LONGEST:

@@ -47,6 +47,7 @@ _SIGNATURE = re.compile(
     r"|type|module|namespace|package|object|protocol|record)\s+[\w$<(]|[\w<>\[\],.*&\s]{2,80}\s[\w$]+\([^;]{0,160}\)\s*"
     r"(?:throws [\w, .]{1,80})?\{\s*$)"
 )
+_NUMBERED = re.compile(r"^\s*(\d+)\s?[:|\t→]")  # a call that names a number asks for that line
 _OF_DIFF = re.compile(r"diff --git |@@ |Index: |rename |new file|deleted file|\+(?!\+\+ )|-(?!-- )")
 _ENTRY = re.compile(
     r"\s*[-dlcbps][rwxsStT-]{9}\s|\s*(?:[\w.@+-]*/)+[\w.@+ -]*(?::\d+)?(?:[:(]|\s|$)|\s*[\w@+-]+\.\w{1,5}\s*$"
@@ -168,14 +169,15 @@ def _weigh(text: str, units: Sequence[tuple[int, int]], kind: Kind, needed: Coll
     templates = [*map(_template, lines)]
     same = Counter(templates)
     words = [{*identifiers(line)} for line in lines]
-    named = [{part for word in each for part in _parts(word)} if needed else each for each in words]
+    parts = [{part for word in each for part in _parts(word)} for each in words]
+    named = [each.union(_NUMBERED.findall(line)) for line, each in zip(lines, parts, strict=True)]
     often = Counter(part for each in named for part in each if part in needed)
     known: set[str] = set()
     weights = []
-    for line, template, found, parts in zip(lines, templates, words, named, strict=True):
+    for line, template, found, asked in zip(lines, templates, words, named, strict=True):
         weight = 1 / same[template] if template else 0.0
         weight += min(1.5, 0.3 * len(found - known))
-        weight += sum(4 / often[part] for part in parts if part in often)
+        weight += sum(4 / often[part] for part in asked if part in often)
         known |= found
         if kind == "diff":
             weight += 3 - weight % 1 if _OF_DIFF.match(line) else 0

@@ -28,6 +28,7 @@ DIFF = "".join(
 RECORDS = [{"id": f"HAT{at:03}", "status": "available", "origin": "JFK", "seats": {"economy": at}} for at in range(150)]
 RECORDS[77]["status"] = "cancelled"
 JSON = json.dumps(RECORDS)
+NUMBERED = "".join(f"{at}: value_{at % 7} += {at % 5}\n" for at in range(1_400, 1_700))
 LISTING = "".join(f"src/main/java/com/acme/parts/Part{at}.java\n" for at in range(300))
 TABLE = "name\tsize\towner\n" + "".join(f"file{at}\t{at * 13}\troot\n" for at in range(400))
 PROSE = "".join(f"Nobody in the {at}th village had ever seen the sea, and few of them wished to. " for at in range(150))
@@ -54,7 +55,14 @@ def test_digest_fits_and_has_both_ends(kind):
 def test_what_the_call_names_is_shown():
     """A line in the middle stays if the call or the task names what it says."""
     log = LOG.replace("worker 200 ", "worker_rex ")
-    asked = [(log, "worker_rex"), (SOURCE, "read_part_41"), (LISTING, "Part150"), (JSON, "HAT099"), (TABLE, "file217")]
+    asked = [
+        (log, "worker_rex"),
+        (SOURCE, "read_part_41"),
+        (LISTING, "Part150"),
+        (JSON, "HAT099"),
+        (TABLE, "file217"),
+        (NUMBERED, "1523"),
+    ]
     for text, word in asked:
         assert re.search(rf"{word}\b", show(text, choose(text, 480, count, {word}), _CALL))
 

@@ -207,9 +207,11 @@ class Compactor:
         """
         window = self._window
         self.catch_up(final=True)
-        for _ in range(2):  # a clip may leave more than was planned: then the contents make the room
-            if (reason := self.reason()) is not None:
-                self._compact_for(reason)
+        if (reason := self.reason()) is None:
+            return
+        self._compact_for(reason)
+        if (reason := self.reason()) is not None:  # a clip left more than was planned: the contents make the room
+            self._compact_for(reason)
         check(window.occupancy(), window.limits)
 
     def catch_up(self, *, final: bool = False) -> bool:

@@ -114,6 +114,7 @@ def test_a_search_takes_few_statements(store, statements):
             assert sum(statements.values()) <= SEARCH[0] + SEARCH[1] * most, statements
 
 
+@pytest.mark.parametrize("store", [FilesystemStorage], indirect=True)
 def test_a_search_finds_what_another_process_stored(store, tmp_path, statements):
     """What is in RAM is read again when another process has changed it."""
     request(store, "anna")
@@ -133,6 +134,7 @@ def test_a_search_finds_what_another_process_stored(store, tmp_path, statements)
     assert index_reads(statements) == 2
 
 
+@pytest.mark.parametrize("store", [FilesystemStorage], indirect=True)  # it has a SQLite file in it
 def test_an_erased_page_is_gone_from_ram(store):
     """What is erased stands in no text of the process any more, but for single words: not in an index, nor a cache."""
     secret = "Her safe opens with quokka 4711."

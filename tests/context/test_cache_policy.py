@@ -190,7 +190,7 @@ def test_what_left_the_window_is_a_far_use_also_after_a_restart():
     assert counts[0] == counts[1]
 
 
-@settings(max_examples=12)
+@settings(max_examples=8)
 @given(st.data())
 def test_a_restart_changes_no_decision(data):
     """Pauses, other prices, tool calls near and far: a context that is opened again before each turn shows the same

@@ -304,7 +304,7 @@ def test_context_cannot_be_pickled(tmp_path):
         pickle.dumps(context)
 
 
-@pytest.mark.parametrize("how", ["return", "sys.exit(3)", "os._exit(3)", "raise KeyboardInterrupt", "1 / 0", "kill"])
+@pytest.mark.parametrize("how", ["return", "os._exit(3)", "raise KeyboardInterrupt", "kill"])
 def test_process_that_ends_without_closing_loses_nothing(how, tmp_path):
     """However a process ends, what was acknowledged is there, and its lock is free."""
     how = how.replace("return", "pass").replace("kill", "os.kill(os.getpid(), 9)")

@@ -151,11 +151,14 @@ def test_hand_over_does_not_wait_for_ever(storage):
     check(memory)
 
 
-@pytest.mark.parametrize("step", ["page", "topics", "analysis", "day", "conversation", "strategy"])
+REFUSED = ModelRefused("x", "no")
+
+
 @pytest.mark.parametrize(
-    "error",
-    [ModelRefused("x", "no"), AnswerRejected("x", "bad"), RuntimeError("a bug")],
-    ids=lambda e: type(e).__name__,
+    ("step", "error"),
+    [(step, REFUSED) for step in ("page", "topics", "analysis", "day", "conversation", "strategy")]
+    + [(step, error) for step in ("page", "analysis") for error in (AnswerRejected("x", "bad"), RuntimeError("a bug"))],
+    ids=lambda each: each if isinstance(each, str) else type(each).__name__,
 )
 def test_step_that_always_fails_is_set_aside(storage, step, error):
     """After five tries a job is set aside and its step done without the model; all others are done, nothing is lost."""

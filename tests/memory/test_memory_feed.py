@@ -240,7 +240,7 @@ def test_everything_is_told_whichever_call_fails(after, dies):
 
     The handle goes on, or its process dies there and another one opens the context.
     """
-    for at in range(1 + after + 2 * dies, CALLS + 1, 4):
+    for at in range(1 + after + 2 * dies, CALLS + 1, 6):
         memory, storage = Told(StorageUnavailable if not dies else KeyboardInterrupt, after=after), EphemeralStorage()
         memory.at = at
         context = chat(storage, memory=memory)

@@ -41,10 +41,6 @@ class TestOnSQLite(OnDisk):
     make = staticmethod(lambda folder: SQLiteStorage(folder / "agent.db", durability="fast"))
 
 
-class TestOnSQLiteWithoutSharedMemory(OnDisk):
-    make = staticmethod(lambda folder: SQLiteStorage(folder / "agent.db", durability="fast", journal="truncate"))
-
-
 class TestOnFiles(OnDisk):
     make = staticmethod(lambda folder: FilesystemStorage(folder / "agent", durability="fast"))
 

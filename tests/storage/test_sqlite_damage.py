@@ -149,7 +149,7 @@ def test_flipped_bits_of_what_lookups_need_are_told_by_verify(tmp_path: Path, ta
 
     [[root]] = execute(path, "SELECT rootpage FROM sqlite_schema WHERE name = ?", table)
     assert isinstance(root, int)
-    for place in [*range((root - 1) * 4096, (root - 1) * 4096 + 64), *range((root - 1) * 4096 + 64, root * 4096, 41)]:
+    for place in [*range((root - 1) * 4096, (root - 1) * 4096 + 64), *range((root - 1) * 4096 + 64, root * 4096, 79)]:
         flipped = bytearray(whole)
         flipped[place] ^= 1 << place % 8
         damaged = tmp_path / f"{place}.db"

@@ -35,7 +35,7 @@ from .pages import DAY, Keep, Tell, found, saying, told
 Reopen = Callable[..., MemoryBackend]  # Opens the same memory again, beside open ones; `owner` selects another owner.
 
 _STEPS = settings(
-    max_examples=12,
+    max_examples=8,
     stateful_step_count=25,
     deadline=None,
     database=None,

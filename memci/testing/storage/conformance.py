@@ -34,7 +34,7 @@ from .pair import PairedStore
 from .rows import Reread, append, appended, bodies_of, called, compacted, current, entry, varied
 
 _STEPS = settings(
-    max_examples=15,
+    max_examples=10,
     stateful_step_count=25,
     deadline=None,
     database=None,

@@ -176,7 +176,8 @@ def test_a_server_that_only_reads_offers_no_append(path):
 def port(path):
     """Serve the store over HTTP, and return the port."""
     with served(path, owner="ada") as server, socket.create_server(("127.0.0.1", 0)) as listening:
-        config = uvicorn.Config(http_app(server, token=TOKEN), log_level="critical", access_log=False, ws="none")
+        settings = {"log_level": "critical", "access_log": False, "ws": "none", "timeout_keep_alive": 75}
+        config = uvicorn.Config(http_app(server, token=TOKEN), **settings)
         running = uvicorn.Server(config)
         thread = Thread(target=running.run, args=([listening],))
         thread.start()

@@ -148,7 +148,13 @@ class Served:
         self._socket.bind(("127.0.0.1", 0))
         self._socket.listen(256)
         config = uvicorn.Config(
-            self._application, log_level="critical", http="h11", ws="none", server_header=False, date_header=False
+            self._application,
+            log_level="critical",
+            http="h11",
+            ws="none",
+            server_header=False,
+            date_header=False,
+            timeout_keep_alive=75,  # longer than a client keeps a connection, however busy the machine is
         )
         self._server = uvicorn.Server(config)
         self._thread = Thread(target=self._server.run, args=([self._socket],), daemon=True)

@@ -58,7 +58,7 @@ class Server:
     """The inspector of *storage* at an address of this machine."""
 
     def __init__(self, storage):
-        config = uvicorn.Config(app(storage), port=0, log_level="error", ws="none")
+        config = uvicorn.Config(app(storage), port=0, log_level="error", ws="none", timeout_keep_alive=75)
         self._server = uvicorn.Server(config)
         self._thread = threading.Thread(target=self._server.run, daemon=True)
 

@@ -15,7 +15,7 @@ A caller's settings are stored. All others follow from the model, the window and
 """
 
 import json
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Annotated, Any, Final, Literal
 
@@ -24,6 +24,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from .errors import InvalidSetting, brief, suggesting
 from .messages import Format
 from .model_catalog import CachePricing, known_window, name_hint, pricing_of
+from .rows import PageRow
 
 CONTENTS_CEILING = 1_200
 """tokens of the Contents Page, at most, by default: 15 % of a window of 8,000; benchmarks/LOG.md has the comparison"""
@@ -88,7 +89,7 @@ class Policy:
     """turns after which an archived page that was never recalled is unloaded; default: never"""
     stale: int | None = None
     """turns without a recall after which a page that was recalled before is unloaded; default: never"""
-    rules: Sequence[Callable[..., Collection[int]]] | None = None
+    rules: Sequence[Callable[[Iterable[PageRow], int], Collection[int]]] | None = None
     """unload rules of your own (`memci.chapters.unload.UnloadRule`) instead of those two; they are not stored: pass
     them at every open"""
     remember: bool | None = None

@@ -131,7 +131,10 @@ class Model:
     def __init__(self) -> None:
         self.chat = SimpleNamespace(completions=self)
 
-    def create(self, *, model: str, messages: list[dict], tools: list[dict] = ()) -> ChatCompletion:
+    def create(
+        self, *, model: str, messages: list[dict], tools: list[dict] = (), stream: bool = False
+    ) -> ChatCompletion:
+        assert not stream
         count = counter_for(model)
         waiting: list[str] = []
         for message in messages:

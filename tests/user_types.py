@@ -3,8 +3,10 @@
 `make types` runs it: most of its time is mypy's, which has just looked at the same modules.
 """
 
+import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -142,7 +144,12 @@ assert_type(agent.run("Hi", op_id="r1"), str)
 assert_type(agent.run("Hi", output=Title), Title)
 assert_type(agent.stream("Hi"), Iterator[str])
 
-companion = Companion(context, chat, role="A travel agent", tools=[], functions={"add": lambda a, b: a + b})
+
+def add(a: int, b: int) -> int:
+    return a + b
+
+
+companion = Companion(context, chat, role="A travel agent", tools=[], functions={"add": add})
 assert_type(companion.respond("Hi"), CompanionAnswer)
 assert_type(companion.stream("Hi"), AnswerStream)
 assert_type(companion.respond("Hi").usage, Usage)
@@ -241,6 +248,13 @@ def checked(folder: Path, programs: dict[str, str]) -> dict[str, list[str]]:
     return {name: [line for line in lines if line.partition(":")[0].endswith(name)] for name in programs}
 
 
+def shown_programs() -> dict[str, str]:
+    """The programs of README, tutorial and servers, by name."""
+    request, application, *_ = programs_of("docs/servers.md")
+    readme = CLIENT + programs_of("README.md")[0]
+    return {"tutorial.py": tutorial_loop(), "readme.py": readme, "request.py": CLIENT + request, "web.py": application}
+
+
 def test_types_of_a_user_are_what_they_were_and_refuse_what_is_wrong(tmp_path):
     """Every public call passes a strict check, with the type that is pinned, and so do README, tutorial and servers.
 
@@ -249,10 +263,28 @@ def test_types_of_a_user_are_what_they_were_and_refuse_what_is_wrong(tmp_path):
     """
     pytest.importorskip("openai")
     pytest.importorskip("starlette")
-    request, application, *_ = programs_of("docs/servers.md")
-    shown = {"readme.py": CLIENT + programs_of("README.md")[0], "request.py": CLIENT + request, "web.py": application}
-    told = checked(tmp_path, {"usage.py": USAGE, "tutorial.py": tutorial_loop(), "misuse.py": MISUSE, **shown})
+    told = checked(tmp_path, {"usage.py": USAGE, "misuse.py": MISUSE, **shown_programs()})
 
     assert {name: wrong for name, wrong in told.items() if wrong and name != "misuse.py"} == {}
     lines = [int(line.split(":")[1]) for line in told["misuse.py"] if ": error:" in line]
     assert sorted(set(lines)) == [4, 5, 6, 7, 9, 10, 11, 12, 13, 17]
+
+
+def test_a_strict_pyright_finds_nothing_either(tmp_path):
+    """Where it is installed: no type of the same programs is unknown to it."""
+    found = shutil.which("pyright")
+    if found is None:
+        pytest.skip("pyright is not installed")
+    root = Path(next(iter(memci.__path__))).parent
+    options = {"typeCheckingMode": "strict", "extraPaths": [str(root)]}
+    (tmp_path / "pyrightconfig.json").write_text(json.dumps(options), encoding="utf-8")
+    for name, code in {"usage.py": USAGE, **shown_programs()}.items():
+        (tmp_path / name).write_text(code, encoding="utf-8")
+    done = subprocess.run(
+        [found, "-p", str(tmp_path), "--pythonpath", sys.executable],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stdout

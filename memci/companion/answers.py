@@ -18,7 +18,7 @@ class MessageFacts(TypedDict, total=False):
     """Facts about a message, besides its text."""
 
     relationship: str
-    """the user's relationship to the assistant, in a word (default: "friend")"""
+    """the user's relationship to the assistant, in a word (default: "friend", in the language of the talk)"""
     metadata: Mapping[str, object] | None
     """further facts, such as the user's city or the channel of the message"""
     at: datetime | None

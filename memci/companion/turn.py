@@ -36,17 +36,12 @@ from ..formats.envelope import CallIds
 from ..llm.model import Reply, Usage
 from ..messages import Message, call_name, calls_of, check, tool_calls
 from ..storage.codec import encode
+from ..text.interface import section
 from .answers import MeteredChat
 
 ROUNDS = 8
 """rounds of tool calls in one turn, since the user waits; afterwards the model is asked to answer without tools"""
 FRAMING = 8  # tokens that a message costs at most besides its text
-STOPPED = "[the user stopped the answer here]"
-FAILED = "[no answer came: the model failed]"
-CLOSING = (
-    "This is a note of the program, not of the user: no more tools can be called for this message. Answer it now with "
-    "what you have."
-)
 
 _LOG = logging.getLogger(__name__)
 _T = TypeVar("_T")
@@ -79,13 +74,21 @@ class CompanionTools(Toolbox):
 
 
 class Turn:
-    """The `Exchange` of one question; *system* is added to the system message."""
+    """The `Exchange` of one question; *system* is added to the system message. Notes are in *language*."""
 
     def __init__(
-        self, context: Context, chat: MeteredChat, tools: CompanionTools, text: str, *, at: datetime, system: str
+        self,
+        context: Context,
+        chat: MeteredChat,
+        tools: CompanionTools,
+        text: str,
+        *,
+        at: datetime,
+        system: str,
+        language: str,
     ) -> None:
         self._context, self._chat, self._tools = context, chat, tools
-        self._at, self._system = at, system
+        self._at, self._system, self._words = at, system, section("companion", language)
         self._op_id = f"companion-{uuid.uuid4().hex}"
         self._usage = Usage()
         """of the last request; zeros if the provider did not report it"""
@@ -114,7 +117,7 @@ class Turn:
 
     def request(self, *, last: bool) -> Request:
         """Return the next request; the memory prompt is left out if there is no room for it."""
-        notes, tools = ([CLOSING], []) if last else ([], [*self._tools.schemas, *self._context.tools])
+        notes, tools = ([self._words["closing"]], []) if last else ([], [*self._tools.schemas, *self._context.tools])
         if self._memory:
             try:
                 return self._render([self._memory], notes), tools
@@ -154,11 +157,12 @@ class Turn:
 
     def store_stopped(self) -> Receipt:
         """Append the turn so far, which the user stopped."""
-        return self._end(f"{self._partial}\n{STOPPED}" if self._partial else STOPPED)
+        stopped = self._words["stopped"]
+        return self._end(f"{self._partial}\n{stopped}" if self._partial else stopped)
 
     def store_failed(self) -> Receipt | None:
         """Append the turn so far, since the model failed; do nothing if no function of the caller ran."""
-        return self._end(FAILED) if self._acted else None
+        return self._end(self._words["failed"]) if self._acted else None
 
     def _end(self, text: str) -> Receipt:
         self.messages += [tool_message(call, STOPPED_CALL) for call in find_unanswered(self.messages)]

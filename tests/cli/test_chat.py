@@ -15,9 +15,11 @@ import pytest
 
 from memci import Context
 from memci.cli.chat.input import messages_of
-from memci.companion.turn import STOPPED
 from memci.memory.backend import NullMemory
 from memci.testing.llm import ModelServer, Status
+from memci.text.interface import section
+
+STOPPED = section("companion")["stopped"]
 
 QUIET = {
     "thinking": "",

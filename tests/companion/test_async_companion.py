@@ -6,7 +6,9 @@ import threading
 import pytest
 
 from memci.companion import AsyncCompanion, Companion
-from memci.companion.turn import STOPPED
+from memci.text.interface import section
+
+STOPPED = section("companion")["stopped"]
 
 
 def test_respond_when_it_is_awaited(context, scripted):

@@ -9,11 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memci.companion.memory_prompt import RECALL, MemoryPrompt, fit
+from memci.companion.memory_prompt import MemoryPrompt, fit
 from memci.memory.backend import Concept, Fact, FoundPage, Recollection, Statement
+from memci.text.interface import section
 from memci.text.sanitize import quote
 from memci.tokens import counter_for
 
+RECALL = section("companion")["recall"]
 COUNT = counter_for(None)
 VIEW = SimpleNamespace(id="alice", count=COUNT, nonce="5eed0001", tools=["recall_page"])
 NOW = datetime(2026, 11, 21, 14, 3, tzinfo=UTC)

@@ -12,11 +12,13 @@ import pytest
 
 from memci import Context, EphemeralStorage, SQLiteStorage
 from memci.companion import Companion
-from memci.companion.turn import STOPPED
 from memci.errors import ModelRefused, ModelUnavailable
 from memci.llm import Chat
 from memci.testing.llm import Cut, ModelServer, Raw, Reset, Status
+from memci.text.interface import section
 from tests.hostile_answers import HTML
+
+STOPPED = section("companion")["stopped"]
 
 QUIET = {
     "thinking": "",

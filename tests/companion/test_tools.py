@@ -6,8 +6,11 @@ import pytest
 
 from memci import Context, EphemeralStorage
 from memci.companion import Companion
-from memci.companion.turn import FAILED, ROUNDS, STOPPED, tidy
+from memci.companion.turn import ROUNDS, tidy
 from memci.context.loop import find_unanswered
+from memci.text.interface import section
+
+STOPPED, FAILED = (section("companion")[name] for name in ("stopped", "failed"))
 
 WEATHER = {
     "type": "function",

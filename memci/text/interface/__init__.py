@@ -1,6 +1,6 @@
-"""What memci says to a model: the notice about the window and the tools, in each language that has a file here.
+"""What memci says to a model: the notice, the tools and what a companion adds, in each language that has a file here.
 
-    en.toml    [notice]  [recall_page]  [search_memory]  [attp]        zh.toml    [notice] …
+    en.toml    [notice]  [recall_page]  [search_memory]  [companion]  [attp]        ja.toml    [companion] …
 
 The texts are constant, so that a provider's cache keeps them.
 """
@@ -9,14 +9,17 @@ import tomllib
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Final, Literal, get_args
+
+Language = Literal["en", "zh", "ja", "ko"]
+LANGUAGES: Final[tuple[Language, ...]] = get_args(Language)
 
 
 @cache
 def section(name: str, language: str = "en") -> Mapping[str, str]:
     """Return the texts of one section; those that *language* lacks are English."""
     path = Path(__file__).with_name(f"{language}.toml")
-    texts: Mapping[str, str] = tomllib.loads(path.read_text("utf-8"))[name]
+    texts: Mapping[str, str] = tomllib.loads(path.read_text("utf-8")).get(name, {})
     return texts if language == "en" else {**section(name), **texts}
 
 

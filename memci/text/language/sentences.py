@@ -12,6 +12,7 @@ also leaves out the politeness, for titles. In a text that is only small talk, t
 """
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from .patterns import WIDE, Writing, alternatives, words
@@ -98,6 +99,18 @@ def writing(text: str) -> Writing:
     if _HANGUL.search(text):
         return "hangul"
     return "han" if _HAN.search(text) else "latin"
+
+
+def main_language(texts: Sequence[str]) -> str:
+    """Return the language of most of *texts*, among those of `text.interface`; of the first one if as many differ.
+
+    A text is English unless it has more Han letters, kana and Hangul than words in other letters. O(length).
+    """
+    votes = Counter(
+        writing(text) if len(WIDE.findall(text)) > len(_WORDS.findall(WIDE.sub(" ", text))) else "latin"
+        for text in texts
+    )
+    return {"han": "zh", "kana": "ja", "hangul": "ko"}.get(max(votes, key=votes.__getitem__, default=""), "en")
 
 
 def script(text: str) -> str:

@@ -4,8 +4,8 @@
     FOLDER/alice/contents.md                 its pages, a line each
     FOLDER/alice/page-00042.md               one page: dates, turn, place, and each message with its exact text
 
-Each file is replaced as a whole and is readable only by its owner. No link is followed below the folder. The first line
-of a page ends with a stamp, a digest of its content, so that no other state has to be kept.
+Each file is replaced as a whole, if its text has changed, and is readable only by its owner. No link is followed below
+the folder. No other state is kept.
 """
 
 import os
@@ -29,8 +29,6 @@ ATTEMPTS = 5  # tries to read a context that changes meanwhile: five changes in 
 _OURS = b"memci"  # first bytes of the contents file: a folder with another one is not touched
 _PAGE = re.compile(r"page-\d{5,}\.md")
 _PLAIN = re.compile(r"[a-z0-9](?:[a-z0-9._-]{0,78}[a-z0-9])?")
-_STAMP = re.compile(rb"page #\d+ \xc2\xb7 ([0-9a-f]{24})\n")
-_STAMPED = 64  # bytes at the start of a file that hold its stamp
 _NAME = 100  # characters of a name in a line, at most: the figures behind it stay visible
 _WAIT_SECONDS = 5.0  # wait for another process that writes the folder: most updates take less
 
@@ -69,8 +67,8 @@ class PageFiles:
         if self._files.names("") and not self._is_ours(CONTENTS):
             self._files.close()
             raise InvalidSetting(folder, "holds other files: name a new folder, which is this command's own")
-        self._known: dict[str, tuple[int, dict[str, _File]]] = {}
-        """revision and files of each context that is up to date"""
+        self._known: dict[str, tuple[int, int]] = {}
+        """revision and number of pages of each context that is up to date"""
 
     def update(self) -> Written:
         """Bring the files up to date. O(messages of the contexts that changed + contexts in the store).
@@ -95,7 +93,7 @@ class PageFiles:
             removed += self._remove_others({folder_name(context) for context in records})
             self._known = {context: known for context, known in self._known.items() if context in records}
             self._replace(CONTENTS, _overview(records.values()))
-        pages = sum(len(files) for _, files in self._known.values())
+        pages = sum(count for _, count in self._known.values())
         return Written(len(records), pages, written, removed, tuple(problems))
 
     def updates(self, pause: Callable[[], object]) -> Iterator[Written]:
@@ -130,21 +128,17 @@ class PageFiles:
         self._files.make_folder(folder, lasts=False)
         self._files.remove_unfinished(folder)
         there = {name for name in self._files.names(folder) if _PAGE.fullmatch(name)}
-        _, known = self._known.get(pages.id, (0, {}))
-        stamps, files, written = pages.stamps(), dict[str, _File](), 0
-        for page in pages.readable_pages():
-            name, stamp = page_name(page.index), stamps[page.index]
-            if (file := known.get(name)) is None or file.stamp != stamp.word:
-                file = _File(stamp.word, _line(page, stamp.at, pages.title(page)))
-            files[name] = file
-            if name not in there or (known.get(name) != file and self._stamp(f"{folder}/{name}") != stamp.word):
-                head, _, text = pages.text(page).partition("\n")
-                self._replace(f"{folder}/{name}", f"{head} · {stamp.word}\n{text}")
-                written += 1
+        files, lines = dict[str, str](), []
+        for page in pages.readable_pages():  # all are read before the first is written
+            entries = pages.entries(page.index)
+            files[page_name(page.index)] = pages.text(page, entries)
+            at = next((entry.at for entry in entries if entry.at is not None), None)
+            lines.append(_line(page, at, pages.title(page)))
+        written = sum(self._replace(f"{folder}/{name}", text) for name, text in files.items())
         for name in there - set(files):
             self._files.remove(f"{folder}/{name}")
-        self._replace(f"{folder}/{CONTENTS}", _contents(pages.record, [file.line for file in files.values()]))
-        self._known[pages.id] = pages.record.revision, files
+        self._replace(f"{folder}/{CONTENTS}", _contents(pages.record, lines))
+        self._known[pages.id] = pages.record.revision, len(files)
         return written, len(there - set(files))
 
     def _remove_others(self, folders: set[str]) -> int:
@@ -161,25 +155,16 @@ class PageFiles:
                     removed += len(pages)
         return removed
 
-    def _replace(self, path: str, text: str) -> None:
-        """Write *text* to *path* if it differs. It is not synced: it can be made again."""
+    def _replace(self, path: str, text: str) -> bool:
+        """Write *text* to *path* if it differs; return whether it did. It is not synced: it can be made again."""
         content = text.encode("utf-8", "backslashreplace")
-        if self._files.read(path) != content:
+        differs = self._files.read(path) != content
+        if differs:
             self._files.write(path, content, lasts=False)
-
-    def _stamp(self, path: str) -> str:
-        found = _STAMP.match(self._files.read(path, _STAMPED) or b"")
-        return found[1].decode() if found else ""
+        return differs
 
     def _is_ours(self, path: str) -> bool:
         return self._files.read(path, len(_OURS)) == _OURS
-
-
-class _File(NamedTuple):
-    """The file of a page."""
-
-    stamp: str
-    line: str  # of the page in the contents
 
 
 def folder_name(context: str) -> str:

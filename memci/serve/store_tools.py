@@ -313,10 +313,10 @@ class StoreTools:
         """Return a page as a text, whole. It raises as `recall_page`. O(messages of the page + pages)."""
         with self._usable() as storage:
             pages = self._pages(storage, context)
-            pages.entries(page)  # says why, if there is none
+            entries = pages.entries(page)  # says why, if there is none
             found = pages.page(page)
             assert found is not None, "it has entries"
-            return pages.text(found)
+            return pages.text(found, entries)
 
     def close(self) -> None:
         """Close the store."""

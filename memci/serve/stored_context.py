@@ -4,8 +4,7 @@ Reading changes nothing and counts no use, so that it never disturbs the program
 """
 
 import json
-from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from hashlib import blake2b
 from typing import Any, NamedTuple
 
@@ -22,7 +21,6 @@ from ..text.sanitize import one_line
 from ..tools.recall_page import without_media
 from ..window.state import WindowState
 
-_FORMAT = 1  # version of `StoredContext.text`: a change gives all pages new stamps
 _TITLE = 100  # characters of a title, at most: a line of a terminal or a table
 _SHOWN = frozenset({"role", "content", "tool_calls", "tool_call_id", "name"})
 
@@ -34,13 +32,6 @@ class PageEntry(NamedTuple):
     message: Message
     at: str | None  # when it happened (ISO 8601), if that is known
     erased: bool  # whether it was erased, and only a mark is left
-
-
-class Stamp(NamedTuple):
-    """A digest of the content of a page, and its date."""
-
-    word: str  # 24 hex digits that change with the text of the page
-    at: str | None  # when its first message happened that has a time (ISO 8601)
 
 
 def headline(storage: Storage, info: ContextInfo) -> tuple[str, str | None]:
@@ -127,13 +118,12 @@ class StoredContext:
         texts = (text_of(decode(entry.codec, entry.body)) for entry in self.rows_of(self.row(page.index)))
         return one_line(next(filter(str.strip, texts), "")[:2_000], _TITLE)
 
-    def text(self, page: PageInfo) -> str:
-        """Return *page* as a text: its facts, then each message below a line with its role.
+    def text(self, page: PageInfo, entries: Sequence[PageEntry]) -> str:
+        """Return *page*, which holds *entries*, as a text: its facts, then each message below a line with its role.
 
         A text is exact; calls of tools are shown with their arguments, other parts as JSON, media as its size.
         O(characters).
         """
-        entries = self.entries(page.index)
         times = [entry.at for entry in entries if entry.at is not None]
         facts = {
             "context": one_line(self.id, _TITLE),
@@ -148,25 +138,6 @@ class StoredContext:
             facts["continues"] = f"page #{page.continues}"
         head = [f"page #{page.index}", *(f"{name}: {fact}" for name, fact in facts.items())]
         return "\n".join([*head, "", *map(self._entry_text, entries)])
-
-    def stamps(self) -> dict[int, Stamp]:
-        """Return the stamp of each page that `readable_pages` yields. O(messages), streamed."""
-        head = self.record.head
-        digests = {}
-        for page in self.readable_pages():
-            facts = (_FORMAT, self.owner, page.where, page.title, page.turn, page.continues, page.pinned)
-            digests[page.index] = blake2b(repr(facts).encode("utf-8", "backslashreplace"), digest_size=12)
-        times: dict[int, str] = {}
-        rows = (row for row in self.storage.pages(self.id) if row.index in digests)
-        spans = deque(sorted((*span, row.index) for row in rows for span in row.spans(head)))
-        for entry in self.storage.entries(self.id, 0, head):
-            while spans and spans[0][1] <= entry.seq:
-                spans.popleft()
-            if spans and spans[0][0] <= entry.seq:
-                digests[index := spans[0][2]].update(b"%d" % entry.seq + entry.digest + str(entry.at).encode())
-                if entry.at is not None:
-                    times.setdefault(index, entry.at)
-        return {index: Stamp(digest.hexdigest(), times.get(index)) for index, digest in digests.items()}
 
     def _entry_text(self, entry: PageEntry) -> str:
         role = entry.message["role"]

@@ -54,7 +54,7 @@ def test_every_page_is_a_file_with_its_exact_texts(store, files, folder):
     text = pages[4].read_text()
     assert (done.contexts, done.pages, done.written, done.removed, done.problems) == (1, 30, 30, 0, ())
     assert [path.name for path in pages] == [f"page-{index:05}.md" for index in range(1, 31)]
-    assert text.startswith("page #5 · ")
+    assert text.startswith("page #5\n")
     assert "\nturn: 4\ndates: 2026-03-02T10:00:00+00:00\n" in text
     assert "Which train at 4?\n--- 00000000 · 9 · user ---\n" in text
     assert 'calls trains (c4): {"to": "Oslo"}' in text
@@ -90,7 +90,7 @@ def test_only_what_changed_is_written_again(store, files, folder):
 
 
 def test_a_file_that_is_missing_or_cut_is_written_again(store, files, folder):
-    """The stamp stands in the file itself, so that a lost or empty file is noticed."""
+    """What is in a file is compared, so that a lost or empty file is noticed."""
     files.update()
     (folder / "alice" / "page-00003.md").unlink()
     (folder / "alice" / "page-00004.md").write_text("")

@@ -12,12 +12,11 @@ import sys
 from functools import cache
 from pathlib import Path
 
-import pytest
-
 import memci
 from memci import errors
+from tests.sources import GROUP, tree_of
 
-pytestmark = pytest.mark.xdist_group("layers")  # one process reads all modules, for three seconds
+pytestmark = GROUP
 
 LINES = [
     ["errors"],
@@ -72,10 +71,9 @@ FILES = {
 """module name within the package (`chapters.active`, `chapters.__init__`) to its file"""
 
 
-@cache
 def trees() -> dict[str, ast.Module]:
     """Each module as its syntax tree; not made where these tests are only collected."""
-    return {name: ast.parse(path.read_text(encoding="utf-8")) for name, path in FILES.items()}
+    return {name: tree_of(path) for name, path in FILES.items()}
 
 
 def line_of(module: str) -> int | None:
@@ -88,7 +86,7 @@ def imported(name: str) -> set[str]:
     """The modules of the package that module *name* imports: inside functions and for type checkers, too."""
     package = name.split(".")[:-1]
     found = set()
-    for node in ast.walk(trees()[name]):
+    for node in ast.walk(tree_of(FILES[name])):
         if not isinstance(node, ast.ImportFrom) or not node.level:
             continue
         base = package[: len(package) - node.level + 1]
@@ -172,7 +170,7 @@ def test_only_cli_and_testing_print():
     assert [
         f"{name}, line {node.lineno}"
         for name in quiet
-        for node in ast.walk(trees()[name])
+        for node in ast.walk(tree_of(FILES[name]))
         if isinstance(node, ast.Call) and ast.unparse(node.func) in loud
     ] == []
 

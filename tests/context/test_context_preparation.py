@@ -94,7 +94,7 @@ class Life:
 
 
 @settings(
-    max_examples=12, phases=[Phase.generate], deadline=None, suppress_health_check=list(HealthCheck), derandomize=True
+    max_examples=8, phases=[Phase.generate], deadline=None, suppress_health_check=list(HealthCheck), derandomize=True
 )
 @given(lives)
 def test_a_prepared_compaction_is_the_one_that_is_made(life):

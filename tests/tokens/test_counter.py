@@ -131,7 +131,7 @@ def test_vocabulary_that_is_missing_is_an_error() -> None:
         vocabulary.ranks("p50k")
 
 
-@pytest.mark.parametrize("blank", [" ", "\t", "\n", "\u3000"])
+@pytest.mark.parametrize("blank", [" ", "\n"])
 def test_a_million_blanks_are_counted(blank: str, o200k: TokenCounter) -> None:
     """A run of blanks that would overflow the tokenizer's stack is counted, and what follows it is not lost."""
     run = o200k("x" + blank * 1_000_000)

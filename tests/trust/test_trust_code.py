@@ -11,6 +11,9 @@ from types import ModuleType
 import pytest
 
 import memci
+from tests.sources import GROUP, tree_of
+
+pytestmark = GROUP
 
 PACKAGE = Path(memci.__file__).parent
 SOURCES = sorted(PACKAGE.rglob("*.py"))
@@ -82,10 +85,6 @@ DELIMITED = frozenset(
 _UNBOUNDED = 2**16
 
 
-def tree(path: Path) -> ast.Module:
-    return ast.parse(path.read_text(), str(path))
-
-
 def name_of(node: ast.AST) -> str | None:
     if isinstance(node, ast.Attribute):
         return node.attr
@@ -114,7 +113,7 @@ def revives(path):
     found = []
     calls = BANNED_CALLS - {"import_module"} if path in FRONT_DOORS else BANNED_CALLS
 
-    for node in ast.walk(tree(path)):
+    for node in ast.walk(tree_of(path)):
         if isinstance(node, ast.Import):
             found += [alias.name for alias in node.names if banned(alias.name)]
         elif isinstance(node, ast.ImportFrom) and not node.level:
@@ -145,7 +144,7 @@ def test_module_revives_and_runs_nothing():
 def test_codec_knows_two_forms_of_json_and_no_other():
     """What reads a body is orjson, json (of a message, or of its envelope), or makes a tombstone: nothing else does."""
     imports = {
-        alias.name for node in ast.walk(tree(PACKAGE / "storage/codec.py")) if isinstance(node, ast.Import)
+        alias.name for node in ast.walk(tree_of(PACKAGE / "storage/codec.py")) if isinstance(node, ast.Import)
         for alias in node.names
     }  # fmt: skip
 
@@ -230,7 +229,7 @@ def statements(module: ast.Module) -> Iterator[ast.expr]:
 
 def test_every_statement_is_a_constant():
     """No statement is put together from values: all that varies is bound."""
-    trees = {path: tree(path) for path in SQL}
+    trees = {path: tree_of(path) for path in SQL}
     known = constants(trees)
 
     odd = [

@@ -17,7 +17,7 @@ from memci.window.drafting import BATCH
 from .kit import NONCE, agent
 
 EMPTY = len(b'{"role":"user","content":""}')
-SMALL, LARGE = 2**15, 2**17
+SMALL, LARGE = 2**14, 2**16
 WORST = 9.0
 """how many times longer four times the text may take: 4 is linear, 16 quadratic"""
 NOTHING_SECONDS = 0.004
@@ -77,7 +77,7 @@ ATTACKS = {
     "keyed": "a=1 ",
     "mail": "a@b.",
 }
-"""what 131,072 characters are made of"""
+"""what 65,536 characters are made of"""
 
 
 def repeated(piece: str, size: int) -> str:

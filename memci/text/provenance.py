@@ -491,4 +491,4 @@ def _finders(key: str, languages: tuple[Writing, ...]) -> Sequence[re.Pattern[st
 
 @cache
 def _finder(key: str, language: Writing) -> re.Pattern[str]:
-    return finder("provenance", key, [language])
+    return finder("provenance", key, languages=[language])

@@ -13,11 +13,11 @@ beside an earlier instruction, and is nothing without one. Which one it takes ba
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from functools import cache
 from typing import Literal, NamedTuple
 
-from .patterns import LATIN, WIDE, Writing, finder, pattern, section
+from .patterns import LATIN, WIDE, Writing, finder, pattern
 from .sentences import languages, lower_case, sentences, simplify
 
 LONGEST = 400  # characters of an instruction; longer clauses are descriptions
@@ -34,7 +34,24 @@ _FEW = 1  # common words by which the language of a sentence may be mistaken: th
 _EDGE = " \t,;:–—-，、；：。."
 _ASKED = re.compile(r"[?？][\s)”\"'»]*$")
 
-_Says = Mapping[str, re.Pattern[str]]
+_EITHER = {"gives": ("direct", "asks", "polite"), "takes": ("back", "fine")}
+"""Each clause that gives an instruction has one of the first, each sentence that takes one back one of the others: most
+have none, which one search tells."""
+
+
+class _Says(dict[str, re.Pattern[str]]):
+    """The patterns of one language, each made when it is first used."""
+
+    def __init__(self, written: Writing) -> None:
+        super().__init__(cut=pattern("instructions", "cut", written))
+        self._written = written
+
+    def __missing__(self, key: str) -> re.Pattern[str]:
+        self[key] = finder("instructions", *_EITHER.get(key, (key,)), languages=[self._written])
+        return self[key]
+
+
+_patterns = cache(_Says)
 
 
 class Clause(NamedTuple):
@@ -78,10 +95,13 @@ def clauses(text: str, own: str) -> list[Clause]:
 
 def _find_spans(sentence: str, says: _Says) -> Iterator[tuple[int, int]]:
     """Yield where the instructions of *sentence* begin and end; neighbouring ones are joined."""
+    places = list(_clauses(sentence, says))
+    read = [sentence[start : min(end, start + LONGEST)] for start, end in places]
+    if not any(map(says["gives"].search, read)):
+        return
     begun = ended = 0
     asked = False
-    for start, end in _clauses(sentence, says):
-        clause = sentence[start : min(end, start + LONGEST)]
+    for (start, end), clause in zip(places, read, strict=True):
         asks = says["question"].search(clause) is not None or (not asked and _ASKED.search(clause) is not None)
         lasts = end - start <= LONGEST and _is_instruction(clause, says, asks=asks)
         if ended and (asks or not lasts):
@@ -110,12 +130,11 @@ def _clauses(sentence: str, says: _Says) -> Iterator[tuple[int, int]]:
 
 
 def _takes_back(sentence: str, says: _Says) -> Literal["", "any", "same"]:
-    asks = WIDE.search(sentence) is not None and says["question"].search(sentence) is not None
-    if len(sentence) > _BACK or asks or _ASKED.search(sentence):
+    if len(sentence) > _BACK or not says["takes"].search(sentence) or _ASKED.search(sentence):
         return ""
-    if says["back"].search(sentence):
-        return "any"
-    return "same" if says["fine"].search(sentence) else ""
+    if WIDE.search(sentence) is not None and says["question"].search(sentence) is not None:
+        return ""
+    return "any" if says["back"].search(sentence) else "same"
 
 
 def _is_instruction(clause: str, says: _Says, *, asks: bool) -> bool:
@@ -133,9 +152,3 @@ def _is_instruction(clause: str, says: _Says, *, asks: bool) -> bool:
     lasting = has("lasting")
     wanted = direct or lasting or (len(clause) <= _SHORT and has("manner"))
     return wanted and (lasting or not has("once")) and not has("others") and not has("talk")
-
-
-@cache
-def _patterns(written: Writing) -> _Says:
-    says = {key: finder("instructions", key, [written]) for key in section("instructions", written) if key != "cut"}
-    return {**says, "cut": pattern("instructions", "cut", written)}

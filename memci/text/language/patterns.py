@@ -47,16 +47,19 @@ def pattern(section: str, key: str, language: Writing | None = None, *, flags: i
     return re.compile(alternatives(section, key, language) or "(?!)", flags)
 
 
-def finder(section: str, key: str, languages: Iterable[Writing] | None = None) -> re.Pattern[str]:
-    """Return a pattern that finds whether the `pattern` of an entry is in a text, but not where. O(its length).
+def finder(section: str, *keys: str, languages: Iterable[Writing] | None = None) -> re.Pattern[str]:
+    """Return a pattern that finds whether the `pattern` of any entry is in a text, but not where. O(its length).
 
     Alternatives that begin alike share the beginning, so that it is tried once at each place.
     """
-    languages = _FILES if languages is None else languages
-    found = [each for one in languages for part in _listed(one, section, key) if part for each in _branches(part)]
-    alike = {begin: [each.removeprefix(begin) for each in found if each.startswith(begin)] for begin in (r"\b", "^")}
-    shared = [f"{begin}(?:{'|'.join(rest)})" for begin, rest in alike.items() if rest]
-    return re.compile("|".join([*(each for each in found if not each.startswith(tuple(alike))), *shared]) or "(?!)")
+    languages = list(_FILES if languages is None else languages)
+    listed = [part for key in keys for one in languages for part in _listed(one, section, key) if part]
+    found, shared = [each for part in listed for each in _branches(part)], []
+    for begin in (*filter(None, (_entry(one, "parts", "lead") for one in languages)), r"\b", "^"):
+        if rest := [each.removeprefix(begin) for each in found if each.startswith(begin)]:
+            shared.append(f"{begin}(?:{'|'.join(rest)})")
+            found = [each for each in found if not each.startswith(begin)]
+    return re.compile("|".join([*found, *shared]) or "(?!)")
 
 
 def has(section: str, key: str, text: str) -> bool:
@@ -71,7 +74,7 @@ def has(section: str, key: str, text: str) -> bool:
 
 @cache
 def _finder(section: str, key: str, *, foreign: bool) -> re.Pattern[str]:
-    return finder(section, key, None if foreign else LATIN)
+    return finder(section, key, languages=None if foreign else LATIN)
 
 
 def _branches(expression: str) -> list[str]:

@@ -22,17 +22,17 @@ ID_SHARE, FACT_SHARE, WORD_SHARE, _SHORT, EVERYDAY_SHARE = 0.00001, 0.004, 0.01,
 was measured (benchmarks/LOG.md); of the others only the order of magnitude matters."""
 _LONGEST = 6  # characters of a piece of Han text that count: longer pieces are not more important
 
-MARK = r"[.!?;:()\n—–\"“”「」『』。！？；：…|·]|(?<=\s)-(?=\s)"  # a mark that no span crosses
-_WIDE = rf"(?P<han>[{HAN}]+)|(?P<kata>[\u30a1-\u30ff]{{2,}})|(?P<hangul>[\uac00-\ud7a3]+)|"
+_MARKS = '.!?;:()\n—–"“”「」『』。！？；：…|·'
+MARK = rf"[{_MARKS}]|(?<=\s)-(?=\s)"  # a mark that no span crosses
+_SCRIPTS = {"han": f"[{HAN}]+", "kata": "[\u30a1-\u30ff]{2,}", "hangul": "[\uac00-\ud7a3]+"}
+_WIDE = re.compile("|".join(f"(?P<{name}>{run})" for name, run in _SCRIPTS.items()))
 _RUN, _ASCII_RUN = (
-    re.compile(
-        rf"{wide}(?P<word>{letters}|(?:[$€£¥₩]|(?<!#)#){letters})"
-        rf"|{MARK}"
-    )
-    for wide, letter in ((_WIDE, LETTER), ("", "[A-Za-z0-9]"))
+    re.compile(rf"({wide}{letters}|(?:[$€£¥₩]|(?<!#)#){letters}|{MARK})")
+    for wide, letter in (("|".join([*_SCRIPTS.values(), ""]), LETTER), ("", "[A-Za-z0-9]"))
     for letters in [rf"{letter}++(?:(?:[_'’.@&:/+-]|(?<=\d),(?=\d)){letter}++)*+%?"]
 )
 """Words, and the marks at which a span ends. The second pattern finds the same in ASCII, faster."""
+_ENDS = frozenset(f"{_MARKS}-")  # a hyphen alone is no word
 _ENDING = re.compile("(?:(?<=..)n['’]t|['’](?:s|re|ve|ll|d|m|t)|(?<=..)(?:(?<!s)s|es|ed|e|y|ies|ied|ing|ly))$")
 Word = tuple[int, int, str, float, float, int, float]
 """Start and end in its text, key, share, how many words it counts as, columns, and the columns between it and the word
@@ -52,21 +52,22 @@ def telling_words(text: str, turns: list[Turn] | None = None) -> list[Word]:
     The words that turn or limit others, and the borders of clauses, are added to *turns*.
     """
     found: list[Word] = []
-    before = 0
+    before = end = 0
     gap = math.inf
     narrow = is_narrow(text)
     kanji = not narrow and HIRAGANA.search(text) is not None
-    for match in (_ASCII_RUN if text.isascii() else _RUN).finditer(text):
-        kind = match.lastgroup
-        if kind is None:
+    runs = iter((_ASCII_RUN if text.isascii() else _RUN).split(text))
+    for between, run in zip(runs, runs, strict=False):  # nothing follows the last text between
+        start = end + len(between)
+        end = start + len(run)
+        if run in _ENDS:
             gap = math.inf
             continue
-        run = match[0]
-        if kind == "word":
+        wide = None if narrow else _WIDE.match(run)
+        if wide is None:
             key, share, role = _read(run)
-            start, end = match.span()
-            if turns is not None:
-                if (role or not key) and not role & LIST and text[start - 2 : start] == ", ":
+            if turns is not None and (role or not key):
+                if not role & LIST and text[start - 2 : start] == ", ":
                     role |= CLAUSE
                 if role >= LEAST:
                     turns.append((start, end, role))
@@ -77,16 +78,15 @@ def telling_words(text: str, turns: list[Turn] | None = None) -> list[Word]:
                 before, gap = end, 0
                 continue
             pieces = [(start, end, key, share, 1.0)]
-        elif kind == "han":
-            start = match.start()
+        elif wide.lastgroup == "han":
             pieces = [(start + a, start + b, *_read_han(run[a:b])) for a, b in _cut(run, kanji=kanji)]
         else:
-            bare = run if kind == "kata" else PARTICLE.sub("", run)
-            verb = bare == run and kind == "hangul" and PREDICATE.search(run)
-            pieces = [(*match.span(), bare or run, 3 * _SHORT if verb or len(bare) < 2 else WORD_SHARE, 1.0)]
+            bare = run if wide.lastgroup == "kata" else PARTICLE.sub("", run)
+            verb = bare == run and wide.lastgroup == "hangul" and PREDICATE.search(run)
+            pieces = [(start, end, bare or run, 3 * _SHORT if verb or len(bare) < 2 else WORD_SHARE, 1.0)]
         for first, last, key, share, size in pieces:
-            between = gap or width(text[before:first])
-            found.append((first, last, key, share, size, width(text[first:last]), between))
+            apart = gap or width(text[before:first])
+            found.append((first, last, key, share, size, width(text[first:last]), apart))
             before, gap = last, 0
     if turns is not None and not narrow:
         turns += wide_turns(text, kana=kanji)

@@ -34,7 +34,7 @@ _OPENING = 6  # columns that a further span costs: without it, a gist is many si
 _PRIOR = 100
 """texts that the shares of `language.telling` count as, beside the given ones: a few pages do not outweigh them"""
 _ARTICLES = alternatives("words", "articles")
-_ARTICLE = re.compile(rf"(?P<out>(?<![\w'’])(?:{_ARTICLES})\s+)")
+_ARTICLE = re.compile(rf"[^\w'’](?P<out>(?:(?:{_ARTICLES})\s+)+)")
 _CHATTER = re.compile(rf"[.!?。！？\n](?:(?P<out>[\s,、，]*+{SMALL_TALK.pattern})|[\s,、，]{{2,}}+)")
 """the end of a sentence, and small talk behind it; or blanks before something else, so that each is read once"""
 _BLANKS = re.compile(r"\s\s")
@@ -94,18 +94,22 @@ def read_text(text: str, columns: int = 0, *, printed: bool = False) -> Reading:
 def _strip(text: str) -> str:
     """Return *text* without small talk, bullets, captions of pictures and English articles. O(characters)."""
     # each line has a break before it, and each sentence a mark, by which a search skips quickly
-    bare = _replace(_CHATTER, _BULLET.sub("\n", f"\n{text}"), " ")[1:]
+    bare = _replace(_CHATTER, _BULLET.sub("\n", f"\n{text}"), " ")
     if "[" in bare or "(" in bare:
         told = _CAPTION.sub(" ", bare)
         bare = told if told.strip() else bare
-    return _replace(_ARTICLE, bare, "") if any(word in bare for word in _ENGLISH) else bare
+    return (_replace(_ARTICLE, bare, "") if any(word in bare for word in _ENGLISH) else bare)[1:]
 
 
 def _replace(pattern: re.Pattern[str], text: str, new: str) -> str:
     """Return *text* with *new* for what *pattern*, which is in lower case, names "out". O(characters)."""
-    found = [each.span("out") for each in pattern.finditer(lower_case(text)) if each["out"]]
-    ends, starts = [0, *(end for _, end in found)], [*(start for start, _ in found), len(text)]
-    return new.join([text[end:start] for end, start in zip(ends, starts, strict=True)]) if found else text
+    kept, place = [], 0
+    for each in pattern.finditer(lower_case(text)):
+        start, end = each.span("out")
+        if end > place:
+            kept.append(text[place:start])
+            place = end
+    return new.join([*kept, text[place:]]) if kept else text
 
 
 def weight(text: str) -> float:
@@ -140,11 +144,11 @@ def _gist(page: Sequence[Reading], weights: Sequence[float], room: int, speakers
         for weight, (start, end, _, _, _, cost, gap), first, last in zip(weights, words, firsts, lasts, strict=True)
     ]
     even = all(each.even for each in page)
-
-    def says(word: int) -> bool:
-        """Return whether a span may be this word alone: everyday words and numbers say nothing alone."""
-        start, share = words[word][0], words[word][3]
-        return share <= FACT_SHARE or (share < EVERYDAY_SHARE and not page[texts[word]].text[start].isdigit())
+    says = [
+        share <= FACT_SHARE or (share < EVERYDAY_SHARE and not page[at].text[start].isdigit())
+        for at, (start, _, _, share, _, _, _) in zip(texts, words, strict=True)
+    ]
+    """whether a span may be this word alone: everyday words and numbers say nothing alone"""
 
     def spans(taken: Sequence[tuple[int, int]]) -> tuple[str, ...]:
         parts: list[list[str]] = [[] for _ in page]
@@ -154,7 +158,7 @@ def _gist(page: Sequence[Reading], weights: Sequence[float], room: int, speakers
         return tuple(map(", ".join, parts))
 
     price, worth = _PRICE, 0.0
-    while taken := [span for span in _best(items, price) if any(map(says, range(span[0], span[1] + 1)))]:
+    while taken := [span for span in _best(items, price) if any(says[span[0] : span[1] + 1])]:
         if even:  # most prices are too low: measure the spans without making them
             wide = sum([lasts[last] - firsts[first] + 2 for first, last in taken])
             wide += len({texts[first] for first, _ in taken}) - 3

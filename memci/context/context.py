@@ -588,7 +588,7 @@ class Context:
             now = None if when is None else moment(when).timestamp()
             opening = next((each.node.message for each in drafted.messages if each.opens), None)
             self._parts.compactor.look(now, opening)
-            state = window.state if ratios is window.state.ratios else replace(window.state, ratios=ratios)
+            state = window.state if ratios is window.state.ratios else window.state._replace(ratios=ratios)
             seq = window.record.head
             if not drafted.messages:
                 writer.store_state(state, call=call)
@@ -638,7 +638,7 @@ class Context:
                 raise BudgetExceeded(window.limits.budget, counts) from (
                     error if isinstance(error, BaseException) else None
                 )
-            state = replace(window.state, ratios=(ratio,) * RATIOS, refused=max(ratio, window.state.refused))
+            state = window.state._replace(ratios=(ratio,) * RATIOS, refused=max(ratio, window.state.refused))
             self._parts.writer.store_state(state)
             return True
 
@@ -1085,7 +1085,7 @@ class Context:
             if fields not in kept:
                 if len(kept) >= LEARNED:
                     raise LimitExceeded("facts of a context that programs had stored", len(kept) + 1, LEARNED)
-                self._parts.writer.store_state(replace(state, learned=(*kept, fields)))
+                self._parts.writer.store_state(state._replace(learned=(*kept, fields)))
 
     def _default_memory(self) -> MemoryBackend:
         """Create the memory of a context that was opened without one."""

@@ -158,7 +158,7 @@ class MemoryFeed:
             before = revision
             self._send_state(index)
         state = self.window.state
-        self.window.state = replace(state, outbox=remove_page(state.outbox, index))  # stored with the next change
+        self.window.state = state._replace(outbox=remove_page(state.outbox, index))  # stored with the next change
 
     def _send_state(self, index: int) -> None:
         record = self.window.record

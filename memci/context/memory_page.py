@@ -47,7 +47,7 @@ class MemoryPage:
         if opened is None:
             return state
         found = self._found if self._knows(_query(opened.node.message)) else None
-        return replace(state, recollection=(opened.place[0], found[1]) if found is not None else None)
+        return state._replace(recollection=(opened.place[0], found[1]) if found is not None else None)
 
     def place(self, view: list[Message], pending: list[Message], predicted: int) -> list[Message]:
         """Return the rendering *view*, which costs *predicted* tokens, with the memory page in it if there is room.
@@ -77,7 +77,7 @@ class MemoryPage:
             return kept[1]
         text = self._find(_query(opened.head.message))
         if not self._writer.read_only:
-            self._writer.store_state(replace(window.state, recollection=(opened.index, text)))
+            self._writer.store_state(window.state._replace(recollection=(opened.index, text)))
         return text
 
     def _find(self, query: str) -> str:

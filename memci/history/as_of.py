@@ -13,7 +13,6 @@ now.
 from bisect import bisect_right
 from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import replace
 from typing import Any, NoReturn
 
 from ..errors import InvalidSetting, StorageReadOnly, brief
@@ -171,13 +170,16 @@ class AsOf(StorageAround):
         """
         undone = {row.index for row in self._undone}
         erased = {row.index for row in self._erased}
-        return replace(
-            state.without(range(next_page, MAX_PAGE + 1)).without(undone | erased),
-            ratios=(),
-            waiting=(),  # they may be ids of later calls; a search of the entries finds the earlier ones
-            outbox=tuple((a, min(b, next_page - 1)) for a, b in state.outbox if a < next_page),
-            undone=len(undone),
-            erased=len(erased),
+        return (
+            state.without(range(next_page, MAX_PAGE + 1))
+            .without(undone | erased)
+            ._replace(
+                ratios=(),
+                waiting=(),  # they may be ids of later calls; a search of the entries finds the earlier ones
+                outbox=tuple((a, min(b, next_page - 1)) for a, b in state.outbox if a < next_page),
+                undone=len(undone),
+                erased=len(erased),
+            )
         )
 
     def _first(self, record: ContextRecord) -> ContextRecord:
@@ -186,7 +188,7 @@ class AsOf(StorageAround):
         snapshot = self._snapshot(record, compactions[0] if compactions else None)
         if snapshot is None:
             return record
-        state = replace(WindowState.loads(snapshot.record.state), compactions=0).dumps()
+        state = WindowState.loads(snapshot.record.state)._replace(compactions=0).dumps()
         return snapshot.record._replace(settings=snapshot.was or snapshot.record.settings, state=state)
 
     def _row_of(self, row: PageRow) -> PageRow:

@@ -364,7 +364,7 @@ def _remove(
     pages = (*gone, *changed)
     learned = tuple(each for each in window.state.learned if each[0] not in changed)  # of the words that go, perhaps
     erased = window.state.erased + len(gone)
-    state = replace(window.state, waiting=(), erased=erased, since=record.head, learned=learned)
+    state = window.state._replace(waiting=(), erased=erased, since=record.head, learned=learned)
     after = record._replace(
         state=state.without(gone).posting(pages).alone().dumps(),
         revision=record.revision + 1,

@@ -7,8 +7,6 @@ Messages are copied only for another owner. Then each owner erases only their ow
 encrypted with their own key. What was found in the first owner's other contexts does not go along.
 """
 
-from dataclasses import replace
-
 from ..errors import WriteConflict
 from ..storage import Storage
 from ..storage.names import new, taken
@@ -26,7 +24,7 @@ def store_fork(source: Storage, target: Storage, window: Window, id: str, owner:
     was, contents = window.record, window.contents
     owner = was.owner if owner is None else owner
     name, shared = new(target, id, owner), owner == was.owner
-    state = replace(window.state if shared else window.state.handed_over(), since=was.head, outbox=())
+    state = (window.state if shared else window.state.handed_over())._replace(since=was.head, outbox=())
     record = was._replace(
         id=name,
         owner=owner,

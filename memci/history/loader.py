@@ -13,7 +13,6 @@ import re
 import secrets
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..chapters.contents import ContentsPage
@@ -158,7 +157,7 @@ def _load(storage: Storage, request: OpenRequest) -> LoadedContext:
     if found is None:
         state = WindowState(request.nonce or secrets.token_hex(4))
         if request.segments:
-            state = replace(state, segments=read_segments(request.segments))
+            state = state._replace(segments=read_segments(request.segments))
         record = ContextRecord(name, request.owner or name, text, state.dumps())
     else:
         owner = _owner(storage, request, found[0])
@@ -167,7 +166,7 @@ def _load(storage: Storage, request: OpenRequest) -> LoadedContext:
         )
         state = WindowState.loads(record.state)
         if request.segments and state.segments is None:
-            state = replace(state, segments=read_segments(request.segments))
+            state = state._replace(segments=read_segments(request.segments))
             record = record._replace(state=state.dumps())
     window = Window(
         record,

@@ -12,7 +12,6 @@ what changes; the writer commits it.
 
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import replace
 
 from ..chapters.contents import ContentsPage
 from ..errors import InvalidSetting, PageNotFound
@@ -40,7 +39,7 @@ def plan_undo(
     marked = tuple(
         row._replace(state=PageState.UNDONE, end=record.head if row.end is None else row.end, away=None) for row in rows
     )
-    state = replace(window.state, undone=window.state.undone + len(pages)).without(pages).posting(pages)
+    state = window.state._replace(undone=window.state.undone + len(pages)).without(pages).posting(pages)
     after = window.changed(state)._replace(open_page=None)
     contents = window.contents.without(pages, state.nonce, window.weigh)
     messages = [message for _, message in sorted(entries, key=lambda entry: entry[0].seq)]
@@ -70,7 +69,7 @@ def plan_pop(storage: Storage, window: Window) -> tuple[Transition, Message]:
         taken = page._replace(state=PageState.UNDONE, end=head if page.end is None else page.end, away=None)
         opened = _opened_before(storage, record, page)
     pages = {row.index: row for row in (taken, opened) if row is not None}
-    state = replace(window.state, undone=window.state.undone + 1).without([taken.index]).posting(pages)
+    state = window.state._replace(undone=window.state.undone + 1).without([taken.index]).posting(pages)
     after = window.changed(state)._replace(open_page=None, next_page=max(record.next_page, taken.index + 1))
     if opened is not None:
         for row in storage.pages(record.id, first=opened.index + 1):

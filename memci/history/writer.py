@@ -8,7 +8,6 @@ nothing is stored.
 
 import logging
 from collections.abc import Callable
-from dataclasses import replace
 from hashlib import blake2b
 
 from ..chapters.contents import ContentsPage
@@ -101,11 +100,11 @@ class Writer:
         O(messages in the window).
         """
         window = self._window
-        state = replace(window.state, relist=(), compactions=window.state.compactions + 1, lead=made.lead)
+        state = window.state._replace(relist=(), compactions=window.state.compactions + 1, lead=made.lead)
         if made.contents != window.contents or made.leaving or segments != state.segments:
             opened = window.active.open
             before = opened.base if opened is not None else window.record.head
-            state = replace(state, rewritten=before, segments=segments)
+            state = state._replace(rewritten=before, segments=segments)
         record = window.changed(state)
         views = [(seq, tokens, clip) for seq, _, tokens, clip in made.views]
         views += [(node.seq, node.tokens, node.clip) for page in made.restored for node in page.text.nodes]
@@ -127,7 +126,7 @@ class Writer:
         state = window.state
         shows = window.settings.every_entry or index not in window.contents.lines
         if shows and index not in state.relist:
-            state = replace(state, relist=(*state.relist, index))
+            state = state._replace(relist=(*state.relist, index))
         try:
             self.store_state(state, row)
         except (StorageFull, StorageReadOnly, StorageBusy) as error:
@@ -147,14 +146,14 @@ class Writer:
             page = window.active.page(each)
             tokens += page.tokens if page else sum(node.tokens for node in self._stored(each).text.nodes)
         check_room(window, tokens)
-        self.store_state(replace(state, pins=(*state.pins, index)))
+        self.store_state(state._replace(pins=(*state.pins, index)))
 
     def unpin(self, index: int) -> None:
         """Remove the pin of page *index*: from now on, compactions archive it as any other page."""
         state = self._window.state
         self._row(index)
         if index in state.pins:
-            self.store_state(replace(state, pins=tuple(each for each in state.pins if each != index)))
+            self.store_state(state._replace(pins=tuple(each for each in state.pins if each != index)))
 
     def drop_instruction(self, id: str) -> None:  # noqa: A002
         """Drop the instruction *id* (see `Context.drop_instruction`)."""
@@ -163,7 +162,7 @@ class Writer:
         if found is None:
             raise InvalidSetting("id", f"no instruction has the id {brief(id)}: instructions() lists them")
         dropped = (*window.state.dropped, mark_of(found.page, found.text))[-DROPPED:]
-        state, contents = replace(window.state, dropped=dropped), None
+        state, contents = window.state._replace(dropped=dropped), None
         if found.shown:
             contents = window.contents.without_instruction((found.page, found.text), state.nonce, window.weigh)
         record = window.changed(state)

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection
-from dataclasses import dataclass, field, fields, replace
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, NamedTuple
+
+from orjson import JSONEncodeError, dumps
 
 from ..rows import ContextRecord
 from ..segments.cache_policy import UNSEEN, CacheUse
@@ -26,8 +27,8 @@ than a model calls at once."""
 
 DROPPED = 512  # dropped instructions that are remembered: many more than stand at once
 
-ELSEWHERE: Final = {"from": "other contexts"}
-"""marks a field with words of other contexts: only the context itself has it, in its record"""
+ELSEWHERE: Final = ("recollection", "segments")
+"""the fields with words of other contexts: only the context itself has them, in its record"""
 
 _ENCODER = json.JSONEncoder(separators=(",", ":"))
 
@@ -35,8 +36,7 @@ _ENCODER = json.JSONEncoder(separators=(",", ":"))
 _Learned = tuple[int, Literal["user", "assistant"], str, float | None, str, Literal["fact", "relationship"]]
 
 
-@dataclass(frozen=True, slots=True)
-class WindowState:
+class WindowState(NamedTuple):
     """The small facts of a context that are neither messages nor pages; bounded by the window."""
 
     nonce: str
@@ -66,32 +66,30 @@ class WindowState:
     then; newest last"""
     learned: tuple[_Learned, ...] = ()
     """facts that programs had stored, or removed: the fields of `memci.memory.backend.Learned`"""
-    recollection: tuple[int, str] | None = field(default=None, metadata=ELSEWHERE)
+    recollection: tuple[int, str] | None = None
     """the memory page of an open page: the index of the open page, and the text that was found"""
 
-    segments: ShownSegments | None = field(default=None, metadata=ELSEWHERE)
+    segments: ShownSegments | None = None
     """what segments of the program show; None: none was shown yet"""
 
     def alone(self) -> WindowState:
         """Return the state without words of other contexts."""
-        found = [each for each in fields(self) if each.metadata == ELSEWHERE and _has_words(getattr(self, each.name))]
-        bare: dict[str, Any] = {each.name: each.default for each in found}
-        return replace(self, **bare) if bare else self
+        bare: dict[str, Any] = {name: None for name in ELSEWHERE if _has_words(getattr(self, name))}
+        return self._replace(**bare)
 
     def handed_over(self) -> WindowState:
         """Return the state for another owner: with words of the context's own messages only."""
-        return replace(self.alone(), learned=())
+        return self.alone()._replace(learned=())
 
     def posting(self, indexes: Collection[int]) -> WindowState:
         """Return the state with *indexes* in the outbox. O(outbox)."""
         if not indexes:
             return self
-        return replace(self, outbox=add_pages(self.outbox, indexes))
+        return self._replace(outbox=add_pages(self.outbox, indexes))
 
     def without(self, pages: Collection[int]) -> WindowState:
         """Return the state without the marks of *pages*, which are no longer shown. O(pins + relisted pages)."""
-        return replace(
-            self,
+        return self._replace(
             pins=tuple(index for index in self.pins if index not in pages),
             relist=tuple(index for index in self.relist if index not in pages),
             learned=tuple(each for each in self.learned if each[0] not in pages),
@@ -101,7 +99,11 @@ class WindowState:
 
     def dumps(self) -> str:
         """Return the state as JSON."""
-        return _ENCODER.encode({key: getattr(self, key) for key in self.__slots__})
+        fields = self._asdict()
+        try:
+            return dumps(fields, tuple).decode()
+        except JSONEncodeError:  # half of a surrogate pair
+            return _ENCODER.encode(fields)
 
     @classmethod
     def loads(cls, text: str) -> WindowState:

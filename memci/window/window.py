@@ -10,7 +10,6 @@ function of its content.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import replace
 from math import inf
 from typing import TYPE_CHECKING, Any
 
@@ -386,11 +385,11 @@ class Window:
                         state = state.posting([open_row.index])
                 open_row = rows[page] = PageRow(page, node.seq, None, turn)
                 if state.task is None:
-                    state = replace(state, task=page)
+                    state = state._replace(task=page)
                 next_page = page + 1
             head = node.seq + 1
         if draft.interrupted:
-            state = replace(state, waiting=(*state.waiting, *draft.interrupted)[-WAITING:])
+            state = state._replace(waiting=(*state.waiting, *draft.interrupted)[-WAITING:])
         record = record._replace(
             state=record.state if state is self.state else state.dumps(),
             head=head,
@@ -424,7 +423,7 @@ class Window:
 
     def note(self, **changes: Any) -> None:
         """Change fields of the state. They are stored with the next change."""
-        state = replace(self.state, **changes)
+        state = self.state._replace(**changes)
         self.follow(self.record._replace(state=state.dumps()), state)
 
     def change_model(self, before: str) -> None:

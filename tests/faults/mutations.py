@@ -437,8 +437,8 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "a page is listed again once",
         _WRITER,
-        "replace(window.state, relist=(), compactions",
-        "replace(window.state, compactions",
+        "window.state._replace(relist=(), compactions",
+        "window.state._replace(compactions",
         _WINDOW_TESTS,
     ),
     Mutant(

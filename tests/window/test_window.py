@@ -1,7 +1,6 @@
 """The window: when a compaction is due, what it lists and in which order, and what its small facts are bounded by."""
 
 import json
-from dataclasses import replace
 
 from memci import EphemeralStorage
 from memci.window.state import WAITING, WindowState
@@ -140,8 +139,8 @@ def test_mark_on_a_page_that_needs_no_line_does_no_harm():
     context.archive(keep=2)
     before = listed(context)
     writer, window = context._parts.writer, context._parts.window
-    writer.store_state(replace(window.state, relist=(2, 5), pins=(3,)))
-    writer.store_state(replace(window.state, relist=(2, 3, 5)))
+    writer.store_state(window.state._replace(relist=(2, 5), pins=(3,)))
+    writer.store_state(window.state._replace(relist=(2, 3, 5)))
 
     context.archive(keep=2)
 

@@ -24,6 +24,7 @@ _SIGN = re.compile(r"[-−–+±~≈≤≥<>‹›]\s?$")
 _UNIT = re.compile(rf"\s?(?:[%‰℃℉€$£¥₽₩]|°\s?[CFcf]?|[^\W\d_]{{1,3}}[²³]?(?!\w))|(?:{WIDE.pattern}){{1,2}}")
 _FIGURE = re.compile(r"[$€£¥₩]?\d")
 _DIGIT = re.compile(r"\d")
+_MAY_COUNT = re.compile(r"[^\x00-#%-/:-\x7f]")  # digits, the dollar, and what is not ASCII
 _MONEY = "$€£¥₩"
 _MARK = re.compile(MARK)
 _NEVER = -1
@@ -102,6 +103,8 @@ class Bounds:
     def _tie_figures(self) -> None:
         """Let no span end between a number and its sign, its unit, or what is counted; nor be a number alone."""
         text, told, firsts, lasts = self._text, self._told, self.firsts, self.lasts
+        if not _MAY_COUNT.search(text):
+            return
         for at, (start, end, _, share, _, _, gap) in enumerate(told):
             if not (text[start].isdigit() or text[start] in _MONEY) or share <= ID_SHARE:
                 continue

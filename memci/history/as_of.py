@@ -170,16 +170,13 @@ class AsOf(StorageAround):
         """
         undone = {row.index for row in self._undone}
         erased = {row.index for row in self._erased}
-        return (
-            state.without(range(next_page, MAX_PAGE + 1))
-            .without(undone | erased)
-            ._replace(
-                ratios=(),
-                waiting=(),  # they may be ids of later calls; a search of the entries finds the earlier ones
-                outbox=tuple((a, min(b, next_page - 1)) for a, b in state.outbox if a < next_page),
-                undone=len(undone),
-                erased=len(erased),
-            )
+        state = state.without(range(next_page, MAX_PAGE + 1)).without(undone | erased)
+        return state._replace(
+            ratios=(),
+            waiting=(),  # they may be ids of later calls; a search of the entries finds the earlier ones
+            outbox=tuple((a, min(b, next_page - 1)) for a, b in state.outbox if a < next_page),
+            undone=len(undone),
+            erased=len(erased),
         )
 
     def _first(self, record: ContextRecord) -> ContextRecord:

@@ -486,9 +486,4 @@ def _languages(text: str, lines: Sequence[_Line]) -> tuple[Writing, ...]:
 
 @cache
 def _finders(key: str, languages: tuple[Writing, ...]) -> Sequence[re.Pattern[str]]:
-    return [_finder(key, each) for each in languages]
-
-
-@cache
-def _finder(key: str, language: Writing) -> re.Pattern[str]:
-    return finder("provenance", key, languages=[language])
+    return [finder("provenance", key, languages=(each,)) for each in languages]

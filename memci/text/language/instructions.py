@@ -47,7 +47,7 @@ class _Says(dict[str, re.Pattern[str]]):
         self._written = written
 
     def __missing__(self, key: str) -> re.Pattern[str]:
-        self[key] = finder("instructions", *_EITHER.get(key, (key,)), languages=[self._written])
+        self[key] = finder("instructions", *_EITHER.get(key, (key,)), languages=(self._written,))
         return self[key]
 
 

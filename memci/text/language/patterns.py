@@ -15,7 +15,7 @@ entry of [parts]. Line breaks, the blanks around them and those at the beginning
 
 import re
 import tomllib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Literal, get_args
@@ -23,7 +23,7 @@ from typing import Literal, get_args
 Writing = Literal["latin", "han", "kana", "hangul", "german", "french", "spanish", "italian", "portuguese", "russian"]
 """a language, named by its writing if only one language uses it; "latin" is English"""
 
-LATIN: Sequence[Writing] = ("latin", "german", "french", "spanish", "italian", "portuguese")
+LATIN: tuple[Writing, ...] = ("latin", "german", "french", "spanish", "italian", "portuguese")
 """languages in Latin letters: a text without any common word may be in each of them"""
 
 _FILES: Mapping[Writing, str] = {
@@ -47,12 +47,13 @@ def pattern(section: str, key: str, language: Writing | None = None, *, flags: i
     return re.compile(alternatives(section, key, language) or "(?!)", flags)
 
 
-def finder(section: str, *keys: str, languages: Iterable[Writing] | None = None) -> re.Pattern[str]:
+@cache
+def finder(section: str, *keys: str, languages: tuple[Writing, ...] | None = None) -> re.Pattern[str]:
     """Return a pattern that finds whether the `pattern` of any entry is in a text, but not where. O(its length).
 
     Alternatives that begin alike share the beginning, so that it is tried once at each place.
     """
-    languages = list(_FILES if languages is None else languages)
+    languages = languages or get_args(Writing)
     listed = [part for key in keys for one in languages for part in _listed(one, section, key) if part]
     found, shared = [each for part in listed for each in _branches(part)], []
     for begin in (*filter(None, (_entry(one, "parts", "lead") for one in languages)), r"\b", "^"):
@@ -69,12 +70,7 @@ def has(section: str, key: str, text: str) -> bool:
     its own script.
     """
     foreign = not text.isascii() and _OTHER.search(text) is not None
-    return _finder(section, key, foreign=foreign).search(text) is not None
-
-
-@cache
-def _finder(section: str, key: str, *, foreign: bool) -> re.Pattern[str]:
-    return finder(section, key, languages=None if foreign else LATIN)
+    return finder(section, key, languages=None if foreign else LATIN).search(text) is not None
 
 
 def _branches(expression: str) -> list[str]:

@@ -145,10 +145,10 @@ def _gist(page: Sequence[Reading], weights: Sequence[float], room: int, speakers
     ]
     even = all(each.even for each in page)
     says = [
-        share <= FACT_SHARE or (share < EVERYDAY_SHARE and not page[at].text[start].isdigit())
-        for at, (start, _, _, share, _, _, _) in zip(texts, words, strict=True)
-    ]
-    """whether a span may be this word alone: everyday words and numbers say nothing alone"""
+        share <= FACT_SHARE or (share < EVERYDAY_SHARE and not each.text[start].isdigit())
+        for each in page
+        for start, _, _, share, _, _, _ in each.words
+    ]  # whether a span may be this word alone: everyday words and numbers say nothing alone
 
     def spans(taken: Sequence[tuple[int, int]]) -> tuple[str, ...]:
         parts: list[list[str]] = [[] for _ in page]

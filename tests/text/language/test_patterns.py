@@ -64,7 +64,7 @@ def test_finder_finds_what_the_pattern_finds(section):
     table = TABLES["english"][section]
     texts = [each.lower() for key in table for each in re.split(r"[|()\n]", alternatives(section, key, "latin"))[:60]]
     for key in table:
-        whole, quick = pattern(section, key, "latin"), finder(section, key, languages=["latin"])
+        whole, quick = pattern(section, key, "latin"), finder(section, key, languages=("latin",))
         assert [whole.search(each) is None for each in texts] == [quick.search(each) is None for each in texts]
     assert not finder(section, "no such entry").search("")
 

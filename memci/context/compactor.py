@@ -157,12 +157,10 @@ class Compactor:
         every = EVERY if state.cache.uses >= KNOWN else SOON
         if not paused and window.record.head - state.cache.counted < every:
             return
-        use = self._use()
-        if paused and not self._writer.read_only:
+        use, paused = self._use(), paused and not self._writer.read_only
+        if paused:
             use = use._replace(gaps=use.gaps + 1, gap=window.record.head, ends=use.ends + ended)
             window.absent = 0.0
-        else:
-            paused = False
         window.note(cache=use)
         if paused and (new or idle > lifetime):
             self._gap = Reason.ANOTHER_MODEL if new else Reason.EXPIRED

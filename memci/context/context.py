@@ -598,8 +598,9 @@ class Context:
             known = writer.append(drafted, state, call, op_id=op_id)
             self._parts.renderer.said = {}
             places = known.entries if known else [each.place for each in drafted.messages]
-            roles = [each.node.message["role"] for each in drafted.messages]
-            entries = tuple([Entry(*place, role) for place, role in zip(places, roles, strict=True)])
+            entries = tuple(
+                [Entry(*at, each.node.message["role"]) for at, each in zip(places, drafted.messages, strict=True)]
+            )
             receipt = Receipt(entries[-1].page, entries, known.first if known else seq, op_id, known is not None)
             if known is None:
                 window.latest, window.absent = now, 0.0

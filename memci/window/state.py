@@ -30,8 +30,6 @@ DROPPED = 512  # dropped instructions that are remembered: many more than stand 
 ELSEWHERE: Final = ("recollection", "segments")
 """the fields with words of other contexts: only the context itself has them, in its record"""
 
-_ENCODER = json.JSONEncoder(separators=(",", ":"))
-
 
 _Learned = tuple[int, Literal["user", "assistant"], str, float | None, str, Literal["fact", "relationship"]]
 
@@ -83,8 +81,6 @@ class WindowState(NamedTuple):
 
     def posting(self, indexes: Collection[int]) -> WindowState:
         """Return the state with *indexes* in the outbox. O(outbox)."""
-        if not indexes:
-            return self
         return self._replace(outbox=add_pages(self.outbox, indexes))
 
     def without(self, pages: Collection[int]) -> WindowState:
@@ -103,7 +99,7 @@ class WindowState(NamedTuple):
         try:
             return dumps(fields, tuple).decode()
         except JSONEncodeError:  # half of a surrogate pair
-            return _ENCODER.encode(fields)
+            return json.dumps(fields, separators=(",", ":"))
 
     @classmethod
     def loads(cls, text: str) -> WindowState:

@@ -35,8 +35,7 @@ _EDGE = " \t,;:–—-，、；：。."
 _ASKED = re.compile(r"[?？][\s)”\"'»]*$")
 
 _EITHER = {"gives": ("direct", "asks", "polite"), "takes": ("back", "fine")}
-"""Each clause that gives an instruction has one of the first, each sentence that takes one back one of the others: most
-have none, which one search tells."""
+"""each clause that gives an instruction has one of the first, each sentence that takes one back one of the others"""
 
 
 class _Says(dict[str, re.Pattern[str]]):
@@ -47,8 +46,7 @@ class _Says(dict[str, re.Pattern[str]]):
         self._written = written
 
     def __missing__(self, key: str) -> re.Pattern[str]:
-        self[key] = finder("instructions", *_EITHER.get(key, (key,)), languages=(self._written,))
-        return self[key]
+        return self.setdefault(key, finder("instructions", *_EITHER.get(key, (key,)), languages=(self._written,)))
 
 
 _patterns = cache(_Says)

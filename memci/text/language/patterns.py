@@ -54,8 +54,8 @@ def finder(section: str, *keys: str, languages: tuple[Writing, ...] | None = Non
     Alternatives that begin alike share the beginning, so that it is tried once at each place.
     """
     languages = languages or get_args(Writing)
-    listed = [part for key in keys for one in languages for part in _listed(one, section, key) if part]
-    found, shared = [each for part in listed for each in _branches(part)], []
+    listed = [_listed(one, section, key) for key in keys for one in languages]
+    found, shared = [each for parts in listed for part in parts for each in _branches(part)], []
     for begin in (*filter(None, (_entry(one, "parts", "lead") for one in languages)), r"\b", "^"):
         if rest := [each.removeprefix(begin) for each in found if each.startswith(begin)]:
             shared.append(f"{begin}(?:{'|'.join(rest)})")

@@ -586,8 +586,7 @@ class Context:
             if own != window.state.cache.stamped:
                 window.note(cache=window.state.cache._replace(stamped=own))
             now = None if when is None else moment(when).timestamp()
-            opening = next((each.node.message for each in drafted.messages if each.opens), None)
-            self._parts.compactor.look(now, opening)
+            self._parts.compactor.look(now, next((each.node.message for each in drafted.messages if each.opens), None))
             state = window.state if ratios is window.state.ratios else window.state._replace(ratios=ratios)
             seq = window.record.head
             if not drafted.messages:

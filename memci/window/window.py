@@ -373,9 +373,8 @@ class Window:
     def plan_append(self, draft: Draft, state: WindowState) -> tuple[ContextRecord, tuple[PageRow, ...]]:
         """Return the record and the pages that change when *draft* is appended. O(messages of the draft)."""
         record, rows = self.record, {}
-        head, turn = record.head, record.turn
+        head, turn, next_page = record.head, record.turn, record.next_page
         open_row = self.rows[record.open_page] if record.open_page is not None else None
-        next_page = record.next_page
         for node, opens, (page, _), _, _, _ in draft.messages:
             if opens:
                 if open_row is not None:

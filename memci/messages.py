@@ -12,7 +12,7 @@ A message in the form of another provider is `Enveloped`: it has this form, and 
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from types import SimpleNamespace
 from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 
@@ -29,8 +29,9 @@ class Native(NamedTuple):
     items: list[Item]
     joins: bool = False  # whether the first item continues the last item of the message before
     hidden: int = 0
-    """characters of what only the provider can read: signatures, encrypted reasoning, opaque items; media are few"""
+    """characters of what only the provider can read: signatures, encrypted reasoning, opaque items without media"""
     model: str = ""  # the model that can read the encrypted items among them, if there are any
+    media: Sequence[list[Any]] = ()  # the sizes of those in opaque items (`memci.text.media`)
 
 
 class Enveloped(Message):
@@ -63,8 +64,6 @@ PARTS = frozenset({"text", "image_url", "input_audio", "file", "refusal", "audio
 """types of parts of the user and of tools; the last three are those of servers that extend the form"""
 NAMES = re.compile(r"[a-zA-Z0-9_-]{1,64}")  # names of tools that every provider takes; a model may make up others
 MAX_ID = 64  # characters of a call's id that OpenAI takes
-_TEXTS = ("text", "output_text")
-_ABOUT = frozenset({"type", "thought", "cache_control"})  # keys of a part that say nothing by themselves
 _FUNCTION = "the role 'function' is out of use: send the call as tool_calls and its result with role 'tool'"
 
 
@@ -131,40 +130,6 @@ def is_plain_chat(message: Message) -> bool:
         and "parts" not in message
         and "choices" not in message
     )
-
-
-def is_sent_as_it_is(message: Message) -> bool:
-    """Return whether Chat Completions gets *message* unchanged. O(parts and calls).
-
-    It does not if it is in an envelope, a result with parts, or an empty answer; or if it has an empty text or an empty
-    list, or an id or a name that OpenAI refuses.
-    """
-    if isinstance(message, Enveloped):
-        return False
-    content, role = message.get("content"), message["role"]
-    if type(content) is str and content and role != "tool" and "tool_calls" not in message:  # as nearly all are
-        return True
-    if role == "tool":
-        return type(content) is str and 0 < len(message["tool_call_id"]) <= MAX_ID
-    if type(content) is list and not (content and all(part["type"] != "text" or part["text"] for part in content)):
-        return False
-    if role != "assistant":
-        return True
-    if "tool_calls" in message:
-        calls = message["tool_calls"]
-        return bool(calls) and all(0 < len(each["id"]) <= MAX_ID and NAMES.fullmatch(call_name(each)) for each in calls)
-    return content is not None and not is_empty_answer(message)
-
-
-def is_empty_answer(message: Message) -> bool:
-    """Return whether *message*, in the form of Chat Completions, is an answer in which the model said nothing."""
-    silent = message["role"] == "assistant" and not any(map(says_something, parts_of(message.get("content"))))
-    return silent and not any(value for key, value in message.items() if key not in {"role", "name", "content", "id"})
-
-
-def says_something(part: Message) -> bool:
-    """Return whether *part*, in any format, is more than an empty text."""
-    return part.get("type", "text") not in _TEXTS or any(value for key, value in part.items() if key not in _ABOUT)
 
 
 def parts_of(content: object) -> list[Message]:

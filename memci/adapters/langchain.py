@@ -165,7 +165,7 @@ def _part(block: Any, role: str) -> Item | None:
         return media(url, kind.removeprefix("input_"), name)
     if file_id := given.get("file_id"):
         return {"type": "file", "file": {"file_id": str(file_id)}}
-    return part_named(kind) if role != "assistant" else None
+    return part_named(given) if role != "assistant" else None
 
 
 def _usage(said: Sequence[Any]) -> Item | None:

@@ -19,7 +19,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
 from math import inf
 
-from ..messages import Message, is_sent_as_it_is, tool_calls
+from ..formats.openai_chat import is_sent_as_it_is
+from ..messages import Message, tool_calls
 from ..text.moments import full, further, is_told, moment
 from .chapter import Chapter, Page
 from .messagelist import MessageNode

@@ -54,7 +54,7 @@ from ..history.page_reader import page_text
 from ..history.reader import PageInfo, Reader
 from ..history.writer import Writer
 from ..memory.backend import Learned, MemoryBackend, NullMemory, Recollection
-from ..messages import Message, MessageLike, call_name, check, is_sent_as_it_is, plain
+from ..messages import Message, MessageLike, call_name, check, plain
 from ..model_catalog import is_known, name_hint
 from ..rows import CallRow
 from ..storage import Storage
@@ -506,7 +506,7 @@ class Context:
             window = self._parts.window
             if form != "openai_chat":
                 view = window.with_valid_thoughts(view)[len(window.system.view) :]
-            elif not window.active.rewritten and all(map(is_sent_as_it_is, pending_view)):
+            elif not window.active.rewritten and all(map(formats.openai_chat.is_sent_as_it_is, pending_view)):
                 return view
             return formats.write(form, formats.spoken(form, view) or view, media_inside=media_inside)
 

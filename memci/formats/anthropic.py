@@ -16,23 +16,24 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ..errors import InvalidMessage
-from ..messages import Enveloped, Item, Message, Native, parts_of, tool_calls
+from ..messages import Enveloped, Item, Message, parts_of, tool_calls
 from .breakpoints import ANTHROPIC, MOST
 from .envelope import (
     NO_TEXT,
     CallIds,
     Spoken,
     arguments_as_object,
+    as_native,
     as_user,
     body_of,
     call_of,
-    content_of,
     data_in,
     described,
     function_call,
     joined,
     native_of,
     part_named,
+    read_parts,
     safe_name,
     said_in,
     split_results,
@@ -56,7 +57,9 @@ def read(items: Iterable[tuple[str, Item]]) -> list[Message]:
         if role not in {"user", "assistant", "system"}:
             raise InvalidMessage(f"{path}.role", f"expected 'user', 'assistant' or 'system', got {role!r:.40}")
         if isinstance(content, str):
-            messages.append(Enveloped({"role": role, "content": content}, _native(role, content)))
+            messages.append(
+                Enveloped({"role": role, "content": content}, as_native(NAME, [{"role": role, "content": content}]))
+            )
             continue
         if not isinstance(content, list) or not (content or role == "assistant"):
             raise InvalidMessage(f"{path}.content", "expected a str or a list of blocks that is not empty")
@@ -238,10 +241,6 @@ def _not_empty(content: str | list[Item]) -> str | list[Item]:
     return kept
 
 
-def _native(role: str, content: object, *, joins: bool = False) -> Native:
-    return Native(NAME, [{"role": role, "content": content}], joins)
-
-
 def _assistant(blocks: list[Item]) -> Message:
     said = Spoken()
     for block in blocks:
@@ -263,14 +262,15 @@ def _user(role: str, blocks: list[Item]) -> list[Message]:
     messages: list[Message] = []
     for result, own in split_results(blocks, lambda block: block["type"] == "tool_result"):
         content = own[0].get("content", "") if result else own
-        text = content if isinstance(content, str) else content_of([_part(each) for each in content])
+        text, unread = (content, []) if isinstance(content, str) else read_parts(content, _part)
         message = {"role": "tool", "tool_call_id": str(own[0].get("tool_use_id"))} if result else {"role": role}
-        messages.append(Enveloped({**message, "content": text}, _native(role, own, joins=bool(messages))))
+        items = [{"role": role, "content": own}]
+        messages.append(Enveloped({**message, "content": text}, as_native(NAME, items, unread, joins=bool(messages))))
     return messages
 
 
-def _part(block: Item) -> Message:
-    """Return a block of the user, or of a result, as a part of Chat Completions."""
+def _part(block: Item) -> Message | None:
+    """Return a block of the user, or of a result, as a part of Chat Completions; None if it can't be read."""
     given = block.get("source")  # that of a search result is a text
     source: Mapping[str, Any] = given if isinstance(given, dict) else {}
     match block.get("type"), source.get("type"):
@@ -288,8 +288,7 @@ def _part(block: Item) -> Message:
         case "search_result", _:
             texts = [str(each.get("text", "")) for each in block.get("content") or []]
             return {"type": "text", "text": "\n".join([str(block.get("title", "")), *texts])}
-        case kind, _:
-            return part_named(kind)
+    return None
 
 
 def _made(message: Message) -> Item:
@@ -335,8 +334,7 @@ def _block(part: Message) -> Item | None:
         case "file" if (source := _document(media, data)) is not None:
             title = str(body_of(part, "file").get("filename") or "document")
             return {"type": "document", "title": title, "source": source}
-        case kind:
-            return part_named(kind)
+    return part_named(part)
 
 
 def _document(media: str, data: str) -> Item | None:

@@ -24,19 +24,17 @@ from ..messages import (
     Item,
     Message,
     Native,
-    is_empty_answer,
     parts_of,
-    says_something,
     text_of,
 )
+from ..text.media import media_in
 
 NO_TEXT = "(no text)"  # the text in place of an empty one, for a provider that refuses empty texts
 NO_NAME = "unnamed"  # the name of a tool that a model left out
+_TEXTS = ("text", "output_text")
+_ABOUT = frozenset({"type", "thought", "cache_control"})  # keys of a part that say nothing by themselves
 _SAID = frozenset({"role", "content", "tool_calls", "refusal", "audio", "function_call"})
 """keys of an answer that other providers' formats can hold"""
-_MEDIA_SIZE = 8_000  # characters for 2,000 tokens: a large image costs no more in most models
-_MEDIA = re.compile(r"(?<![\w+/-])(?:iVBORw0KGgo|[/_]9j[/_]|R0lGOD|UklGR)[\w+/=-]{8000,}", re.ASCII)
-"""the base64 of PNG, JPEG, GIF, and WebP or WAV"""
 _PLAIN = re.compile(r"[a-zA-Z0-9_-]+")
 
 
@@ -65,6 +63,17 @@ def is_silent(message: Message) -> bool:
     return is_empty_answer({key: message[key] for key in _SAID if key in message})
 
 
+def is_empty_answer(message: Message) -> bool:
+    """Return whether *message*, in the form of Chat Completions, is an answer in which the model said nothing."""
+    silent = message["role"] == "assistant" and not any(map(says_something, parts_of(message.get("content"))))
+    return silent and not any(value for key, value in message.items() if key not in {"role", "name", "content", "id"})
+
+
+def says_something(part: Message) -> bool:
+    """Return whether *part*, in any format, is more than an empty text."""
+    return part.get("type", "text") not in _TEXTS or any(value for key, value in part.items() if key not in _ABOUT)
+
+
 @dataclass(frozen=True, slots=True)
 class Spoken:
     """The contents of an assistant's message, collected while its native items are read."""
@@ -77,20 +86,31 @@ class Spoken:
 
     def enveloped(self, format: str, items: list[Item]) -> Enveloped:  # noqa: A002
         """Return the message with these contents, made from *items* of *format*."""
-        named = [part_named(each.get("type", next(iter(each), "part"))) for each in self.opaque]
-        message: Message = {"role": "assistant", "content": content_of([*self.parts, *named])}
+        message: Message = {"role": "assistant", "content": content_of([*self.parts, *map(part_named, self.opaque)])}
         message["content"] = message["content"] or (None if self.calls else "")
         if self.calls:
             message["tool_calls"] = self.calls
         if any(self.reasoning):
             message["reasoning"] = "\n".join(text for text in self.reasoning if text)
-        return Enveloped(message, Native(format, items, hidden=unread_size([*self.opaque, *filter(None, self.hidden)])))
+        return Enveloped(message, as_native(format, items, [*self.opaque, *filter(None, self.hidden)]))
 
 
-def unread_size(pieces: Sequence[object]) -> int:
-    """Return the characters of *pieces*, which only the provider can read, with media as short as they cost tokens."""
-    text = json.dumps(pieces, ensure_ascii=False) if pieces else ""
-    return len(text) - sum(len(found[0]) - _MEDIA_SIZE for found in _MEDIA.finditer(text))
+def as_native(format: str, items: list[Item], unread: Sequence[object] = (), *, joins: bool = False) -> Native:  # noqa: A002
+    """Return the native *items* of *format*; of what only the provider can read (*unread*), the size and the media."""
+    media, hidden = media_in(unread) if unread else ((), 0)
+    return Native(format, items, joins, hidden, media=media)
+
+
+def read_parts(
+    pieces: Iterable[Item], part: Callable[[Item], Message | None]
+) -> tuple[str | list[Message], list[Item]]:
+    """Return *pieces* as the content of a message, each made by *part*, and those for which it returns None.
+
+    A text names these.
+    """
+    made = [(piece, part(piece)) for piece in pieces]
+    content = content_of([found or part_named(piece) for piece, found in made])
+    return content, [piece for piece, found in made if found is None]
 
 
 def split_results(pieces: Iterable[Item], is_result: Callable[[Item], bool]) -> Iterator[tuple[bool, list[Item]]]:
@@ -132,9 +152,9 @@ def data_in(part: Message) -> tuple[str, str] | None:
     return split_data_url(str(url or (part.get("type") == "file" and body_of(part, "file").get("file_data"))))
 
 
-def part_named(kind: object) -> Message:
-    """Return a text part that names a part or an item of this *kind*, in place of one that can't be written."""
-    return {"type": "text", "text": f"[{kind}]"}
+def part_named(part: Item) -> Message:
+    """Return a text part that names the type of *part*, or of an item, which can't be read or written."""
+    return {"type": "text", "text": f"[{part.get('type', next(iter(part), 'part'))}]"}
 
 
 def joined(

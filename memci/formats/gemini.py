@@ -16,12 +16,13 @@ from itertools import takewhile
 from typing import Any
 
 from ..errors import InvalidMessage
-from ..messages import Enveloped, Item, Message, Native, parts_of, text_of, tool_calls
+from ..messages import Enveloped, Item, Message, parts_of, text_of, tool_calls
 from .envelope import (
     NO_NAME,
     NO_TEXT,
     Spoken,
     arguments_as_object,
+    as_native,
     as_user,
     body_of,
     call_of,
@@ -30,7 +31,7 @@ from .envelope import (
     described,
     function_call,
     joined,
-    part_named,
+    read_parts,
     safe_name,
     said_in,
     split_results,
@@ -178,7 +179,6 @@ def _assistant(item: Item, parts: Sequence[Item], made: int) -> Message:
     said = Spoken()
     for part in parts:
         call, signature = _value(part, "functionCall"), _value(part, "thoughtSignature")
-        said.hidden.append(signature)
         if call is not None:
             call_id = call.get("id") or f"gemini-{made + len(said.calls)}"
             said.calls.append(function_call(call_id, str(call.get("name")), call.get("args") or {}))
@@ -188,6 +188,8 @@ def _assistant(item: Item, parts: Sequence[Item], made: int) -> Message:
             said.parts.append({"type": "text", "text": part["text"]})
         elif not signature or len(part) > 1:
             said.opaque.append(part)
+            continue
+        said.hidden.append(signature)
     return said.enveloped(NAME, [item])
 
 
@@ -198,6 +200,7 @@ def _user(item: Item, parts: Sequence[Item], waiting: list[tuple[str, str]]) -> 
     """
     messages: list[Enveloped] = []
     for result, own in split_results(parts, lambda part: _value(part, "functionResponse") is not None):
+        unread: list[Item] = []
         if result:
             message = _result(_value(own[0], "functionResponse"), waiting)
         else:
@@ -205,12 +208,14 @@ def _user(item: Item, parts: Sequence[Item], waiting: list[tuple[str, str]]) -> 
             if media:
                 last = messages[-1]
                 native = last.native._replace(items=[{**item, "parts": [*last.native.items[0]["parts"], *media]}])
-                content = [*parts_of(last["content"]), *map(_part, media)]
+                content = [*parts_of(last["content"]), *parts_of(read_parts(media, _part)[0])]
                 messages[-1] = Enveloped({**last, "content": content}, native)
             own = own[len(media) :]  # noqa: PLW2901 -- the rest of it
-            message = {"role": "user", "content": content_of([_part(part) for part in own])}
+            said, unread = read_parts(own, _part)
+            message = {"role": "user", "content": said}
         if own:
-            messages.append(Enveloped(message, Native(NAME, [{**item, "parts": own}], bool(messages))))
+            items = [{**item, "parts": own}]
+            messages.append(Enveloped(message, as_native(NAME, items, unread, joins=bool(messages))))
     return messages
 
 
@@ -223,15 +228,17 @@ def _result(answer: Item, waiting: list[tuple[str, str]]) -> Message:
         waiting.remove(matches[0])
     text = response.get("output", response.get("result")) if isinstance(response, Mapping) else response
     text = text if isinstance(text, str) else call_of(function_call("", "", response))[1]
-    return {"role": "tool", "tool_call_id": matches[0][0] if matches else str(call_id or name), "content": text}
+    media = read_parts(parts_of(answer.get("parts")), _part)[0]
+    content = content_of([*parts_of(text), *parts_of(media)]) or ""
+    return {"role": "tool", "tool_call_id": matches[0][0] if matches else str(call_id or name), "content": content}
 
 
 def _is_media(part: Item) -> bool:
     return bool(_value(part, "inlineData") or _value(part, "fileData"))
 
 
-def _part(part: Item) -> Message:
-    """Return a part of the user as one of Chat Completions."""
+def _part(part: Item) -> Message | None:
+    """Return a part of the user, or of a result, as one of Chat Completions; None if it can't be read."""
     if isinstance(part.get("text"), str):
         return {"type": "text", "text": part["text"]}
     data, file = _value(part, "inlineData"), _value(part, "fileData")
@@ -244,7 +251,7 @@ def _part(part: Item) -> Message:
         return {"type": "file", "file": {"file_data": f"data:{kind};base64,{content}"}}
     if isinstance(file, Mapping):
         return {"type": "file", "file": {"file_id": str(_value(dict(file), "fileUri"))}}
-    return part_named(next(iter(part), "part"))
+    return None
 
 
 def _is_empty(part: Item) -> bool:

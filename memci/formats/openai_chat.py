@@ -9,9 +9,9 @@ Messages of other forms lose in it what only their provider can read: reasoning 
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from ..messages import PARTS, Enveloped, Item, Message, Native, call_body, is_sent_as_it_is, tool_calls
+from ..messages import MAX_ID, NAMES, PARTS, Enveloped, Item, Message, call_body, call_name, tool_calls
 from .breakpoints import CHAT
-from .envelope import native_of, part_named, safe_id, safe_name, unread_size
+from .envelope import as_native, is_empty_answer, native_of, read_parts, safe_id, safe_name
 
 NAME = "openai_chat"
 
@@ -31,9 +31,31 @@ def enveloped(item: Item) -> Message:
         isinstance(each, dict) and isinstance(each.get("type"), str) for each in said
     ):
         return item
-    parts = [part if part["type"] in PARTS else part_named(part["type"]) for part in item["content"]]
-    hidden = [part for part in item["content"] if part["type"] not in PARTS]
-    return Enveloped({**item, "content": parts}, Native(NAME, [item], hidden=unread_size(hidden)))
+    content, unread = read_parts(said, lambda part: part if part["type"] in PARTS else None)
+    return Enveloped({**item, "content": content}, as_native(NAME, [item], unread))
+
+
+def is_sent_as_it_is(message: Message) -> bool:
+    """Return whether *message* is sent unchanged. O(parts and calls).
+
+    It does not if it is in an envelope, a result with parts, or an empty answer; or if it has an empty text or an empty
+    list, or an id or a name that OpenAI refuses.
+    """
+    if isinstance(message, Enveloped):
+        return False
+    content, role = message.get("content"), message["role"]
+    if type(content) is str and content and role != "tool" and "tool_calls" not in message:  # as nearly all are
+        return True
+    if role == "tool":
+        return type(content) is str and 0 < len(message["tool_call_id"]) <= MAX_ID
+    if type(content) is list and not (content and all(part["type"] != "text" or part["text"] for part in content)):
+        return False
+    if role != "assistant":
+        return True
+    if "tool_calls" in message:
+        calls = message["tool_calls"]
+        return bool(calls) and all(0 < len(each["id"]) <= MAX_ID and NAMES.fullmatch(call_name(each)) for each in calls)
+    return content is not None and not is_empty_answer(message)
 
 
 def write(messages: Sequence[Message], *, media_inside: bool = False) -> list[Item]:

@@ -15,17 +15,18 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ..errors import InvalidMessage
-from ..messages import Enveloped, Item, Message, Native, parts_of, text_of, tool_calls
+from ..messages import Enveloped, Item, Message, parts_of, text_of, tool_calls
 from .breakpoints import RESPONSES
 from .envelope import (
     CallIds,
     Spoken,
+    as_native,
     body_of,
     call_of,
-    content_of,
     function_call,
     native_of,
     part_named,
+    read_parts,
     safe_name,
     said_in,
     text_in,
@@ -69,12 +70,14 @@ def read(items: Iterable[tuple[str, Item]]) -> list[Message]:
             continue
         end()
         if (call_id := _answered(item, kind)) is not None:
-            message = {"role": "tool", "tool_call_id": call_id, "content": _said_by_tool(item.get("output"))}
+            content, unread = _said_by_tool(item.get("output"))
+            message = {"role": "tool", "tool_call_id": call_id, "content": content}
         elif kind == "message":
-            message = {"role": item["role"], "content": _content(item["content"])}
+            content, unread = _content(item["content"])
+            message = {"role": item["role"], "content": content}
         else:
-            message = {"role": "user", "content": f"[{kind}]"}
-        messages.append(Enveloped(message, Native(NAME, [item])))
+            message, unread = {"role": "user", "content": f"[{kind}]"}, [item]
+        messages.append(Enveloped(message, as_native(NAME, [item], unread)))
     end()
     return messages
 
@@ -230,7 +233,9 @@ def _assistant(items: list[Item]) -> Message:
     for item in items:
         match item.get("type", "message"):
             case "message":
-                said.parts.extend(parts_of(_content(item.get("content") or "")))
+                content, unread = _content(item.get("content") or "")
+                said.parts.extend(parts_of(content))
+                said.hidden.extend(unread)
             case "function_call":
                 call_id, name = str(item.get("call_id")), str(item.get("name"))
                 said.calls.append(function_call(call_id, name, item.get("arguments", "")))
@@ -250,23 +255,24 @@ def _assistant(items: list[Item]) -> Message:
     return said.enveloped(NAME, items)
 
 
-def _content(content: str | list[Item]) -> str | list[Message]:
-    return content if isinstance(content, str) else content_of([_part(part) for part in content])
+def _content(content: str | list[Item]) -> tuple[str | list[Message], list[Item]]:
+    """Return *content* as that of a message, and the parts of it that can't be read."""
+    return (content, []) if isinstance(content, str) else read_parts(content, _part)
 
 
-def _said_by_tool(output: object) -> str | list[Message]:
-    """Return the *output* of a call as the content of a message: of the user's tool, a computer or a shell."""
+def _said_by_tool(output: object) -> tuple[str | list[Message], list[Item]]:
+    """Return the *output* of a call as `_content` does: of the user's tool, a computer or a shell."""
     if isinstance(output, list) and all(isinstance(each, dict) and "stdout" in each for each in output):
-        return "\n".join(str(each[key]) for each in output for key in ("stdout", "stderr") if each.get(key))
+        return "\n".join(str(each[key]) for each in output for key in ("stdout", "stderr") if each.get(key)), []
     if isinstance(output, str | list):
         return _content(output)
     if isinstance(output, dict) and output.get("type") == "computer_screenshot":
         return _content([{**output, "type": "input_image" if output.get("image_url") else "input_file"}])
-    return json.dumps(output, ensure_ascii=False)
+    return json.dumps(output, ensure_ascii=False), []
 
 
-def _part(part: Item) -> Message:
-    """Return a part of this format as one of Chat Completions."""
+def _part(part: Item) -> Message | None:
+    """Return a part of this format as one of Chat Completions; None if it can't be read."""
     match part.get("type"):
         case "input_text" | "output_text" | "summary_text" | "text" | "refusal" as kind:
             return {"type": "text", "text": str(part.get("refusal" if kind == "refusal" else "text", ""))}
@@ -278,8 +284,7 @@ def _part(part: Item) -> Message:
             return {"type": "file", "file": kept}
         case "input_audio":
             return {"type": "input_audio", "input_audio": part.get("input_audio")}
-        case kind:
-            return part_named(kind)
+    return None
 
 
 def _made(message: Message, kinds: Mapping[str, str]) -> list[Item]:
@@ -336,5 +341,4 @@ def _made_part(part: Message) -> Item:
             return {"type": "input_image", "image_url": url, "detail": image.get("detail") or "auto"}
         case "file" if file:
             return {"type": "input_file", **file}
-        case kind:
-            return {**part_named(kind), "type": "input_text"}
+    return {**part_named(part), "type": "input_text"}

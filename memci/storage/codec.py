@@ -29,6 +29,7 @@ from ..messages import Enveloped, Native
 ORJSON: Final = 1
 STDLIB: Final = 2
 _ENVELOPED: Final = 2  # added to the codec of the JSON if it is an envelope
+_RARE = frozenset({"model", "media"})  # fields of an envelope that are left out if they are empty
 ERASED: Final = 0  # the codec of a tombstone: its body is the role of the erased message
 SEALED: Final = 64  # added to the codec of a body if it is encrypted (`memci.storage.encrypted`)
 ERASED_TEXT: Final = "[erased]"
@@ -54,9 +55,7 @@ def encode(message: Mapping[str, Any]) -> tuple[int, bytes, dict[str, Any]]:
         raise InvalidMessage(_ROOT, f"a {type(message).__name__} is no message: pass a dict")
     if isinstance(message, Enveloped):
         try:
-            native = message.native._asdict()
-            if not native["model"]:
-                del native["model"]
+            native = {key: value for key, value in message.native._asdict().items() if value or key not in _RARE}
             codec, body, decoded = encode({**native, "chat": dict(message)})
         except InvalidMessage as error:
             only = len(message.native.items) == 1
@@ -107,8 +106,10 @@ def _open_envelope(envelope: dict[str, Any]) -> Enveloped:
     except (KeyError, TypeError):
         raise InvalidMessage(_ROOT, "its stored bytes are no envelope") from None
     well = isinstance(native.items, list) and isinstance(native.joins, bool) and isinstance(native.model, str)
+    media = native.media if isinstance(native.media, list | tuple) else [None]
     if not (
         well
+        and all(isinstance(each, list) and all(type(size) is int and size > 0 for size in each[1:]) for each in media)
         and isinstance(chat, dict)
         and isinstance(native.format, str)
         and type(native.hidden) is int

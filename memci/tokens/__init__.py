@@ -1,4 +1,4 @@
-"""Count the tokens of texts, chat messages, tools and images.
+"""Count the tokens of texts, chat messages, tools and media.
 
     count = counter_for("gpt-4o")
     message_tokens({"role": "user", "content": "Hello, world"}, count)      7
@@ -9,6 +9,11 @@ memci includes the vocabularies, so counting needs no network. The first count l
 
 from .chat import REQUEST_TOKENS, message_tokens, tools_tokens
 from .counter import TokenCounter, counter_for
-from .images import image_tokens
 
-__all__ = ["REQUEST_TOKENS", "TokenCounter", "counter_for", "image_tokens", "message_tokens", "tools_tokens"]
+__all__ = [
+    "REQUEST_TOKENS",
+    "TokenCounter",
+    "counter_for",
+    "message_tokens",
+    "tools_tokens",
+]

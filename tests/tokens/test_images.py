@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memci.tokens import image_tokens
-from memci.tokens.images import size_of
+from memci.text.media import size_of
+from memci.tokens.chat import message_tokens
 
 
 def _png(width: int, height: int) -> bytes:
@@ -51,6 +51,11 @@ FORMATS = {
 
 def _url(image: bytes) -> str:
     return "data:image/any;base64," + base64.b64encode(image).decode()
+
+
+def image_tokens(part: Mapping[str, object], model: str | None) -> int:
+    """The tokens of *part* in a message."""
+    return message_tokens({"role": "user", "content": [part]}, len, model) - 4
 
 
 def _part(width: int, height: int, detail: str | None = None) -> Mapping[str, object]:
@@ -166,7 +171,9 @@ def test_image_is_read_in_other_shapes_of_parts(part: Mapping[str, object]) -> N
     assert image_tokens(part, "gpt-4o") == 765
 
 
-@pytest.mark.parametrize("part", [{}, {"type": "input_image", "file_id": "f"}, {"image_url": {"url": None}}])
+@pytest.mark.parametrize(
+    "part", [{"type": "input_image", "file_id": "f"}, {"type": "image_url", "image_url": {"url": None}}]
+)
 def test_image_costs_the_most_when_there_is_no_source(part: Mapping[str, object]) -> None:
     """A part that only names an image costs the most that the formula allows."""
     assert image_tokens(part, "gpt-4o") == 85 + 8 * 170

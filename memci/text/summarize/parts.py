@@ -10,7 +10,7 @@ Content of any other form is named, never refused.
 import re
 from collections.abc import Mapping
 
-from ..image_size import size_of
+from ..media import size_of
 
 _LARGEST = 1_000_000
 _DATA = re.compile(r"data:([\w.+-]{1,40})/([\w.+-]{1,80})[;,]")

@@ -27,18 +27,21 @@ same bytes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from typing import Any, NamedTuple
 
-from ..messages import Enveloped, Message, Native
+from ..messages import Enveloped, Message, Native, text_of
 from ..rows import PageRow, join_runs
 from ..text.moments import dated
 from ..text.sanitize import frame
 from .chapter import Chapter, Entry
 from .instructions import Instructions, instructions_text
 from .messagelist import MessageNode
+
+_PROGRAM = ("system", "developer")  # roles of what the program says
+_FORM = 8  # tokens by which a message may cost more in another form
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,6 +167,16 @@ class Told(NamedTuple):
         """The message, as its form has it."""
         message = {"role": self.role, "content": self.text}
         return Enveloped(message, Native(self.format, [message])) if self.format else message
+
+
+def told_in(nodes: Iterable[tuple[int, MessageNode]]) -> list[Told]:
+    """Return what the program told the model in *nodes*, each behind the index of its page. O(messages)."""
+    found = []
+    for page, node in nodes:
+        if (role := node.message["role"]) in _PROGRAM and (said := text_of(node.message)):
+            native = node.message.native if isinstance(node.message, Enveloped) else None
+            found.append(Told(page, role, said, native.format if native is not None else ""))
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -318,6 +331,12 @@ class ContentsPage:
     def told(self) -> tuple[Told, ...]:
         """What the program told the model, oldest first."""
         return tuple(block.told for block in self.blocks if block.told)
+
+    def told_tokens(self, nodes: Iterable[MessageNode]) -> int:
+        """Return the tokens of what the program told the model, here and in *nodes*, each text once. O(messages)."""
+        told = {block.told.text: block.tokens for block in self.blocks if block.told}
+        told |= {text_of(node.message): node.tokens + _FORM for node in nodes if node.message["role"] in _PROGRAM}
+        return sum(told.values())
 
     @property
     def pages_only(self) -> ContentsPage:

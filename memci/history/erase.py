@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 
-from ..chapters.contents import Block, ContentsPage, ListedPage, ListedRange
+from ..chapters.contents import Block, ContentsPage, ListedPage, ListedRange, told_in
 from ..errors import Erased, InvalidSetting, MemciError, PageNotFound, StorageError, WriteConflict, hint
 from ..messages import Message
 from ..rows import ContextRecord, EntryRow, PageRow, PageState
@@ -24,7 +24,7 @@ from ..storage.names import owned
 from ..storage.protocol import Erasure, Transition
 from ..storage.validation import has_memory, without_digests
 from ..window import snapshot as snapshots
-from ..window.compaction import entries_of, list_pages, told_on
+from ..window.compaction import entries_of, list_pages
 from ..window.draft import StoredPage
 from ..window.state import WindowState
 from ..window.state import alone as own_record
@@ -396,7 +396,7 @@ def _list_again(window: Window, gone: frozenset[int], changed: Mapping[int, Stor
         ]
         same = (tuple(lines), tuple(ranges)) == (block.lines, block.ranges)
         blocks.append(block if same else Block.of(lines, ranges, nonce, weigh))
-    told = {each for index, page in changed.items() for each in told_on(index, page.text)}
+    told = {each for index, page in changed.items() for each in told_in((index, node) for node in page.text.nodes)}
     blocks += [Block.of_told(each, weigh) for each in contents.told if each.page not in changed or each in told]
     left = {(index, sentence) for index, page in changed.items() for sentence, _ in page.text.clauses}
     instructions = tuple(each for each in contents.instructions if each[0] not in changed or each in left)

@@ -10,7 +10,8 @@
     3  fold the Contents Page below its ceiling, if that is enough: else clipping makes the room
     4  clip the results at the end evenly
     5  clip the other messages at the end, and the user's message, evenly
-    6  BudgetExceeded, which names the parts that can't be reduced
+    6  show less of what the program told the model
+    7  BudgetExceeded, which names the parts that can't be reduced
 
 The newest messages are clipped only if the request does not fit otherwise, however large they are.
 
@@ -80,6 +81,7 @@ class Occupancy:
     pending: tuple[Unit, ...] = ()  # messages that are rendered but not appended yet
     framing: int = 3
     segments: int = 0  # segments of the program
+    told: int = 0  # what the program told the model, which stays when its page leaves
 
     @property
     def fixed(self) -> int:
@@ -101,6 +103,7 @@ class Plan:
     condense: tuple[int, ...] = ()  # indexes of closed pages that keep the user's words only, oldest first
     leave: int = 0  # how many units leave the open page, the oldest behind its user's message
     contents: int = 0  # the ceiling of the Contents Page in this compaction
+    told: int = 0  # the ceiling of what the program told the model, behind it
     clips: tuple[tuple[int, int], ...] = ()  # (seq, tokens) of messages to clip
 
 
@@ -111,7 +114,7 @@ def fit(occupancy: Occupancy, limits: Limits, *, low: int | None = None) -> Plan
     *limits*. BudgetExceeded if the window can't fit even when everything possible has left, is folded and clipped.
     """
     pending = sum(unit.tokens for unit in occupancy.pending)
-    room = limits.budget - occupancy.fixed - limits.contents - pending
+    room = limits.budget - occupancy.fixed - limits.contents - occupancy.told - pending
     if low is None:
         low = int(limits.keep * max(0, room))
     active = sum(page.tokens for page in occupancy.closed) + sum(unit.tokens for unit in occupancy.units)
@@ -127,7 +130,7 @@ def fit(occupancy: Occupancy, limits: Limits, *, low: int | None = None) -> Plan
         leave += 1
         whole, active = whole - unit.tokens, active - unit.tokens
 
-    contents, over, saved = limits.contents, active - room, 0
+    contents, told, over, saved = limits.contents, occupancy.told, active - room, 0
     clips: tuple[tuple[int, int], ...] = ()
     if over > 0:
         least = min(CONTENTS_FLOOR, limits.contents) if occupancy.contents or chosen or leave else 0
@@ -139,12 +142,13 @@ def fit(occupancy: Occupancy, limits: Limits, *, low: int | None = None) -> Plan
                 more, extra = _clip_evenly(messages, over - saved)
                 clips, saved = clips + more, saved + extra
         contents = max(least, contents - max(0, over - saved))
-        over -= limits.contents - contents
+        told = max(0, told - max(0, over - saved - limits.contents + contents))
+        over -= limits.contents - contents + occupancy.told - told
         if saved < over:
             closed = (ClosedPage(0, active - sum(unit.tokens for unit in units)),)
             raise _exceeded(replace(occupancy, contents=contents, closed=closed, units=units), limits, dict(clips))
     archived, kept = (tuple(sorted(page.index for page in pages)) for pages in (chosen, condensed))
-    return Plan(archived, kept, leave, contents, clips)
+    return Plan(archived, kept, leave, contents, told, clips)
 
 
 def check(occupancy: Occupancy, limits: Limits) -> None:

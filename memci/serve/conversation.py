@@ -15,9 +15,8 @@ of it is archived.
     u1 a1 FILES u2 REMINDER
     u1 a1 u2 a2 FILES u3 REMINDER
 
-Instructions within the list stay: those of archived pages stand in front, in the role that the client gave them. A
-request for a summary of the conversation (`memci.serve.summary_request`) gets a context of its own, in memory, with the
-whole list.
+A request for a summary of the conversation (`memci.serve.summary_request`) gets a context of its own, in memory, with
+the whole list.
 """
 
 from collections import Counter
@@ -40,7 +39,6 @@ from ..model_catalog import known_window
 from ..settings import Policy
 from ..storage import Storage
 from ..storage.ephemeral import EphemeralStorage
-from ..tokens import counter_for
 from .hidden import insert_hidden
 from .streams import ReplyStream
 from .summary_request import asks_for_summary, is_for_summaries
@@ -48,7 +46,6 @@ from .wire import ClientRequest
 
 _ATTEMPTS = 256  # contexts that are tried for one list: far more forks than a client makes, and still a bound
 _MOVED = 64  # messages that move at most: files, a reminder and a question are some ten; each is taken back by itself
-_INSTRUCTIONS = 8  # the part of the window for instructions of pages that have left, 1 / 8: the newest stay
 _COST_ATTEMPTS = 8
 """attempts to store a cost while the same client sends its next requests; more than a few conflicts were never seen"""
 
@@ -139,7 +136,6 @@ class Conversation:
         view = made["input" if client.format == "openai_responses" else "messages"]
         if client.format == "openai_chat":
             view = view[1:]
-        view = client.with_instructions(view, self._instructions)
         tools = context.tools_for(client.format) if self.own else []
         told = notice(searchable=len(tools) > 1) if self.own else ""
         return client.with_view(view, notice=told, tools=tools, last=last)
@@ -222,11 +218,6 @@ class Conversation:
         beyond = None if known is None else known - window
         inside = min(request.reply, window // 4) if beyond is None else min(request.reply - beyond, window // 2)
         reply = max(0, inside) if request.reply else None
-        self._instructions = request.instructions(window // _INSTRUCTIONS, counter_for(model))
-        if self._instructions:  # room for them in front, too
-            reply = sum(tokens for _, tokens in self._instructions.values()) + (
-                min(4_096, window // 8) if reply is None else reply
-            )
         policy = options.policy or Policy()
         if policy.dates is None:  # a request is passed as it came until its first compaction
             policy = replace(policy, dates="compacted")

@@ -6,15 +6,15 @@
 
 The client's list is the truth. Before it is compared with the log, the hidden messages are put where they were. If a
 client saw a text, then another one behind hidden calls, it sends both in one message, but a hidden message already has
-the first one.
+the first one. So it is with the beginning of an answer that the client wrote for the model.
 """
 
 import json
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 
 from .. import formats
 from ..formats.identity import MARKS, identity, value_of
-from ..messages import Item, Message, call_body, call_name, tool_calls
+from ..messages import Enveloped, Item, Message, call_body, call_name, text_of, tool_calls
 from .replies import called, message_of, pieces_of, visible
 
 
@@ -22,7 +22,7 @@ def insert_hidden(
     format: str,  # noqa: A002
     client: Sequence[Message],
     log: Sequence[Message],
-    own: Collection[str],
+    own: set[str] | frozenset[str],
 ) -> list[Message]:
     """Return the messages of the *client* with the hidden ones of the *log*, as far as they agree. O(messages).
 
@@ -32,16 +32,19 @@ def insert_hidden(
     shown: list[Item] = []  # the part of the hidden messages that the client saw since its last message
     answered: set[str] = set()
     at = 0
-    for kept in log:
+    for number, kept in enumerate(log, 1):
         each = client[at] if at < len(client) else None
-        calls = tool_calls(kept) if kept["role"] == "assistant" else []
+        calls, following = tool_calls(kept), tool_calls(log[number]) if number < len(log) else []
         mine = {call["id"] for call in calls if call_name(call) in own}
+        begun = kept["role"] == "assistant" and not calls and following and own.issuperset(map(call_name, following))
         if kept["role"] == "tool" and kept["tool_call_id"] in answered:
             pass
         elif each is not None and identity(each) == identity(kept):
             shown, at = [], at + 1
         elif mine and len(mine) == len(calls):
             shown += visible(pieces_of(kept), own)
+        elif begun and each is not None and each["role"] == "assistant":
+            shown += pieces_of(kept) if text_of(each).startswith(text_of(kept)) else []
         elif (mine or shown) and each is not None and each["role"] == "assistant":
             if _key([*shown, *visible(pieces_of(kept), own)]) != _key(pieces_of(each)):
                 break
@@ -59,19 +62,27 @@ def insert_hidden(
 def _without(format: str, message: Message, shown: Sequence[Item]) -> list[Message]:  # noqa: A002
     """Return *message* without *shown* in front of it; unchanged if it does not begin with it."""
     pieces = pieces_of(message)
-    if format == "openai_chat" and len(pieces) and pieces[0].get("type") == "text":
-        before = "".join(str(piece.get("text", "")) for piece in shown)
-        text = str(pieces[0].get("text", ""))
-        if not text.startswith(before):
-            return [message]
-        left = [{"type": "text", "text": text[len(before) :]}] if text != before else []
-        pieces = [*left, *pieces[1:]]
-    elif _key(pieces[: len(shown)]) == _key(shown):
+    if _key(pieces[: len(shown)]) == _key(shown):
         pieces = pieces[len(shown) :]
+    elif pieces and (left := _behind(pieces[0], "".join(_key(shown)))) is not None:
+        pieces = [*left, *pieces[1:]]
+    else:
+        return [message]
     if not pieces:
         return []
-    values = pieces if format == "openai_responses" else [message_of(format, pieces, message)]
+    listed = format == "openai_responses" and isinstance(message, Enveloped)
+    values = pieces if listed else [message_of(format, pieces, message)]
     return formats.read(values, format, opaque=True)
+
+
+def _behind(piece: Item, before: str) -> list[Item] | None:
+    """Return what *piece*, a text, says behind the text *before*; None if it does not begin with that."""
+    match piece:
+        case {"text": str(text)} if text.startswith(before):
+            return [{**piece, "text": text[len(before) :]}] if text != before else []
+        case {"content": [{"text": str()} as part]} if (left := _behind(part, before)) is not None:
+            return [{**piece, "content": left}] if left else []
+    return None
 
 
 def _key(pieces: Sequence[Item]) -> list[str]:

@@ -9,20 +9,18 @@ now (`memci.serve.marks`).
 """
 
 import json
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import orjson
 
 from ..errors import InvalidMessage
-from ..formats.anthropic import place_instructions
 from ..messages import Item, text_of
 from . import marks
 
 PATHS = {"/chat/completions": "openai_chat", "/v1/responses": "openai_responses", "/v1/messages": "anthropic"}
 """the end of the path of each format's endpoint"""
 _LISTS = {"openai_chat": "messages", "openai_responses": "input", "anthropic": "messages"}
-_TELLING = frozenset({"system", "developer"})
 _REPLY = ("max_completion_tokens", "max_output_tokens", "max_tokens")
 _ELSEWHERE = ("previous_response_id", "conversation", "prompt", "background")
 """fields of Responses that put the list elsewhere than in the request, or the answer elsewhere than in the reply"""
@@ -84,25 +82,6 @@ class ClientRequest:
         """The names of the client's own tools."""
         bodies = [each.get("function") or each for each in self.tools if isinstance(each, dict)]
         return {str(body.get("name")) for body in bodies if isinstance(body, dict)}
-
-    def instructions(self, most: int, count: Callable[[str], int]) -> dict[str, tuple[Item, int]]:
-        """Return the newest instructions within the list by their text, oldest first: at most *most* tokens."""
-        found: dict[str, tuple[Item, int]] = {}
-        for item in reversed(self.items):
-            text = text_of(item) if item.get("role") in _TELLING else ""
-            if text and text not in found:
-                most -= count(text)
-                if most < 0:
-                    break
-                found[text] = item, count(text)
-        return dict(reversed(found.items()))
-
-    def with_instructions(self, view: Sequence[Item], instructions: Mapping[str, tuple[Item, int]]) -> list[Item]:
-        """Return *view* with those of *instructions* in front that it does not show. O(items)."""
-        shown = "\n".join(text_of(item) for item in view if item.get("role") in _TELLING)
-        left = [item for text, (item, _) in instructions.items() if text not in shown]
-        whole = [*left, *view]
-        return place_instructions(whole) if left and self.format == "anthropic" else whole
 
     def with_view(self, view: Sequence[Item], *, notice: str, tools: Collection[Any], last: bool = False) -> bytes:
         """Return the body with the list *view*, the *notice* behind the system prompt, and *tools* behind the others.

@@ -11,13 +11,13 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import islice
 
 from ..chapters.chapter import Entry, Page
-from ..chapters.contents import Block, ContentsPage, ListedPage, ListedPart, Told
+from ..chapters.contents import Block, ContentsPage, ListedPage, ListedPart, told_in
 from ..chapters.folding import OverCeiling, keep_entries, last_used, revise
 from ..chapters.instructions import Instruction, Instructions, choose_newest, id_of, mark_of, standing_with
 from ..chapters.messagelist import MessageNode
 from ..chapters.toolgroups import late_result
 from ..chapters.unload import UnloadRule, told
-from ..messages import Enveloped, Message, text_of
+from ..messages import Message
 from ..rows import PageRow, PageState
 from ..segments.budget import Plan
 from ..text.language.telling import telling_keys
@@ -167,7 +167,7 @@ def _next(window: Window, basis: Basis, rows: Mapping[int, PageRow], prepared: d
             return known
     nonce, count, weigh = window.state.nonce, window.count, window.weigh
     shown = _told(window, basis)
-    room = basis.plan.contents - sum(block.tokens for block in shown)
+    room = basis.plan.contents
     if instructions := _instructions(window, basis):
         block = Block.of_instructions(instructions, nonce, weigh)
         if block.tokens <= room:
@@ -264,29 +264,20 @@ def _listed_parts(window: Window, basis: Basis) -> list[ListedPart]:
 def _told(window: Window, basis: Basis) -> list[Block]:
     """Return what the program told the model, before and on pages that leave, each in its role: the newest that fit.
 
-    They take at most half of the Contents Page.
+    What it told again on a page that stays is not shown twice.
     """
-    gone = [(page.row.index, page.text) for page in basis.leaving] + [(p.page.index, p.text) for p in basis.parts]
-    newest = {
-        each.text: each for each in reversed([*basis.told, *(each for at, text in gone for each in told_on(at, text))])
-    }
-    room, shown = basis.plan.contents // 2, list[Block]()
+    gone = [(page.row.index, node) for page in basis.leaving for node in page.text.nodes]
+    gone += [(part.page.index, node) for part in basis.parts for node in part.nodes]
+    left = {node.seq for _, node in gone}
+    stays = {each.text for each in told_in([(0, node) for node in window.active.messages if node.seq not in left])}
+    newest = {each.text: each for each in reversed([*basis.told, *told_in(gone)]) if each.text not in stays}
+    room, shown = basis.plan.told, list[Block]()
     for each in newest.values():
         block = Block.of_told(each, window.weigh)
         if (room := room - block.tokens) < 0:
             break
         shown.insert(0, block)
     return shown
-
-
-def told_on(index: int, text: PageText) -> list[Told]:
-    """Return what the program told the model in the *text* of the page *index*. O(messages)."""
-    found = []
-    for node in text.nodes:
-        if (role := node.message["role"]) in ("system", "developer") and (said := text_of(node.message)):
-            native = node.message.native if isinstance(node.message, Enveloped) else None
-            found.append(Told(index, role, said, native.format if native is not None else ""))
-    return found
 
 
 def _instructions(window: Window, basis: Basis) -> Instructions:

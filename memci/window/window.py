@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 
 _FRAMING = 4  # tokens of a message without a text
 WORDS = 400  # tokens of the user's words that a condensed page shows at most: longer ones are mostly pasted text
+TOLD = 8  # the part of the window for what the program told the model on pages that have left, 1 / 8
 WORDS_LEFT = 0.6  # share of the room of the user's words that the oldest leave once it is full
 ANSWER_FRAMING = 16  # tokens that an answer costs as a message, besides its text
 RATIO_CEILING = 1.3
@@ -337,6 +338,7 @@ class Window:
             pending=pending,
             framing=REQUEST_TOKENS + dates,
             segments=self.segments.tokens,
+            told=min(self.contents.told_tokens(self.active.messages), self.settings.window // TOLD),
         )
 
     def _closed(self, page: Page, task: bool) -> ClosedPage:

@@ -45,6 +45,7 @@ def states(draw) -> Occupancy:
         task=task,
         movable=draw(st.integers(0, max(0, len(units) - task))),
         pending=tuple(unit() for _ in range(draw(st.integers(0, 2)))),
+        told=draw(st.sampled_from([0, 0, 40, 300])),
     )
 
 
@@ -67,6 +68,7 @@ def left(state: Occupancy, plan: Plan) -> int:
     saved = sum(max(0, tokens - clips.get(seq, tokens)) for seq, tokens in sizes)
     closed = sum(page.tokens for page in state.closed if page.index not in plan.archive)
     listed = plan.contents if state.contents or plan.archive or plan.leave else 0
+    listed += plan.told
     return state.system + state.tools + state.framing + listed + closed + sum(unit.tokens for unit in units) - saved
 
 
@@ -121,7 +123,7 @@ def test_fit_takes_no_step_without_need(state, limits):
     except BudgetExceeded:
         assume(False)
     pending = sum(unit.tokens for unit in state.pending)
-    room = limits.budget - state.fixed - limits.contents - pending
+    room = limits.budget - state.fixed - limits.contents - state.told - pending
     standing = sum(page.tokens for page in state.closed if page.index not in plan.archive)
     opened = sum(unit.tokens for unit in state.units)
     first = int(state.task)
@@ -131,6 +133,8 @@ def test_fit_takes_no_step_without_need(state, limits):
         low = int(limits.keep * max(0, room))
         assert limits.fewest > 1 or all(page.pinned for page in state.closed if page.index not in plan.archive)
         assert standing + opened > min(room, low)
+    if plan.told < state.told:
+        assert plan.contents <= CONTENTS_FLOOR
     if plan.contents < limits.contents:
         assert plan.leave == state.movable
         assert standing + stays > room

@@ -9,7 +9,7 @@ from memci import Context
 from memci.serve.gateway import app
 
 from .kit import FORMATS, LONG, Talk, filled
-from .upstream import Served
+from .upstream import Said, Served
 
 
 def stored(store):
@@ -187,3 +187,28 @@ def test_an_answer_that_the_client_begins_for_the_model_is_no_fork(provider, sto
     assert [seen.text for seen in provider.seen] == ["{", "[", "[1", "As JSON.", "And on."]
     (texts,) = stored(store).values()
     assert texts[-3:] == ["As JSON.", "[1, 2]", "And on."]
+
+
+@pytest.mark.parametrize("kept", ["one", "both", "own"])
+@pytest.mark.parametrize("form", FORMATS)
+def test_a_recall_behind_an_answer_that_the_client_began_is_no_fork(provider, store, form, kept):
+    """The client sends the answer behind what it began in one message, or in two, or the answer alone."""
+    recall = ("m1", "recall_page", {"index": 3})
+
+    def script(seen):
+        return Said("1}") if seen.results else Said('"a": ', (recall,)) if seen.text == "{" else Said("Fine.")
+
+    provider.script = script
+    with Served(app(store, upstream=provider.url, window=6_000)) as url, Talk(form, url) as talk:
+        filled(talk)
+        talk.items += [{"role": "user", "content": "As JSON."}, {"role": "assistant", "content": "{"}]
+        assert talk.ask() == '"a": 1}'
+        if kept != "both":
+            begun = "{" if kept == "one" else ""
+            at = next(at for at, item in enumerate(talk.items) if item.get("content") == "{")
+            talk.items[at:] = [{"role": "assistant", "content": begun + '"a": 1}'}]
+        for question in ("Thanks.", "And on."):
+            assert talk.say(question) == "Fine."
+
+    (texts,) = stored(store).values()
+    assert texts[-4:] == ["1}", "Thanks.", "Fine.", "And on."]

@@ -66,109 +66,93 @@ def last_used(page: PageRow) -> tuple[int, int]:
     return (turn or 0, page.index)
 
 
-def revise(
-    contents: ContentsPage,
-    new: Sequence[ListedPage],
-    ceiling: OverCeiling,
-    *,
-    entries: Callable[[int, int], Sequence[Entry]],
-    order: Callable[[Sequence[int]], Sequence[int]],
-    nonce: str,
-    count: Callable[[str], int],
-    weigh: Callable[[Message], int],
-) -> tuple[ContentsPage, tuple[int, ...]]:
-    """Return the next Contents Page, whose newest block has the *new* lines, and the indexes of unloaded pages.
+@dataclass(frozen=True, slots=True)
+class Revision:
+    """What the next Contents Page is made of. Both ways return it, and the indexes of the pages that it unloads."""
 
-    Args:
-        contents: The page before, without pages that rules have unloaded.
-        new: Lines of pages that were archived, or recalled and are listed again.
-        ceiling: The most that the next page may cost.
-        entries: Returns the entries of a new page, given its index and about how many tokens they may take.
-        order: Sorts indexes by the order in which they are unloaded.
-        nonce: The random word in the frames.
-        count: Tokens of a text.
-        weigh: Tokens of a message.
-    """
-    frame = Block.of((), (), nonce, weigh).tokens
-    added = sum(line.tokens for line in new) + frame if new else 0
-    older_page = contents.bare(nonce, weigh) if new else contents
+    contents: ContentsPage  # the page before, without pages that rules have unloaded
+    new: Sequence[ListedPage]  # lines of pages that were archived, or recalled and are listed again
+    ceiling: OverCeiling  # the most that the next page may cost
+    entries: Callable[[int, int], Sequence[Entry]]
+    """returns the entries of a new page, given its index and about how many tokens they may take"""
+    order: Callable[[Sequence[int]], Sequence[int]]  # sorts indexes by the order in which they are unloaded
+    nonce: str  # the random word in the frames
+    count: Callable[[str], int]  # tokens of a text
+    weigh: Callable[[Message], int]  # tokens of a message
 
-    fresh = frozenset(line.index for line in new)
+    def fold(self) -> tuple[ContentsPage, tuple[int, ...]]:
+        """Make lines shorter, oldest first, until the page is at its target; the newest block has the new lines."""
+        contents, new, ceiling, nonce, weigh = self.contents, self.new, self.ceiling, self.nonce, self.weigh
+        frame = Block.of((), (), nonce, weigh).tokens
+        added = sum(line.tokens for line in new) + frame if new else 0
+        older_page = contents.bare(nonce, weigh) if new else contents
 
-    def detailed(page: ContentsPage) -> ContentsPage:
-        """Return *page* with entries of its new lines, newest first, as the ceiling allows."""
-        if not fresh or not page.blocks:
-            return page
-        block = page.blocks[-1]
-        lines, room = list(block.lines), ceiling.tokens - page.tokens
-        for position in range(len(lines) - 1, -1, -1):
-            line = lines[position]
-            longer = line.showing(entries(line.index, room), count) if line.index in fresh else line
-            room -= longer.tokens - line.tokens
-            if room < 0:
-                break
-            lines[position] = longer
-        grown = ContentsPage((*page.blocks[:-1], Block.of(lines, block.ranges, nonce, weigh)))
-        return grown if grown.tokens <= ceiling.tokens else page
+        fresh = frozenset(line.index for line in new)
 
-    if older_page.tokens + added <= ceiling.tokens:
-        grown = ContentsPage((*older_page.blocks, Block.of(new, (), nonce, weigh))) if new else contents
-        if grown.tokens <= ceiling.tokens:
-            return detailed(grown), ()
-    lines = [*(line.bare for block in contents.blocks for line in block.lines), *new]
-    ranges = list(contents.ranges)
-    unloaded: list[int] = []
-    target = ceiling.target
-    while True:
-        room = target - 2 * frame
-        lines, folded = _split_lines(lines, room - ceiling.range_tokens)
-        ranges, gone = _fit_ranges(
-            [*ranges[:-1], *_join(ranges[-1:], folded)], min(ceiling.range_tokens, room), order, count
-        )
-        unloaded += gone
-        older, newest = [x for x in lines if x.index not in fresh], [x for x in lines if x.index in fresh]
-        blocks = [Block.of(older, ranges, nonce, weigh)] if older or ranges else []
-        if newest:
-            blocks.append(Block.of(newest, (), nonce, weigh))
-        page = ContentsPage(tuple(blocks))
-        if page.tokens <= max(0, ceiling.tokens):  # what is shown besides may have taken all of the room
-            return detailed(page), tuple(unloaded)
-        # The counter is not additive: aim lower, at last at nothing.
-        target -= page.tokens - ceiling.tokens
+        def detailed(page: ContentsPage) -> ContentsPage:
+            """Return *page* with entries of its new lines, newest first, as the ceiling allows."""
+            if not fresh or not page.blocks:
+                return page
+            block = page.blocks[-1]
+            lines, room = list(block.lines), ceiling.tokens - page.tokens
+            for position in range(len(lines) - 1, -1, -1):
+                line = lines[position]
+                longer = line.showing(self.entries(line.index, room), self.count) if line.index in fresh else line
+                room -= longer.tokens - line.tokens
+                if room < 0:
+                    break
+                lines[position] = longer
+            grown = ContentsPage((*page.blocks[:-1], Block.of(lines, block.ranges, nonce, weigh)))
+            return grown if grown.tokens <= ceiling.tokens else page
 
+        if older_page.tokens + added <= ceiling.tokens:
+            grown = ContentsPage((*older_page.blocks, Block.of(new, (), nonce, weigh))) if new else contents
+            if grown.tokens <= ceiling.tokens:
+                return detailed(grown), ()
+        lines = [*(line.bare for block in contents.blocks for line in block.lines), *new]
+        ranges = list(contents.ranges)
+        unloaded: list[int] = []
+        target = ceiling.target
+        while True:
+            room = target - 2 * frame
+            lines, folded = _split_lines(lines, room - ceiling.range_tokens)
+            ranges, gone = _fit_ranges(
+                [*ranges[:-1], *_join(ranges[-1:], folded)], min(ceiling.range_tokens, room), self.order, self.count
+            )
+            unloaded += gone
+            older, newest = [x for x in lines if x.index not in fresh], [x for x in lines if x.index in fresh]
+            blocks = [Block.of(older, ranges, nonce, weigh)] if older or ranges else []
+            if newest:
+                blocks.append(Block.of(newest, (), nonce, weigh))
+            page = ContentsPage(tuple(blocks))
+            if page.tokens <= max(0, ceiling.tokens):  # what is shown besides may have taken all of the room
+                return detailed(page), tuple(unloaded)
+            # The counter is not additive: aim lower, at last at nothing.
+            target -= page.tokens - ceiling.tokens
 
-def keep_entries(
-    contents: ContentsPage,
-    new: Sequence[ListedPage],
-    ceiling: OverCeiling,
-    *,
-    entries: Callable[[int, int], Sequence[Entry]],
-    order: Callable[[Sequence[int]], Sequence[int]],
-    nonce: str,
-    count: Callable[[str], int],
-    weigh: Callable[[Message], int],
-) -> tuple[ContentsPage, tuple[int, ...]]:
-    """Return the next Contents Page as the original design has it: lines keep their entries, and none folds.
+    def keep_entries(self) -> tuple[ContentsPage, tuple[int, ...]]:
+        """Keep the entries of all lines, as the original design has it, and fold none.
 
-    The first pages of *order* are unloaded until the others fit: as few as possible. Of a page that is too large by
-    itself, the first entries are listed. The arguments are those of `revise`. O(lines · log lines).
-    """
-    room = ceiling.tokens - Block.of((), (), nonce, weigh).tokens
-    lines = []
-    for line in new:
-        found = list(entries(line.index, room))
-        costs = accumulate(line.showing([entry], count).tokens - line.tokens for entry in found)
-        lines.append(line.showing(found[: bisect_right(list(costs), room - line.tokens)], count))
-    victims = order([*contents.listed, *(line.index for line in lines)])
+        The first pages of `order` are unloaded until the others fit: as few as possible. Of a page that is too large by
+        itself, the first entries are listed. O(lines · log lines).
+        """
+        new, ceiling, nonce, weigh = self.new, self.ceiling, self.nonce, self.weigh
+        room = ceiling.tokens - Block.of((), (), nonce, weigh).tokens
+        lines = []
+        for line in new:
+            found = list(self.entries(line.index, room))
+            costs = accumulate(line.showing([entry], self.count).tokens - line.tokens for entry in found)
+            lines.append(line.showing(found[: bisect_right(list(costs), room - line.tokens)], self.count))
+        victims = self.order([*self.contents.listed, *(line.index for line in lines)])
 
-    def left(unloaded: int) -> ContentsPage:
-        gone = frozenset(victims[:unloaded])
-        kept = [line for line in lines if line.index not in gone]
-        blocks = contents.without(gone, nonce, weigh).blocks
-        return ContentsPage((*blocks, Block.of(kept, (), nonce, weigh)) if kept else blocks)
+        def left(unloaded: int) -> ContentsPage:
+            gone = frozenset(victims[:unloaded])
+            kept = [line for line in lines if line.index not in gone]
+            blocks = self.contents.without(gone, nonce, weigh).blocks
+            return ContentsPage((*blocks, Block.of(kept, (), nonce, weigh)) if kept else blocks)
 
-    fewest = bisect_left(range(len(victims)), x=True, key=lambda unloaded: left(unloaded).tokens <= ceiling.tokens)
-    return left(fewest), tuple(victims[:fewest])
+        fewest = bisect_left(range(len(victims)), x=True, key=lambda unloaded: left(unloaded).tokens <= ceiling.tokens)
+        return left(fewest), tuple(victims[:fewest])
 
 
 def _split_lines(lines: Sequence[ListedPage], room: int) -> tuple[list[ListedPage], list[ListedPage]]:

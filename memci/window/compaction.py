@@ -12,7 +12,7 @@ from itertools import islice
 
 from ..chapters.chapter import Entry, Page
 from ..chapters.contents import Block, ContentsPage, ListedPage, ListedPart, told_in
-from ..chapters.folding import OverCeiling, keep_entries, last_used, revise
+from ..chapters.folding import OverCeiling, Revision, last_used
 from ..chapters.instructions import Instruction, Instructions, choose_newest, id_of, mark_of, standing_with
 from ..chapters.messagelist import MessageNode
 from ..chapters.toolgroups import late_result
@@ -194,7 +194,7 @@ def _next(window: Window, basis: Basis, rows: Mapping[int, PageRow], prepared: d
         key=lambda line: line.index,
     )
     texts = {line.index: line.line for line in lines}
-    contents, unloaded = (keep_entries if window.settings.every_entry else revise)(
+    revision = Revision(
         basis.contents,
         lines,
         ceiling,
@@ -206,6 +206,7 @@ def _next(window: Window, basis: Basis, rows: Mapping[int, PageRow], prepared: d
         count=count,
         weigh=weigh,
     )
+    contents, unloaded = revision.keep_entries() if window.settings.every_entry else revision.fold()
     before = (*basis.listed.values(), *(page.row for page in (*basis.leaving, *basis.recalled)))
     settled = all(last_used(row)[0] < turn for row in before)
     made = Prepared(basis, turn, settled, ContentsPage((*contents.blocks, *shown)), unloaded)

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from memci.chapters.chapter import Entry
 from memci.chapters.contents import ContentsPage, ListedPage
-from memci.chapters.folding import RANGE_COLUMNS, RANGE_PAGES, OverCeiling, revise
+from memci.chapters.folding import RANGE_COLUMNS, RANGE_PAGES, OverCeiling, Revision
 from tests.invariants import check_contents
 
 
@@ -29,7 +29,7 @@ TOLD: dict[int, list[Entry]] = {}
 
 def step(contents: ContentsPage, new: list[ListedPage], ceiling: int, order=sorted, **shares: float):
     limit = OverCeiling(ceiling, **shares)
-    return revise(
+    return Revision(
         contents,
         new,
         limit,
@@ -38,7 +38,7 @@ def step(contents: ContentsPage, new: list[ListedPage], ceiling: int, order=sort
         nonce="00000000",
         count=quarters,
         weigh=weigh,
-    )
+    ).fold()
 
 
 def grown(batches: int, size: int, ceiling: int) -> tuple[ContentsPage, list[int]]:
@@ -188,7 +188,7 @@ def test_counter_whose_sums_do_not_add_up_ends_all_the_same():
     def dear(message: dict) -> int:
         return 3 * quarters(message["content"])
 
-    contents, _ = revise(
+    contents, _ = Revision(
         ContentsPage(),
         [line(index) for index in range(1, 20)],
         OverCeiling(300),
@@ -197,7 +197,7 @@ def test_counter_whose_sums_do_not_add_up_ends_all_the_same():
         nonce="00000000",
         count=quarters,
         weigh=dear,
-    )
+    ).fold()
 
     assert contents.tokens <= 300
 
@@ -206,7 +206,7 @@ def test_counter_whose_sums_do_not_add_up_costs_as_little_as_it_must():
     """Where a block costs more than its lines, a fold aims lower until it fits, and not at nothing."""
     new = [line(index) for index in range(1, 61)]
 
-    page, _ = revise(
+    page, _ = Revision(
         ContentsPage(),
         new,
         OverCeiling(600),
@@ -215,6 +215,6 @@ def test_counter_whose_sums_do_not_add_up_costs_as_little_as_it_must():
         nonce="00000000",
         count=quarters,
         weigh=lambda message: 2 * weigh(message),
-    )
+    ).fold()
 
     assert 400 < page.tokens <= 600

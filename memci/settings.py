@@ -76,7 +76,7 @@ class Policy:
     """how many closed pages stay verbatim at most; default: as many as fit"""
     contents_tokens: int | None = None
     """the ceiling of the Contents Page, in tokens; default 10 % of the budget, at most 1,200. For "economy" at most
-    2,700 as long as the use of old pages is not known, or 1.75 times the default in a chat of large messages, if that
+    4,800 as long as the use of old pages is not known, or 1.75 times the default in a chat of large messages, if that
     is more; and a third of it if pages from before a gap are not used"""
     instruction_tokens: int | None = None
     """tokens for the user's lasting instructions ("always answer in French"), which stay in the window verbatim;

@@ -29,7 +29,7 @@ from ..history.writer import Writer
 from ..messages import Message
 from ..rows import PageState
 from ..segments.budget import ClosedPage, Plan, Unit, check, fit
-from ..segments.cache_policy import EVERY, GAPS, KNOWN, PAUSE_SECONDS, SOON, CacheUse
+from ..segments.cache_policy import EVERY, GAPS, KNOWN, PAUSE_SECONDS, SOON, CacheUse, Levels
 from ..storage import Storage
 from ..text.summarize import Summary
 from ..window import snapshot as snapshots
@@ -179,6 +179,12 @@ class Compactor:
 
         return count_uses(self._window, behind)
 
+    def _levels(self) -> Levels:
+        """Return the levels of a compaction now: uses are counted first. O(text in the window since the last gap)."""
+        if self._window.levels.cold is not None:
+            self._window.note(cache=self._use())
+        return self._window.levels
+
     # -- performing
 
     def after_append(self) -> None:
@@ -235,13 +241,13 @@ class Compactor:
 
         *settles*: whether they end the open tool group. *again* returns what they cost after a compaction.
         """
-        window = self._window
-        plan = self._compact(Reason.OVER_BUDGET, window.levels.warm, pending=units, settles=settles)
+        window, warm = self._window, self._levels().warm
+        plan = self._compact(Reason.OVER_BUDGET, warm, pending=units, settles=settles)
         if plan.clips:  # what was clipped or folded came out smaller: the rest of the room is for what is pending
             units = again()
             if window.tokens + sum(unit.tokens for unit in units) <= window.limits.budget:
                 return replace(plan, clips=())
-            plan = self._compact(Reason.OVER_BUDGET, window.levels.warm, pending=units, settles=settles)
+            plan = self._compact(Reason.OVER_BUDGET, warm, pending=units, settles=settles)
         return plan
 
     def archive(self, keep: int | None) -> Plan:
@@ -253,16 +259,16 @@ class Compactor:
         self._writer.check_writable()
         if keep is not None:
             return self._compact(Reason.ASKED, self._window.limits.budget, active_pages=keep, keep=1.0)
-        levels = self._window.levels
+        levels = self._levels()
         return self._compact(Reason.ASKED, levels.warm if levels.cold is None else levels.cold, fewest=1)
 
     def _compact_for(self, reason: Reason) -> None:
         """Compact as far as *reason* asks."""
-        window, levels = self._window, self._window.levels
+        window, levels = self._window, self._levels()
         if reason in _GAPS and levels.cold is not None:
             self._compact(reason, self._stays(reason), words=window.limits.words_left)
             self._gap = None
-        else:  # below the trigger no page leaves for its size
+        elif reason is not Reason.OVER_LEVEL or window.tokens > levels.trigger:  # below it no page leaves for its size
             self._compact(reason, self._warm if window.tokens > levels.trigger else window.tokens)
 
     def _stays(self, gap: Reason) -> int:
@@ -292,8 +298,6 @@ class Compactor:
         replace those of the window. O(messages in the window).
         """
         window, why = self._window, self._window.levels.reason
-        if window.levels.cold is not None:
-            window.note(cache=self._use())
         pinned = [self._stored(index) for index in window.state.pins if index not in window.rows]
         own = window.contents.lines if window.state.relist and not window.settings.every_entry else {}
         recalled = [

@@ -33,9 +33,9 @@ small room"""
 _LISTED = 3
 """the ceiling of the Contents Page is divided by this if little from before a gap was needed: its lines are read in
 each request, and written again at each compaction"""
-_LINES, _TENTH = 2_700, 0.1
+_LINES, _SHARE = 4_800, 0.13
 """tokens of lines while the needs are unknown, and their largest share of the budget: read from the cache, a
-line costs little, and a folded page has none"""
+line costs little, and a folded page has none; with a larger share too little stays verbatim in a small window"""
 _FOLDED = 0.8  # share of its ceiling that a folded Contents Page has at least, about
 _PROSE, _BRIEF = 300, 0.5
 """tokens that a call adds from which on an unknown need is one of a chat with long answers: the user's words stay, and
@@ -129,7 +129,7 @@ def levels(
         forgets  = known, with 3 gaps and at most 7 % far uses
         prose    = economy, not known, grow ≥ 300: a chat with long answers
         ceiling  = the given one, or if none was chosen, with prose half of it, for another economy that is not known
-                   at least min(2,700, budget / 10), at most (budget - fixed) / 4; economy that forgets: a third
+                   at least min(4,800, 0.13 budget), at most (budget - fixed) / 4; economy that forgets: a third
         room     = budget - fixed - ceiling
         least    = 1.1 M - fixed - min(contents, 0.8 ceiling), at most room / 2: a page stays if less would be left
         floor    = known: economy min(4,500, room / 3), balanced min(6,000, room / 2); else economy room / 10, with
@@ -169,7 +169,7 @@ def levels(
     elif prose and not chosen:
         ceiling = int(_BRIEF * ceiling)
     elif economy and not known and not chosen:
-        wanted = max(ceiling, min(_LINES, _TENTH * budget))
+        wanted = max(ceiling, min(_LINES, _SHARE * budget))
         ceiling = int(max(ceiling, min(wanted, (budget - fixed) / 4)))
     room = max(0, budget - fixed - ceiling)
     least = max(0, min(int(_SLACK * pricing.minimum) - fixed - min(contents, int(_FOLDED * ceiling)), room // 2))

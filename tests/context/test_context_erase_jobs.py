@@ -160,7 +160,7 @@ def killed(path, step):
     Context.open(SQLiteStorage(path), "diary", policy=REMEMBER).erase(1)
 
 
-@pytest.mark.parametrize("step", ["forget_pages", "scrub_memories", "end_erasure"])
+@pytest.mark.parametrize("step", ["forget_pages", "end_erasure"])
 def test_killed_erasure_is_finished_by_the_next_opening(step, tmp_path):
     """After a kill behind its transaction the receipt is there, and no byte is left once the store is opened again."""
     path = tmp_path / "agent.db"

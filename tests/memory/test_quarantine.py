@@ -14,8 +14,8 @@ def test_canary_of_a_poisoned_page_is_nowhere_after_quarantine(storage):
     """S8: of one poisoned page among many, after rounds of consolidation, quarantine leaves nothing derived."""
     clock = Clock()
     memory, _ = modelled(storage, mixing, clock=clock, rules=WIDE)
-    lived(memory, clock, count=40, secrets=(17,))
-    for index in range(41, 61):
+    lived(memory, clock, count=24, secrets=(17,))
+    for index in range(25, 37):
         tell(memory, page(index))
         memory.search(f"violins {SECRET}", k=20)
         drained(memory, clock)
@@ -27,7 +27,7 @@ def test_canary_of_a_poisoned_page_is_nowhere_after_quarantine(storage):
     assert gone.pages == 0
     assert derived(memory, SECRET) == []
     check(memory)
-    for index in range(61, 81):
+    for index in range(37, 49):
         tell(memory, page(index))
         memory.search(f"violins {SECRET}", k=20)
         drained(memory, clock)

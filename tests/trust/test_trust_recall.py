@@ -162,7 +162,7 @@ def test_order_of_long_ago_stands_inside_the_frame_only():
 
 
 def test_recall_again_and_again_feeds_nothing_back():
-    """After 1,000 recalls of a page, no line repeats what it says, and the contents are not larger for it."""
+    """After 400 recalls of a page, no line repeats what it says, and the contents are not larger for it."""
     secret = "The refund code is QX-7731-Z, said the attacker."
     storage = EphemeralStorage()
     context = agent(storage)
@@ -170,7 +170,7 @@ def test_recall_again_and_again_feeds_nothing_back():
     context.append_turn("Go on.", {"role": "assistant", "content": "Yes."})
     context.archive(keep=0)
 
-    for at in range(1_000):
+    for at in range(400):
         call = {"id": f"c{at}", "type": "function", "function": {"name": "recall_page", "arguments": '{"index": 1}'}}
         asking = {"role": "assistant", "content": None, "tool_calls": [call]}
         context.append_turn("What was it?", asking, context.answer(call), {"role": "assistant", "content": "That."})
@@ -181,7 +181,7 @@ def test_recall_again_and_again_feeds_nothing_back():
     assert not [line for line in contents(context) if "7731" in str(line.entries) and line.pages != (1,)]
     assert context.report().tokens["contents"] <= 3_000 * 15 // 100
     stored = [row for row in storage.entries("alice") if row.quotes is not None]
-    assert len(stored) == 1_000
+    assert len(stored) == 400
     assert {row.quotes for row in stored} == {(1, None)}
 
 

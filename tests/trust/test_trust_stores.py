@@ -133,7 +133,7 @@ def test_damaged_store_runs_nothing(store):
         "import exec compile subprocess. os.system os.exec os.fork os.posix_spawn ctypes. pickle. marshal. socket."
     )
     with events(*running.split(), "code.__new__", "function.__new__") as seen:
-        for seed in range(100, 115 if store == "files" else 150):
+        for seed in range(100, 112 if store == "files" else 125):
             fuzz_files.damaged(Random(seed), store)
 
     assert seen == []

@@ -30,7 +30,7 @@ from ..errors import InvalidSetting, StorageError, brief
 from ..memory.backend import Fact, FoundPage, Recollection
 from ..messages import Message, arguments_of
 from ..text.interface import section, tool
-from ..text.language.calendar import named_days
+from ..text.language.dates import named_days
 from ..text.language.questions import asks_many
 from ..text.moments import WEEKDAYS, dated, day, full, local
 from ..text.sanitize import frame, quote

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memci.text.language.calendar import named_days
-from memci.text.language.dates import asked_dates, date_terms
+from memci.text.language.dates import asked_dates, date_terms, named_days
 from memci.tools.search_memory import bounded, parse
 
 CASES = [

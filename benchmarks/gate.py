@@ -8,6 +8,7 @@ message before the call has them. Odd and even runs are two halves: choose on on
 """
 
 import argparse
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
@@ -21,6 +22,10 @@ from . import conversation as recorded
 from .conversation import Message, texts
 
 NAMES = ("terminal", "repair", "coding", "airline")
+_ENTRY = re.compile(
+    r"\s*[-dlcbps][rwxsStT-]{9}\s|\s*(?:[\w.@+-]*/)+[\w.@+ -]*(?::\d+)?(?:[:(]|\s|$)|\s*[\w@+-]+\.\w{1,5}\s*$"
+)
+_CELLS = re.compile(r"\t|\s\|\s|\||,|;|\s{2,}")
 _COUNTED = ("results", "tokens", "digest", "needs", "named", "lost")
 
 
@@ -30,6 +35,22 @@ def runs(name: str) -> list[Sequence[Message]]:
     if whole is None:
         return []
     return [whole.messages[a:b] for a, b in pairwise(sorted({*whole.starts, 0, len(whole.messages)}))]
+
+
+def finer_kind(text: str) -> str:
+    """Return the kind of *text*; of one without a kind of its own, whether it is a listing, a table or a log."""
+    kind = kind_of(text)
+    if kind != "text":
+        return kind
+    lines = [line[:400] for line in text.split("\n") if line.strip()]
+    seen = lines[:: max(1, len(lines) // 60)]
+    if sum(_ENTRY.match(line) is not None for line in seen) > 0.5 * len(seen):
+        return "listing"
+    ((cut, often),) = Counter(len(_CELLS.findall(line)) for line in seen).most_common(1) or [(0, 0)]
+    if cut > 1 and len(seen) > 3 and often > 0.6 * len(seen):
+        return "table"
+    repeated = len({re.sub(r"\d+|\b[0-9a-f]{8,}\b", "0", line.strip()) for line in lines[:400]})
+    return "log" if repeated < 0.7 * len(lines[:400]) else "text"
 
 
 def measure(run: Sequence[Message], gate: int, found: dict[str, Counter[str]]) -> None:
@@ -48,7 +69,7 @@ def measure(run: Sequence[Message], gate: int, found: dict[str, Counter[str]]) -
             told = [each for each in run[:at] if each["role"] == "user"]
             spans = digest_spans(message, gate, calls[message["tool_call_id"]], told, count)
             if spans is not None:
-                kind = kind_of(before[-1])
+                kind = finer_kind(before[-1])
                 gated.append((at, kind, message, spans))
                 digest = show_digest(message, spans, 1, at + 1)["content"]
                 found[kind].update(results=1, tokens=count(before[-1]), digest=count(digest))

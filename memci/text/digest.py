@@ -22,7 +22,7 @@ from .language.identifiers import identifiers
 from .language.salience import FACT, has_error, rank_of
 
 Spans = tuple[int, ...]  # starts and ends of pieces in a text, in order; see above
-Kind = Literal["json", "diff", "source", "table", "listing", "log", "text"]
+Kind = Literal["json", "diff", "source", "log", "text"]
 
 _LONG, _SEGMENT = 400, 200
 """characters of a line that is cut into segments, and of such a segment: about one sentence or record"""
@@ -49,10 +49,6 @@ _SIGNATURE = re.compile(
 )
 _NUMBERED = re.compile(r"^\s*(\d+)\s?[:|\t→]")  # a call that names a number asks for that line
 _OF_DIFF = re.compile(r"diff --git |@@ |Index: |rename |new file|deleted file|\+(?!\+\+ )|-(?!-- )")
-_ENTRY = re.compile(
-    r"\s*[-dlcbps][rwxsStT-]{9}\s|\s*(?:[\w.@+-]*/)+[\w.@+ -]*(?::\d+)?(?:[:(]|\s|$)|\s*[\w@+-]+\.\w{1,5}\s*$"
-)
-_CELLS = re.compile(r"\t|\s\|\s|\||,|;|\s{2,}")
 _STAMP = re.compile(
     r"\s*\[?(?:\d{4}-\d\d-\d\d|\d\d:\d\d:\d\d|\w{3} [ \d]\d \d\d:"
     r"|(?:DEBUG|INFO|WARN|WARNING|ERROR|TRACE|FATAL)\b)"
@@ -131,25 +127,13 @@ def kind_of(text: str) -> Kind:
     lines = [line for line in text.split("\n") if line.strip()]
     step = max(1, len(lines) // _LOOKED_AT)
     seen = [line[:_LONG] for line in lines[::step]]
-    most = len(seen) or 1
-
-    def share(pattern: re.Pattern[str]) -> float:
-        return sum(pattern.match(line) is not None for line in seen) / most
-
     if any(line.startswith(("diff --git ", "@@ ")) for line in lines):
         return "diff"
-    if share(_STAMP) > 0.3:
+    if sum(_STAMP.match(line) is not None for line in seen) > 0.3 * len(seen):
         return "log"
     if sum(_SIGNATURE.match(line) is not None for line in lines[:_FIRST]) > max(1, min(_FIRST, len(lines)) // 60):
         return "source"
-    if share(_ENTRY) > 0.5:
-        return "listing"
-    cells = Counter(len(_CELLS.findall(line)) for line in seen)
-    ((cut, often),) = cells.most_common(1) or [(0, 0)]
-    if cut > 1 and most > 3 and often > 0.6 * most:
-        return "table"
-    first = lines[:_FIRST]
-    return "log" if len({*map(_template, first)}) < 0.7 * len(first) else "text"
+    return "text"
 
 
 def _units(text: str) -> Iterator[tuple[int, int]]:

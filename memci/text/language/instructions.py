@@ -13,7 +13,6 @@ beside an earlier instruction, and is nothing without one. Which one it takes ba
 """
 
 import re
-from collections.abc import Iterator
 from functools import cache
 from typing import Literal, NamedTuple
 
@@ -82,49 +81,50 @@ def clauses(text: str, own: str) -> list[Clause]:
         for one in languages(sentence, written, slack=_FEW):
             said = prepared[place : place + len(sentence)]
             said, says = simplify(said) if one == "han" else said, _patterns(one)
-            given = [(start, end) for start, end in _find_spans(said, says) if end - start <= LONGEST]
-            new = [Clause(text[place + start : place + end]) for start, end in given]
+            spans = _find_spans(said, says)
+            new = [Clause(text[place + start : place + end]) for start, end in spans if end - start <= LONGEST]
             if not new and (takes := _takes_back(said, says)):
                 new = [Clause(text[place : place + len(sentence)], takes)]
-            found.update((each.text, each) for each in new if each.text not in found)
+            for each in new:
+                found.setdefault(each.text, each)
         place += len(sentence)
     return list(found.values())
 
 
-def _find_spans(sentence: str, says: _Says) -> Iterator[tuple[int, int]]:
-    """Yield where the instructions of *sentence* begin and end; neighbouring ones are joined."""
-    places = list(_clauses(sentence, says))
-    read = [sentence[start : min(end, start + LONGEST)] for start, end in places]
-    if not any(map(says["gives"].search, read)):
-        return
+def _find_spans(sentence: str, says: _Says) -> list[tuple[int, int]]:
+    """Return where the instructions of *sentence* begin and end; neighbouring ones are joined."""
+    places = _clauses(sentence, says)
+    parts = [sentence[start : min(end, start + LONGEST)] for start, end in places]
+    found: list[tuple[int, int]] = []
+    if not any(map(says["gives"].search, parts)):
+        return found
     begun = ended = 0
     asked = False
-    for (start, end), clause in zip(places, read, strict=True):
+    for (start, end), clause in zip(places, parts, strict=True):
         asks = says["question"].search(clause) is not None or (not asked and _ASKED.search(clause) is not None)
         lasts = end - start <= LONGEST and _is_instruction(clause, says, asks=asks)
         if ended and (asks or not lasts):
-            yield begun, ended
+            found.append((begun, ended))
             ended = 0
         if lasts:
             begun = begun if ended else start
             whole = end == len(sentence) and not asked
             ended = end if whole else start + len(clause.rstrip(_EDGE + "?？"))
         asked = asked or asks
-    if ended:
-        yield begun, ended
+    return [*found, (begun, ended)] if ended else found
 
 
-def _clauses(sentence: str, says: _Says) -> Iterator[tuple[int, int]]:
-    """Yield where the clauses of *sentence* begin and end, without conjunctions."""
-    start = 0
+def _clauses(sentence: str, says: _Says) -> list[tuple[int, int]]:
+    """Return where the clauses of *sentence* begin and end, without conjunctions."""
+    found, start = [], 0
     for cut in says["cut"].finditer(sentence):
         if cut.start() <= start:
             continue
         before, behind = sentence[start : cut.start()][-LONGEST:], sentence[cut.end() : cut.end() + LONGEST]
         if not says["waits"].search(before) or says["question"].search(behind):
-            yield start, cut.start()
+            found.append((start, cut.start()))
             start = cut.end()
-    yield start, len(sentence)
+    return [*found, (start, len(sentence))]
 
 
 def _takes_back(sentence: str, says: _Says) -> Literal["", "any", "same"]:
@@ -132,7 +132,7 @@ def _takes_back(sentence: str, says: _Says) -> Literal["", "any", "same"]:
         return ""
     if WIDE.search(sentence) is not None and says["question"].search(sentence) is not None:
         return ""
-    return "any" if says["back"].search(sentence) else "same"
+    return "any" if says["back"].search(sentence) or says["again"].search(sentence) else "same"
 
 
 def _is_instruction(clause: str, says: _Says, *, asks: bool) -> bool:

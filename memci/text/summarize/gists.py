@@ -34,7 +34,7 @@ _OPENING = 6  # columns that a further span costs: without it, a gist is many si
 _PRIOR = 100
 """texts that the shares of `language.telling` count as, beside the given ones: a few pages do not outweigh them"""
 _ARTICLES = alternatives("words", "articles")
-_ARTICLE = re.compile(rf"[^\w'’](?P<out>(?:(?:{_ARTICLES})\s+)+)")
+_ARTICLE = re.compile(rf"[^\w'’](?P<out>(?:(?:{_ARTICLES})\s++)++)")
 _CHATTER = re.compile(rf"[.!?。！？\n](?:(?P<out>[\s,、，]*+{SMALL_TALK.pattern})|[\s,、，]{{2,}}+)")
 """the end of a sentence, and small talk behind it; or blanks before something else, so that each is read once"""
 _BLANKS = re.compile(r"\s\s")

@@ -101,28 +101,21 @@ class _Connection(psycopg.Connection[Row]):
 
 
 class Database:
-    """One schema of a database. Thread-safe; not to be used after fork().
+    """One schema of a database. Thread-safe; not to be used after fork(). Its arguments are those of `PostgresStorage`.
 
-    Args:
-        url: A URL of libpq; the parameter `schema=` may name the schema.
-        schema: The schema; default: that of the URL, else "memci".
-        pool_size: Maximum of open connections.
-        wait_seconds: Time to wait for a free connection, and for a server that restarts.
-        statement_timeout_seconds: Time after which the server cancels a statement. Behind a pooler, where a session has
-            no settings, it is only used for transactions of several statements.
-        prepare: Whether statements are prepared; None: unless a pooler is detected.
+    Behind a pooler, where a session has no settings, the timeout of statements holds in transactions of several only.
     """
 
     def __init__(
         self,
         url: str,
+        schema: str | None,
+        pool_size: int,
+        wait_seconds: float,
+        statement_timeout_seconds: float,
         *,
-        schema: str | None = None,
-        pool_size: int = 8,
-        wait_seconds: float = 10.0,
-        statement_timeout_seconds: float = 30.0,
-        prepare: bool | None = None,
-        read_only: bool = False,
+        prepare: bool | None,
+        read_only: bool,
     ) -> None:
         self._url, named = _split_url(url)
         self.schema = next(each for each in (schema, named, "memci") if each is not None)

@@ -120,15 +120,8 @@ class PostgresStorage:
         prepare: bool | None = None,
         read_only: bool = False,
     ) -> None:
-        self.database = Database(
-            url,
-            schema=schema,
-            pool_size=pool_size,
-            wait_seconds=wait_seconds,
-            statement_timeout_seconds=statement_timeout_seconds,
-            prepare=prepare,
-            read_only=read_only,
-        )
+        bounds = pool_size, wait_seconds, statement_timeout_seconds
+        self.database = Database(url, schema, *bounds, prepare=prepare, read_only=read_only)
         self._seconds = wait_seconds
         self._known: dict[str, tuple[int, int]] = {}
         """owner and number of contexts; those of an erased context find no rows"""

@@ -63,9 +63,5 @@ def told(rule: UnloadRule) -> str:
 
 def rules_of(settings: Settings) -> tuple[UnloadRule, ...]:
     """Return the rules of *settings*, in the order in which they are applied."""
-    rules: list[UnloadRule] = []
-    if settings.never_recalled is not None:
-        rules.append(NeverRecalled(settings.never_recalled))
-    if settings.stale is not None:
-        rules.append(Stale(settings.stale))
-    return tuple(rules)
+    given = ((NeverRecalled, settings.never_recalled), (Stale, settings.stale))
+    return tuple(rule(turns) for rule, turns in given if turns is not None)

@@ -53,8 +53,7 @@ class Reason(StrEnum):
     """Why a context is compacted."""
 
     EXPIRED = "the provider's prompt cache has expired"
-    PAUSED = "the provider's prompt cache has expired in the middle of a task"
-    ANOTHER_MODEL = "the model has changed, and its prompt cache is empty or has expired"
+    PAUSED = "the provider's prompt cache is empty, or has expired, in the middle of a task"
     FORGETS = "a task has ended, and what was said before is not needed after it"
     FAILED = "a compaction failed after an append"
     OVER_BUDGET = "the request exceeds the budget"
@@ -64,7 +63,7 @@ class Reason(StrEnum):
     ASKED = "the caller asked for it"
 
 
-_GAPS = frozenset({Reason.EXPIRED, Reason.PAUSED, Reason.ANOTHER_MODEL, Reason.FORGETS})
+_GAPS = frozenset({Reason.EXPIRED, Reason.PAUSED, Reason.FORGETS})
 
 
 class Compactor:
@@ -163,7 +162,7 @@ class Compactor:
             window.absent = 0.0
         window.note(cache=use)
         if paused and (new or idle > lifetime):
-            self._gap = Reason.ANOTHER_MODEL if new else Reason.EXPIRED
+            self._gap = Reason.PAUSED if new else Reason.EXPIRED
         elif paused and window.levels.forgets:
             self._gap = self._gap or Reason.FORGETS
 
@@ -274,8 +273,7 @@ class Compactor:
     def _stays(self, gap: Reason) -> int:
         """Return the size of the active pages that stays after *gap*: more if it does not end the task."""
         opened, cold = self._window.active.open, self._window.levels.cold or 0
-        within = opened is not None and opened.base < self._window.state.cache.gap
-        within |= gap in {Reason.PAUSED, Reason.ANOTHER_MODEL}
+        within = gap is Reason.PAUSED or (opened is not None and opened.base < self._window.state.cache.gap)
         return max(cold, self._warm) if within else cold
 
     @property

@@ -127,11 +127,8 @@ def report(window: Window, meter: CacheMeter, work: Work | None = None, set_asid
     if (factor := pricing.factor(window.tokens)) > 1:
         warnings.append(f"a request of {window.tokens:,} tokens costs {factor:g} times as much for each token")
     tools = f"the tools changed {meter.broken} times, last {meter.change}" if meter.broken else None
-    warnings += [
-        f"requests began otherwise than before, so that no cache had them: {why}"
-        for why in (window.broken, tools)
-        if why
-    ]
+    changed = filter(None, (window.broken, tools))
+    warnings += [f"requests began otherwise than before, so that no cache had them: {why}" for why in changed]
     if (latest := window.reported_ratio) > RATIO_CEILING:
         warnings.append(f"the provider reports {latest:.2f} times the tokens counted: were all tools passed to render?")
     if work is not None and work.set_aside:

@@ -103,6 +103,12 @@ class Program(TyperGroup):
         super().__init__(**settings)
         self.commands = {name: NamedCommand(name, help=line) for name, (_, line) in COMMANDS.items()}
 
+    def get_command(self, ctx: Any, name: str) -> Any:
+        """Return the command *name*. A word of other programs is refused with the command that does the same."""
+        if name not in self.commands and (meant := _ELSEWHERE.get(name)) is not None:
+            ctx.fail(f"No such command {name!r}. Did you mean {meant!r}? {COMMANDS[meant][1]}")
+        return self.commands.get(name)
+
     def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002 -- as it is called
         """Write the commands in their groups, one line each."""
         width = max(map(len, COMMANDS))
@@ -111,6 +117,18 @@ class Program(TyperGroup):
                 formatter.write_dl([(name.ljust(width), line) for name, (_, line) in group.items()])
 
 
+_ELSEWHERE = {
+    word: command
+    for command, said in {
+        "inspect": "ls list contexts stats status report",
+        "show": "cat page print read recall view",
+        "erase": "clear del delete forget remove rm",
+        "ui": "browse dashboard inspector open web",
+        "serve": "gateway proxy server start",
+    }.items()
+    for word in said.split()
+}
+"""what other programs call a command"""
 _SETTINGS: dict[str, Any] = {
     "pretty_exceptions_enable": False,
     "rich_markup_mode": None,  # plain text: boxes cost a fifth of the start

@@ -162,3 +162,9 @@ def test_a_shell_completes_commands():
     result = subprocess.run(command, capture_output=True, text=True, check=False, env=os.environ | asked)
 
     assert result.stdout.split() == ["replay"]
+
+
+def test_a_word_of_other_programs_is_answered_with_the_command_of_this_one(run):
+    """It says what that command does; a misspelled one is still recognised."""
+    assert "Did you mean 'inspect'? List the contexts" in run("ls", "agents.db").stderr
+    assert "Did you mean 'show'?" in run("sho").stderr

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from memci import SQLiteStorage
+from memci import EphemeralStorage, SQLiteStorage
+from memci.storage import FilesystemStorage
 
 sys.path.insert(0, str(Path(__file__).parent))
 
@@ -15,3 +16,20 @@ sys.path.insert(0, str(Path(__file__).parent))
 def storage(tmp_path):
     with contextlib.closing(SQLiteStorage(tmp_path / "agent.db", durability="fast")) as made:
         yield made
+
+
+@pytest.fixture(params=["ram", "sqlite", "files"])
+def each_storage(request, tmp_path):
+    made = {
+        "ram": EphemeralStorage,
+        "sqlite": lambda: SQLiteStorage(tmp_path / "agent.db", durability="fast"),
+        "files": lambda: FilesystemStorage(tmp_path / "agent", durability="fast"),
+    }[request.param]()
+    with contextlib.closing(made):
+        yield made
+
+
+@pytest.fixture
+def alone(monkeypatch):
+    """Leave the telling to the tests: what the worker does is `test_background`'s."""
+    monkeypatch.setattr("memci.context.memory_client.BATCH", 10**9)

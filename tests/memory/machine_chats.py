@@ -76,3 +76,14 @@ def heard_of(memory, context="alice"):
         for (name, index), page in memory.pages.items()
         if name == context
     }
+
+
+def found(context, query, **given):
+    return [(page.context, page.index) for page in context.search_memory(query, **given).pages]
+
+
+def finds(context, number):
+    """Tell whether *context* finds turn *number* by its word, in a piece that says it."""
+    return any(
+        word(number) in piece.text for page in context.search_memory(word(number)).pages for piece in page.pieces
+    )

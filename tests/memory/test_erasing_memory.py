@@ -14,16 +14,13 @@ from memci.memory.backend import Scope
 from memci.memory.tiers.rules import Rules
 from memci.storage import FilesystemStorage
 
+pytestmark = pytest.mark.usefixtures("alone")
+
 RULES = Rules(capacity=4, batch=2, promoted=1.0, accesses=1)
 """so that facts, the profile, events and the graph come of a few pages"""
 SECRET = "zanzibarqua"
 OTHER = "wombatqua"
 TABLES = ("memory_passage", "memory_vector", "memory_item", "memory_evidence", "memory_page", "memory_words_content")
-
-
-@pytest.fixture(autouse=True)
-def _alone(monkeypatch):
-    monkeypatch.setattr("memci.context.memory_client.BATCH", 10**9)
 
 
 @pytest.fixture(params=["sqlite"])

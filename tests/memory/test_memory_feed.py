@@ -1,50 +1,22 @@
 """What leaves a window is told to the memory: all of it in the end, and nothing twice in effect, whatever happens."""
 
-import contextlib
 import json
 
 import pytest
-from machine_chats import chat, heard_of, owed, states, talk, turn, unloaded, word
+from machine_chats import chat, finds, found, heard_of, owed, states, talk, turn, unloaded, word
 from machine_kit import Told, check, die, tiers
 
-from memci import EphemeralStorage, SQLiteStorage
+from memci import EphemeralStorage
 from memci.errors import StorageError, StorageUnavailable
 from memci.memory import TieredMemory
 from memci.rows import PageState
-from memci.storage import FilesystemStorage
 
-
-@pytest.fixture(autouse=True)
-def _alone(monkeypatch):
-    """Leave the telling to the tests: what the worker does is `test_background`'s."""
-    monkeypatch.setattr("memci.context.memory_client.BATCH", 10**9)
+pytestmark = pytest.mark.usefixtures("alone")
 
 
 @pytest.fixture
 def storage():
     return EphemeralStorage()
-
-
-@pytest.fixture(params=["ram", "sqlite", "files"])
-def each_storage(request, tmp_path):
-    made = {
-        "ram": EphemeralStorage,
-        "sqlite": lambda: SQLiteStorage(tmp_path / "agent.db", durability="fast"),
-        "files": lambda: FilesystemStorage(tmp_path / "agent", durability="fast"),
-    }[request.param]()
-    with contextlib.closing(made):
-        yield made
-
-
-def found(context, query, **given):
-    return [(page.context, page.index) for page in context.search_memory(query, **given).pages]
-
-
-def finds(context, number):
-    """Tell whether *context* finds turn *number* by its word, in a piece that says it."""
-    return any(
-        word(number) in piece.text for page in context.search_memory(word(number)).pages for piece in page.pieces
-    )
 
 
 # -- what is unloaded is found, and comes back

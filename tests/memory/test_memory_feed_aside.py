@@ -16,6 +16,8 @@ from memci.memory import TieredMemory
 from memci.memory.backend import PageRecord, Scope
 from memci.memory.retrieval.embedders import embed
 
+pytestmark = pytest.mark.usefixtures("alone")
+
 POISON = 3
 """the turn whose words a memory can't take"""
 
@@ -55,12 +57,6 @@ class Forgetful:
         if name in {"set_aside", "run_job", "has_model", "summaries", "work", "observed", "end_session", "overdue"}:
             raise AttributeError(name)
         return getattr(self._memory, name)
-
-
-@pytest.fixture(autouse=True)
-def _alone(monkeypatch):
-    """Leave the feeding to the tests."""
-    monkeypatch.setattr("memci.context.memory_client.BATCH", 10**9)
 
 
 @pytest.fixture

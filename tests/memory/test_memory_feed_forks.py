@@ -1,47 +1,18 @@
 """What forks share is told once, as its parent's, and found by each as its own; what is not shared is told apart."""
 
-import contextlib
-
 import pytest
-from machine_chats import chat, heard_of, owed, talk, turn, word
+from machine_chats import chat, finds, found, heard_of, owed, talk, turn, word
 from machine_kit import Told, check, tiers
 
-from memci import EphemeralStorage, SQLiteStorage
+from memci import EphemeralStorage
 from memci.memory import NullMemory, TieredMemory
-from memci.storage import FilesystemStorage
 
-
-@pytest.fixture(autouse=True)
-def _alone(monkeypatch):
-    """Leave the telling to the tests: what the worker does is `test_background`'s."""
-    monkeypatch.setattr("memci.context.memory_client.BATCH", 10**9)
+pytestmark = pytest.mark.usefixtures("alone")
 
 
 @pytest.fixture
 def storage():
     return EphemeralStorage()
-
-
-@pytest.fixture(params=["ram", "sqlite", "files"])
-def each_storage(request, tmp_path):
-    made = {
-        "ram": EphemeralStorage,
-        "sqlite": lambda: SQLiteStorage(tmp_path / "agent.db", durability="fast"),
-        "files": lambda: FilesystemStorage(tmp_path / "agent", durability="fast"),
-    }[request.param]()
-    with contextlib.closing(made):
-        yield made
-
-
-def found(context, query, **given):
-    return [(page.context, page.index) for page in context.search_memory(query, **given).pages]
-
-
-def finds(context, number):
-    """Tell whether *context* finds turn *number* by its word, in a piece that says it."""
-    return any(
-        word(number) in piece.text for page in context.search_memory(word(number)).pages for piece in page.pieces
-    )
 
 
 def test_fork_of_the_same_owner_shares_what_was_told(storage):

@@ -4,7 +4,7 @@ import contextlib
 import shutil
 
 import pytest
-from machine_chats import chat, heard_of, owed, talk, turn, word
+from machine_chats import chat, finds, heard_of, owed, talk, turn, word
 from machine_kit import Told, die, tiers
 
 from memci import EphemeralStorage, SQLiteStorage
@@ -14,38 +14,12 @@ from memci.memory import NullMemory, TieredMemory
 from memci.memory.backend import MemoryBackend
 from memci.storage import FilesystemStorage
 
-
-@pytest.fixture(autouse=True)
-def _alone(monkeypatch):
-    """Leave the telling to the tests: what the worker does is `test_background`'s."""
-    monkeypatch.setattr("memci.context.memory_client.BATCH", 10**9)
+pytestmark = pytest.mark.usefixtures("alone")
 
 
 @pytest.fixture
 def storage():
     return EphemeralStorage()
-
-
-@pytest.fixture(params=["ram", "sqlite", "files"])
-def each_storage(request, tmp_path):
-    made = {
-        "ram": EphemeralStorage,
-        "sqlite": lambda: SQLiteStorage(tmp_path / "agent.db", durability="fast"),
-        "files": lambda: FilesystemStorage(tmp_path / "agent", durability="fast"),
-    }[request.param]()
-    with contextlib.closing(made):
-        yield made
-
-
-def found(context, query, **given):
-    return [(page.context, page.index) for page in context.search_memory(query, **given).pages]
-
-
-def finds(context, number):
-    """Tell whether *context* finds turn *number* by its word, in a piece that says it."""
-    return any(
-        word(number) in piece.text for page in context.search_memory(word(number)).pages for piece in page.pieces
-    )
 
 
 def test_context_without_a_memory_is_told_of_later(each_storage):

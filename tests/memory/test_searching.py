@@ -16,14 +16,11 @@ from memci.storage import EphemeralStorage
 from memci.tools.search_memory import LONGEST_QUERY, SEARCH_MEMORY, SearchQuery, answer, bounded, memory_text, parse
 from tests.hostile_texts import HOSTILE
 
+pytestmark = pytest.mark.usefixtures("alone")
+
 NONCE = "1f9a03c2"
 END = f"</memci:memory {NONCE}>"
 few = settings(max_examples=60, deadline=None, derandomize=True, database=None)
-
-
-@pytest.fixture(autouse=True)
-def _alone(monkeypatch):
-    monkeypatch.setattr("memci.context.memory_client.BATCH", 10**9)
 
 
 def page(index=42, text="Book me a flight.", context="alice", **given):

@@ -21,6 +21,7 @@ from memci.testing.storage.durable import found
 from memci.testing.storage.pair import PairedStore
 from memci.testing.storage.rows import append, appended, compacted, current
 from tests.storage.plain_store import PlainStore
+from tests.storage.statements import execute
 
 
 class TestSQLiteStorage(DurableStorageConformance):
@@ -88,26 +89,6 @@ class TestSQLiteStorageWithoutSharedMemory(TestSQLiteStorage):
     @pytest.fixture
     def reopen(self, path: Path) -> Callable[[], SQLiteStorage]:
         return lambda: SQLiteStorage(path, durability="fast", journal="truncate")
-
-
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "agent.db"
-
-
-@pytest.fixture
-def storage(path: Path) -> Iterator[SQLiteStorage]:
-    storage = SQLiteStorage(path, durability="fast", busy_timeout_seconds=0)
-    yield storage
-    storage.close()
-
-
-def execute(path: Path, statement: str, *bindings: int | str) -> list[tuple[object, ...]]:
-    connection = apsw.Connection(str(path))
-    try:
-        return connection.execute(statement, bindings).fetchall()
-    finally:
-        connection.close()
 
 
 def key(path: Path, context: str, seq: int) -> int:

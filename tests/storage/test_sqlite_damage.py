@@ -1,11 +1,10 @@
 """SQLiteStorage tells of each byte that is not what it wrote."""
 
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import closing, suppress
 from pathlib import Path
 
-import apsw
 import pytest
 
 from memci import Context
@@ -14,26 +13,7 @@ from memci.rows import OpRow, PageState
 from memci.storage import SQLiteStorage
 from memci.storage.protocol import Transition
 from memci.testing.storage.rows import append, appended, compacted, current
-
-
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "agent.db"
-
-
-@pytest.fixture
-def storage(path: Path) -> Iterator[SQLiteStorage]:
-    storage = SQLiteStorage(path, durability="fast", busy_timeout_seconds=0)
-    yield storage
-    storage.close()
-
-
-def execute(path: Path, statement: str, *bindings: int | str) -> list[tuple[object, ...]]:
-    connection = apsw.Connection(str(path))
-    try:
-        return connection.execute(statement, bindings).fetchall()
-    finally:
-        connection.close()
+from tests.storage.statements import execute
 
 
 @pytest.mark.parametrize(

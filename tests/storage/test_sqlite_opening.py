@@ -5,7 +5,6 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-import apsw
 import pytest
 
 from memci import Context
@@ -14,11 +13,7 @@ from memci.storage import FilesystemStorage, SQLiteStorage
 from memci.storage.sqlite.connection import check_library, network_file_system
 from memci.storage.sqlite.schema import SCHEMA_VERSION
 from memci.testing.storage.rows import append
-
-
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "agent.db"
+from tests.storage.statements import execute
 
 
 @pytest.fixture
@@ -34,14 +29,6 @@ def unprivileged() -> Iterator[Path]:
         finally:
             if root:
                 os.seteuid(0)
-
-
-def execute(path: Path, statement: str, *bindings: int | str) -> list[tuple[object, ...]]:
-    connection = apsw.Connection(str(path))
-    try:
-        return connection.execute(statement, bindings).fetchall()
-    finally:
-        connection.close()
 
 
 def test_pragmas_are_those_of_the_durability(path: Path) -> None:

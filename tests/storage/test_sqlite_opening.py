@@ -1,8 +1,6 @@
 """SQLiteStorage opens files of its own alone, and says why it does not open others."""
 
 import os
-import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,21 +12,6 @@ from memci.storage.sqlite.connection import check_library, network_file_system
 from memci.storage.sqlite.schema import SCHEMA_VERSION
 from memci.testing.storage.rows import append
 from tests.storage.statements import execute
-
-
-@pytest.fixture
-def unprivileged() -> Iterator[Path]:
-    """A folder, and a user who owns it and is not root."""
-    root = os.geteuid() == 0
-    with tempfile.TemporaryDirectory() as name:
-        if root:
-            os.chown(name, 65534, 65534)
-            os.seteuid(65534)
-        try:
-            yield Path(name)
-        finally:
-            if root:
-                os.seteuid(0)
 
 
 def test_pragmas_are_those_of_the_durability(path: Path) -> None:

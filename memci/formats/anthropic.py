@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ..errors import InvalidMessage
-from ..messages import Enveloped, Item, Message, parts_of, tool_calls
+from ..messages import Enveloped, Item, Message, parts_of, text_of, tool_calls
 from .breakpoints import ANTHROPIC, MOST
 from .envelope import (
     NO_TEXT,
@@ -282,6 +282,8 @@ def _part(block: Item) -> Message | None:
             return {"type": "image_url", "image_url": {"url": str(source.get("url"))}}
         case "document", "text":
             return {"type": "text", "text": str(source.get("data", ""))}
+        case "document", "content" if all(each.get("type") == "text" for each in parts_of(source.get("content"))):
+            return {"type": "text", "text": text_of(dict(source))}
         case "document", "base64":
             data = f"data:{source.get('media_type')};base64,{source.get('data')}"
             return {"type": "file", "file": {"filename": str(block.get("title") or "document"), "file_data": data}}

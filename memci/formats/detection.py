@@ -25,7 +25,8 @@ _ITEM = re.compile(
 """types of items of Responses"""
 _BLOCK = re.compile(
     r"(image|document|search_result|thinking|redacted_thinking|tool_use|tool_result|server_tool_use|.+_tool_use"
-    r"|.+_tool_result|container_upload|tool_reference|compaction|mid_conv_system|fallback|advisor_.+)"
+    r"|.+_tool_result|container_upload|tool_reference|compaction|mid_conv_system|fallback|advisor_.+"
+    r"|browser_state|tool_addition|tool_removal|mcp_tool_listing)"
 )
 """types of blocks that only Anthropic has"""
 _PART = re.compile(r"(input_text|output_text|input_image|input_file|summary_text|reasoning_text|computer_screenshot)")

@@ -64,9 +64,9 @@ class StreamedAnswer:
         return self.finish is not None
 
     @property
-    def usage(self) -> dict[str, Any]:
-        """The cost that the provider reported so far, {} if it reported none."""
-        return next((self._fields[key] for key in _USAGES if self._fields.get(key)), {})
+    def usage(self) -> dict[str, Any] | None:
+        """The cost that the provider reported so far, None if it reported none."""
+        return next((self._fields[key] for key in _USAGES if self._fields.get(key)), None)
 
     @property
     def whole(self) -> dict[str, Any]:
@@ -150,7 +150,7 @@ class ChatAnswer(StreamedAnswer):
 
 
 class ResponsesAnswer(StreamedAnswer):
-    """An answer of Responses, which the provider sends whole at the end."""
+    """An answer of Responses, which the provider sends whole at the end; of a text that is cut, what was sent of it."""
 
     format = openai_responses.NAME
 
@@ -170,7 +170,15 @@ class ResponsesAnswer(StreamedAnswer):
                 self.finish = str(response.get("status"))
         elif kind == "response.output_item.done":
             self._items[event["output_index"]] = event["item"]
-        return str(event["delta"]) if kind == "response.output_text.delta" else ""
+        elif kind == "response.output_item.added" and event["item"].get("type") == "message":
+            self._items[event["output_index"]] = {**event["item"], "status": "incomplete", "content": []}
+        if kind != "response.output_text.delta":
+            return ""
+        begun = self._items.get(event.get("output_index", -1))
+        if begun is not None:
+            said = "".join(part["text"] for part in begun["content"]) + str(event["delta"])
+            begun["content"] = [{"type": "output_text", "text": said, "annotations": []}]
+        return str(event["delta"])
 
 
 class MessagesAnswer(StreamedAnswer):
@@ -195,7 +203,7 @@ class MessagesAnswer(StreamedAnswer):
             case "message_delta":
                 delta, counted = event.get("delta") or {}, event.get("usage") or {}
                 known = {key: value for key, value in counted.items() if value is not None}
-                self._fields |= {**delta, "usage": {**self.usage, **known}}
+                self._fields |= {**delta, "usage": {**(self.usage or {}), **known}}
                 self.finish = delta.get("stop_reason") or self.finish
             case "content_block_start":
                 self._blocks[event["index"]] = {**event["content_block"]}

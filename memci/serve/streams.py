@@ -46,7 +46,7 @@ class ReplyStream:
 
     def begin(self, *, final: bool) -> None:
         """Begin the next round; no other follows a *final* one."""
-        self._usages.append(self._answer.usage)
+        self._usages.append(self.usage)
         self._answer = streamed(self.format)
         self.rounds += 1
         self.final, self.ended, self.reply, self._numbers = final, False, {}, {}
@@ -77,7 +77,7 @@ class ReplyStream:
     @property
     def usage(self) -> dict[str, Any]:
         """The cost of this round, {} if it reports none."""
-        return self._answer.usage
+        return self._answer.usage or {}
 
     def shown(self, event: bytes) -> bytes:
         """Return what the client gets of *event*: itself, the event without memci's part, or nothing."""
@@ -117,7 +117,7 @@ class ReplyStream:
 
     def _total(self) -> dict[str, Any]:
         """Return the usage of all rounds."""
-        return total([*self._usages, self._answer.usage])
+        return total([*self._usages, self.usage])
 
 
 class ChatStream(ReplyStream):

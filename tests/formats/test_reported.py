@@ -110,3 +110,45 @@ def test_an_error_within_a_stream_is_read_whatever_object_it_is():
     answer = streamed("openai_responses")
     answer.add(SimpleNamespace(type="error", code="server_error", message="busy"))
     assert answer.error == "server_error: busy"
+
+
+def test_a_document_of_blocks_is_read_by_other_models():
+    blocks = [{"type": "text", "text": "Clause seven."}, {"type": "text", "text": "Clause eight."}]
+    document = {"type": "document", "source": {"type": "content", "content": blocks}, "citations": {"enabled": True}}
+    with opened("anthropic") as context:
+        context.append_turn({"role": "user", "content": [document]}, {"role": "assistant", "content": "Read."})
+        for form in ("openai_chat", "openai_responses", "gemini"):
+            assert "Clause seven.\\nClause eight." in json.dumps(context.request("And now?", format=form))
+
+
+def test_blocks_of_a_result_that_newer_tools_need_are_sent():
+    """What a search for tools found, and what a browser shows."""
+    found = [{"type": "tool_reference", "tool_name": "f"}, {"type": "browser_state", "tabs": []}]
+    used = {"role": "assistant", "content": [{"type": "tool_use", "id": "toolu_1", "name": "navigate", "input": {}}]}
+    given = {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "toolu_1", "content": found}]}
+    with opened("anthropic") as context:
+        context.append_turn("Go.", used, given, {"role": "assistant", "content": "Done."})
+        request = context.request("And now?")
+        assert problems("anthropic", request) == []
+        assert found == request["messages"][2]["content"][0]["content"]
+
+
+@pytest.mark.parametrize("form", ["openai_chat", "openai_responses", "gemini"])
+def test_a_stream_that_was_cut_is_stored_though_it_reported_no_usage(form):
+    """What the user saw is not lost."""
+    choice = {"index": 0, "delta": {"content": "It lea"}, "finish_reason": None}
+    message = {"type": "message", "id": "m", "role": "assistant", "content": [{"type": "output_text", "text": ""}]}
+    events = {
+        "openai_chat": [{"object": "chat.completion.chunk", "choices": [choice]}],
+        "openai_responses": [
+            {"type": "response.output_item.added", "output_index": 0, "item": message},
+            {"type": "response.output_text.delta", "output_index": 0, "content_index": 0, "delta": "It lea"},
+        ],
+        "gemini": [{"candidates": [{"content": {"role": "model", "parts": [{"text": "It lea"}]}, "index": 0}]}],
+    }
+    answer = streamed(form)
+    assert "".join(map(answer.add, events[form])) == "It lea" and not answer.ended
+    with opened(form) as context:
+        context.append_turn("When?", answer.whole, usage=answer.usage)
+        assert text_of(context.turns(1)[0][1]) == "It lea"
+        assert context.report().cost.calls == 0

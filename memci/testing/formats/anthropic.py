@@ -17,8 +17,9 @@ _TOOL: Final = re.compile(r"[a-zA-Z0-9_-]{1,128}")  # names of tools (reference:
 _THINKING: Final = {"thinking": ("thinking", "signature"), "redacted_thinking": ("data",)}
 """blocks of thoughts, and what each of them has"""
 _USERS: Final = {"text", "image", "document", "search_result", "tool_result", "container_upload"}
-_RESULTS: Final = {"text", "image", "document", "search_result", "tool_reference"}
+_RESULTS: Final = {"text", "image", "document", "search_result", "tool_reference", "browser_state"}
 """types of blocks within a result (reference: tool_result)"""
+_SYSTEM: Final = {"text", "tool_addition", "tool_removal"}
 _IMAGES: Final = {"image/jpeg", "image/png", "image/gif", "image/webp"}
 _SERVERS: Final = re.compile(r"server_tool_use|(?!tool_result).+_tool_result|container_upload")
 """blocks of tools that the provider runs"""
@@ -127,7 +128,7 @@ def _server_tools(blocks: Sequence[Mapping[str, Any]], path: str, *, last: bool)
 
 def _block(block: Mapping[str, Any], role: str, path: str) -> Iterator[str]:
     kind = block.get("type")
-    allowed = {"user": kind in _USERS, "system": kind == "text"}.get(role, True)
+    allowed = {"user": kind in _USERS, "system": kind in _SYSTEM}.get(role, True)
     if not isinstance(kind, str) or not allowed or (role == "assistant" and kind in _USERS - {"text"}):
         yield f"{path}.type: {kind!r} may not be in a message of the {role}"
     if "cache_control" in block and kind in _THINKING:
@@ -152,7 +153,7 @@ def _block(block: Mapping[str, Any], role: str, path: str) -> Iterator[str]:
         for number, each in enumerate(content if isinstance(content, list) else ()):
             if each.get("type") not in _RESULTS:
                 yield f"{path}.content[{number}].type: {each.get('type')!r} may not be in a result"
-            yield from _block(each, "user", f"{path}.content[{number}]")
+            yield from _block(each, "result", f"{path}.content[{number}]")
 
 
 def _source(block: Mapping[str, Any], path: str) -> Iterator[str]:

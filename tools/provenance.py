@@ -36,13 +36,13 @@ STEPS = 500
 Parts = Sequence[tuple[str, bool]]  # paragraphs, and whether they are the user's own
 
 
-def joined(language: str, half: str, parts: Parts, blank: str = "\n\n") -> Labelled:
+def joined(language: str, kind: str, parts: Parts, blank: str = "\n\n") -> Labelled:
     """Return the text of *parts*."""
     text, own = "", list[bool]()
     for said, is_own in parts:
         own += [is_own] * (len(said) + len(blank) * bool(text))
         text += blank * bool(text) + said
-    return Labelled(language, half, text, own)
+    return Labelled(language, kind, text, own)
 
 
 def paragraphs(each: Labelled) -> Parts:
@@ -153,12 +153,12 @@ def fitted(forms: np.ndarray, best: np.ndarray, costs: np.ndarray, counts: np.nd
 
 def main() -> None:
     """Fit the weights and write them."""
-    texts = [*(each._replace(half="labelled") for each in TEXTS), *requests(), *orders(), *together(TOGETHER)]
+    texts = [*(each._replace(part="labelled") for each in TEXTS), *requests(), *orders(), *together(TOGETHER)]
     found = [(each, example) for each in texts if (example := examples(each))]
     often = Counter(form for _, (ways, *_) in found for form in set.union(*ways))
     names = sorted(form for form, count in often.items() if count >= RARE)
     most = max(len(ways) for _, (ways, *_) in found)
-    counts = np.array([COUNTS[each.half] for each, _ in found])
+    counts = np.array([COUNTS[each.part] for each, _ in found])
     counts /= counts.sum()
     best, there = np.zeros((len(found), most)), np.full((len(found), most), -1e9)
     for row, (_, (ways, right, costs)) in enumerate(found):

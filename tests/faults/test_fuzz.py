@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import signal
 from random import Random
 
 import pytest
@@ -15,6 +16,7 @@ from memci.text.summarize import Summary, one_line
 from memci.tools.attp import ParsedReply
 from tests.door import open_context
 from tests.faults import (
+    fuzz,
     fuzz_calls,
     fuzz_files,
     fuzz_graphs,
@@ -41,6 +43,22 @@ def test_every_promise_holds_for_hostile_input():
     assert tally.violations == []
     assert tally.runs == 2_000 == sum(tally.counts[name] for name in TARGETS)
     assert all(tally.counts[name] for name in TARGETS)
+
+
+def test_input_hangs_by_its_own_cpu(monkeypatch):
+    """An input that computes without end is told; one that waits on a full machine is not, as no clock runs."""
+    monkeypatch.setattr(fuzz, "HANGS_SECONDS", 0.05)
+    clocks = []
+
+    def endless(_: Random) -> None:
+        clocks.append(signal.getitimer(signal.ITIMER_REAL)[0])
+        while True:
+            pass
+
+    told = tried_all(range(1), float("inf"), {"endless": (endless, 1)})
+
+    assert told.violations == ["endless, seed 0: it took more than 0.05 s of CPU"]
+    assert clocks == [0.0]
 
 
 def dying(seeds: range, until: float) -> Tried:

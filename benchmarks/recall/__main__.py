@@ -93,7 +93,9 @@ def main(arguments: list[str] | None = None) -> dict[str, Any]:
                 off = in_sight(sources["traces"], weights=Weights(fresh=0))
                 figures["traces"] |= {f"{how}, without fresh": each for how, each in off.items() if how != "recent"}
         if options.ablate:
-            figures["tiers"] = {name: tiers(sources[name]) for name in ("dialogues", "people") if sources[name]}
+            figures["tiers"] = {
+                name: tiers(sources[name]) for name in ("dialogues", "people", "chats") if sources[name]
+            }
         if sources["dialogues"] and not options.quick and not options.ablate:
             sizes = [size for size in SIZES if size <= options.largest]
             reached = line(bar, "growth", max(sizes))

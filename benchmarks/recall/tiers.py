@@ -36,7 +36,22 @@ ROOM = 1_024
 _SUBJECTS = 24
 """words of a dialogue that are asked about, at most: those of 4 to 15 statements"""
 _SHARE = 2 / 3
-_KINDS = {"single-hop": "one fact", "temporal": "when", "multi-hop": "several", "people": "people"}
+_KINDS = {
+    "single-hop": "one fact",
+    "temporal": "when",
+    "multi-hop": "several",
+    "people": "people",
+    "information_extraction": "one fact",
+    "temporal_reasoning": "when",
+    "multi_session_reasoning": "several",
+    "knowledge_update": "changes",
+    "contradiction_resolution": "changes",
+    "event_ordering": "order",
+    "summarization": "about",
+    "preference_following": "who",
+    "instruction_following": "who",
+}
+"""kinds of questions, by their names in the data"""
 TIERS: dict[str, tuple[Callable[[Statement], bool], bool]] = {
     "messages": (lambda _: False, False),
     "days": (lambda each: each.kind == "day", False),

@@ -117,11 +117,9 @@ class MeteredChat:
 def _unframe_reply(reply: Reply) -> Reply:
     content = reply.message.get("content")
     if isinstance(content, list):
-        content = [{**each, "text": unframe(each["text"])} if _has_text(each) else each for each in content]
+        texts = [each.get("text") if isinstance(each, dict) else None for each in content]
+        pairs = zip(content, texts, strict=True)
+        content = [{**each, "text": unframe(text)} if isinstance(text, str) else each for each, text in pairs]
     elif isinstance(content, str):
         content = unframe(content)
     return replace(reply, message={**reply.message, "content": content}) if content else reply
-
-
-def _has_text(part: object) -> bool:
-    return isinstance(part, dict) and isinstance(part.get("text"), str)

@@ -169,8 +169,7 @@ def levels(
     elif prose and not chosen:
         ceiling = int(_BRIEF * ceiling)
     elif economy and not known and not chosen:
-        wanted = max(ceiling, min(_LINES, _SHARE * budget))
-        ceiling = int(max(ceiling, min(wanted, (budget - fixed) / 4)))
+        ceiling = int(max(ceiling, min(_LINES, _SHARE * budget, (budget - fixed) / 4)))
     room = max(0, budget - fixed - ceiling)
     least = max(0, min(int(_SLACK * pricing.minimum) - fixed - min(contents, int(_FOLDED * ceiling)), room // 2))
     floor = (_NEWEST if prose else 0.1) * room if economy else 0.5 * room

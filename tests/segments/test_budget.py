@@ -142,7 +142,7 @@ def test_fit_takes_no_step_without_need(state, limits):
     results = {seq: tokens for unit in rest for seq, tokens in unit.results}
     if plan.clips:  # nothing is clipped that would be whole with a smaller Contents Page
         least = min(CONTENTS_FLOOR, limits.contents) if state.contents or plan.archive or plan.leave else 0
-        assert state.fixed + least + standing + stays + pending > limits.budget
+        assert state.fixed + least + state.told + standing + stays + pending > limits.budget
     if any(seq not in results for seq, _ in plan.clips):  # a result is clipped first
         assert all(tokens <= SMALLEST or (seq, SMALLEST) in plan.clips for seq, tokens in results.items())
 

@@ -30,6 +30,7 @@ _COMMON = {
     for word in words("words", "common", voter)
 }
 """for each common word, the languages in which it is common"""
+_STRANGE = {one: frozenset(word for word, ones in _COMMON.items() if one not in ones) for one in _VOTERS}
 _FENCED = re.compile(r"(?P<fence>```|~~~).*?(?:(?P=fence)|\Z)", re.DOTALL)
 _MACHINE = re.compile(
     r"[{}\[<|$\\]|>|(?:at |File \"|import |def |class |const |function "
@@ -137,6 +138,8 @@ def languages(text: str, default: Sequence[Writing] = (), *, slack: int = 0) -> 
         if _CYRILLIC.search(text):
             return ["russian"]
         found = _WORDS.findall(lower_case(text))
+    if len(default) == 1 and sum(map(_STRANGE.get(default[0], _COMMON).__contains__, found)) <= slack:
+        return default  # no other language has more than *slack* common words more
     votes: dict[Writing, int] = {}
     for word in found:
         if word in _COMMON:

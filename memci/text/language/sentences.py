@@ -142,9 +142,8 @@ def languages(text: str, default: Sequence[Writing] = (), *, slack: int = 0) -> 
         return default  # no other language has more than *slack* common words more
     votes: dict[Writing, int] = {}
     for word in found:
-        if word in _COMMON:
-            for one in _COMMON[word]:
-                votes[one] = votes.get(one, 0) + 1
+        for one in _COMMON.get(word, ()):
+            votes[one] = votes.get(one, 0) + 1
     most = max(votes.values(), default=0)
     if most <= slack:
         return default or ["latin"]
@@ -212,8 +211,7 @@ def _skip_small_talk(text: str, start: int, end: int) -> int:
 
 
 def _spans(text: str, ends: re.Pattern[str]) -> Iterator[tuple[int, int]]:
-    start = 0
-    found = 0
+    start = found = 0
     for mark in ends.finditer(text):
         if mark.group() == "." and _is_abbreviation(text[max(start, mark.start() - 8) : mark.start()]):
             continue
@@ -228,6 +226,5 @@ def _spans(text: str, ends: re.Pattern[str]) -> Iterator[tuple[int, int]]:
 
 
 def _is_abbreviation(before: str) -> bool:
-    words = before.split()
-    last = words[-1].lower() if words else ""
+    last = ["", *before.lower().split()][-1]
     return last in _ABBREVIATIONS or (len(last) == 1 and last.isalnum())

@@ -44,8 +44,7 @@ class MemoryFeed:
         if self._ahead:
             self._cursor = 0
         self._cursor = min(self._cursor, window.record.next_page - 1)
-        self.aside = set(memory.set_aside(window.record.id) if isinstance(memory, SetsAside) else ())
-        """the pages that were set aside"""
+        self._aside: set[int] | None = None
         self._staying = set(memory.observed(window.record.id) if isinstance(memory, HasTiers) else ())
         """pages that the memory has only observed, as they stood whole in the window"""
         self._over = False
@@ -55,6 +54,14 @@ class MemoryFeed:
         self._shared = shared_before(storage, window.record)
         if self._shared:
             self._cursor = max(self._cursor, self._last_shared())
+
+    @property
+    def aside(self) -> set[int]:
+        """The pages that were set aside. O(pages of the context) when they are first asked for."""
+        if self._aside is None:
+            memory = self.memory
+            self._aside = set(memory.set_aside(self.window.record.id) if isinstance(memory, SetsAside) else ())
+        return self._aside
 
     def send(self, most: int) -> int:
         """Send up to *most* pages to the memory, and return how many were sent. O(their messages).
@@ -184,7 +191,7 @@ class MemoryFeed:
                     self._erase(context, index)
                 return
             self._observe(replace(sent, open=row.end is None), row.state)
-            self.aside.discard(index)
+            self._aside = self._aside and self._aside - {index}
         except StorageError as error:
             if not isinstance(error, CorruptRecord):
                 raise
@@ -206,7 +213,7 @@ class MemoryFeed:
     def _erase(self, context: str, index: int) -> None:
         with _as_storage_error(f"the memory can't erase page #{index}"):  # else erased text might still be found
             self.memory.erase(Scope(context, (index,)))
-        self.aside.discard(index)
+        self._aside = self._aside and self._aside - {index}
 
     def _set_aside(self, row: PageRow, error: Exception) -> None:
         """Send a page without its messages, since the memory can't take it whole."""

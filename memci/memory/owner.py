@@ -208,11 +208,11 @@ class Owner(OwnerKey):
 
     @property
     def size(self) -> int:
-        """Bytes in RAM: measured when the number of values has changed by a fifth, else scaled. O(1), amortised."""
+        """Bytes in RAM: measured when there are twice or half as many values, else scaled. O(1), amortised."""
         read = self.index, self.tiers, self.passage_vectors
         count = sum(len(each) for each in read if each is not None)
         things, size = self._measured
-        if not 4 * things <= 5 * count <= 6 * things:
+        if not things <= 2 * count < 4 * things:
             things, size = self._measured = count, size_of(read, without=[self.passages])
         return size * count // max(1, things)
 

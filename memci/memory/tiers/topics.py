@@ -12,6 +12,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import TypeAlias
 
 import numpy as np
@@ -156,13 +157,17 @@ def page_text(page: PageRecord) -> str:
 
 def words_of(page: PageRecord, names: frozenset[str] = frozenset()) -> tuple[str, ...]:
     """Return the different telling words of *page*, without *names*. O(characters)."""
-    found: dict[str, None] = {}
-    for message in page.own:
-        text = text_of(message)[:_READ] if message["role"] != "tool" else ""
-        found |= {word[2]: None for word in telling_words(text) if word[3] < EVERYDAY_SHARE and not WIDE.match(word[2])}
-        if not text.isascii():  # scripts without blanks have no words, but pairs of characters
-            found |= {term: None for term in terms(text) if WIDE.match(term) and not is_single(term)}
+    spoken = (text_of(message)[:_READ] for message in page.own if message["role"] != "tool")
+    found = dict.fromkeys(word for text in spoken for word in _words_of(text))
     return tuple(word for word in found if word not in names)
+
+
+@lru_cache(maxsize=64)  # texts of a batch and of the pages behind it, which are the next batches
+def _words_of(text: str) -> tuple[str, ...]:
+    found = [word[2] for word in telling_words(text) if word[3] < EVERYDAY_SHARE and not WIDE.match(word[2])]
+    if not text.isascii():  # scripts without blanks have no words, but pairs of characters
+        found += [term for term in terms(text) if WIDE.match(term) and not is_single(term)]
+    return tuple(found)
 
 
 def names_of(pages: Iterable[PageRecord]) -> frozenset[str]:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from machine_chats import chat, talk, word
 
-from memci import Context, SQLiteStorage
+from memci import Context, EphemeralStorage, SQLiteStorage
 from memci.cli.doctor import _contents
 from memci.errors import StorageUnavailable
 from memci.memory import TieredMemory
@@ -168,3 +168,27 @@ def test_passage_that_cannot_be_embedded_keeps_no_other_from_it(storage):
     assert len({each.page for each in left}) == 1
     assert owner.passages.unembedded("meaning", 99, after=0) == []
     assert embed(embedder, ["x"]).shape == (1, 4)
+
+
+class Counted(TieredMemory):
+    """A memory that counts how often it is asked what was set aside."""
+
+    asked = 0
+
+    def set_aside(self, context: str):
+        self.asked += 1
+        return super().set_aside(context)
+
+
+def test_a_request_does_not_ask_what_was_set_aside() -> None:
+    """It takes a read of all pages of the context: only what shows the number asks for it, once."""
+    store = EphemeralStorage()
+    with contextlib.closing(Counted(store, owner="ada")) as memory:
+        for number in range(3):
+            with Context.open(store, "a", owner="ada", window=4_000, memory=memory) as context:
+                context.append_turn(f"Seat {number}A, please.", {"role": "assistant", "content": "Noted."})
+        assert memory.asked == 0
+        with Context.open(store, "a", memory=memory) as context:
+            assert context.search_memory("seat", seen=False).pending == 0
+            assert context.report().set_aside == 0
+        assert memory.asked == 1

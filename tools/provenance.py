@@ -5,7 +5,7 @@
 The texts are those of tests/text: labelled ones; requests put together with stories and with pasted texts; the labelled
 ones again, with orders within what is quoted; and requests, pasted texts and further words of different texts of one
 language, put together at random: forms count, not which words stood beside which. The weights are those of a logistic
-regression over the ways to quote a text (`Walk.ways`); small ones are left out.
+regression over the ways to quote a text (`Paragraphs.ways`); small ones are left out.
 """
 
 import random
@@ -21,7 +21,7 @@ ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT))
 
 from memci.text import provenance  # noqa: E402
-from memci.text.provenance import Walk  # noqa: E402
+from memci.text.provenance import Paragraphs  # noqa: E402
 from tests.text.test_provenance import LINES, REQUESTS, TEXTS, Labelled  # noqa: E402
 
 WEIGHTS = ROOT / "memci" / "_data" / "provenance.toml"
@@ -115,8 +115,8 @@ def together(count: int) -> Iterator[Labelled]:
 
 def examples(each: Labelled) -> tuple[list[set[tuple[str, str]]], list[int], list[float]] | None:
     """Return the forms of each way to quote a text, which ways are the best ones, and what each costs."""
-    walk = Walk(each.text)
-    ways = walk.ways()
+    whole = Paragraphs(each.text)
+    ways = whole.ways()
     if len(ways) < 2:
         return None
     marked = [place.span() for place in provenance._QUOTATION.finditer(each.text)]
@@ -124,14 +124,14 @@ def examples(each: Labelled) -> tuple[list[set[tuple[str, str]]], list[int], lis
     wrong, costs = [], []
     for first, last in ways:
         found = [True] * len(each.text)
-        for start, end in [*marked, *walk.marks, *((part[0].start, part[-1].end) for part in walk.parts[first:last])]:
+        for start, end in [*marked, *whole.marks, *((part[0].start, part[-1].end) for part in whole.parts[first:last])]:
             found[start:end] = [False] * (end - start)
         taken = sum(found[at] and not each.own[at] for at in letters)
         lost = sum(each.own[at] and not found[at] for at in letters)
         wrong.append(taken + lost)
         costs.append((TAKEN * taken + LOST * lost) / len(letters))
     best = [at for at, count in enumerate(wrong) if count == min(wrong)]
-    return [{(role, form) for role, forms in walk.roles(*way) for form in forms} for way in ways], best, costs
+    return [{(role, form) for role, forms in whole.roles(*way) for form in forms} for way in ways], best, costs
 
 
 def fitted(forms: np.ndarray, best: np.ndarray, costs: np.ndarray, counts: np.ndarray) -> np.ndarray:

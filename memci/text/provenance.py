@@ -166,7 +166,7 @@ def _quoted_blocks(text: str) -> list[tuple[int, int]]:
         return []
     key = blake2b(text.encode(errors="surrogatepass"), digest_size=16, key=_KEY).digest()
     found = _BLOCKS.pop(key, None)
-    found = _BLOCKS[key] = list(joined(Walk(text).blocks)) if found is None else found
+    found = _BLOCKS[key] = list(joined(Paragraphs(text).blocks)) if found is None else found
     for oldest in list(_BLOCKS)[:-_KEPT]:
         _BLOCKS.pop(oldest, None)
     return found
@@ -191,8 +191,8 @@ def _lines(text: str) -> list[_Line]:
     return found
 
 
-class Walk:
-    """One walk over the lines of a text, which finds its quoted blocks."""
+class Paragraphs:
+    """The lines and paragraphs of a text, and its quoted blocks."""
 
     def __init__(self, text: str) -> None:
         self.text, lines = text, _lines(text)
@@ -319,7 +319,7 @@ class Walk:
             **{key: self._says(key, plain if key == "voice" else said) for key in _KEYS},
             **{f"end {key}": wide <= _SPEECH and last != said and self._says(key, last) for key in _KEYS},
             **{key: any(self._begins(key, line) for line in lines) for key in ("closing", "header")},
-            **{key: self._begins(key, head) for key in ("heads", "goes")},
+            "goes": self._begins("goes", head),
             "letter": self._begins("letter", head) or (greeted and self._begins("letter", greeted[0])),
             "greets": SMALL_TALK.match(said),
             "asks?": _ASKED.search(said),
@@ -332,7 +332,6 @@ class Walk:
             "short": wide <= 60,
             "middle": 60 < wide <= 120,
             "long": wide > _SPEECH,
-            "very long": wide > 600,
             "one sentence": len(sentences) == 1,
             "many sentences": len(sentences) > 3,
             "voices": sum(self._says("voice", each) for each in sentences[:6]) > 1,

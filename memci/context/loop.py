@@ -171,8 +171,6 @@ class Toolbox:
     def run(self, call: Message) -> str:
         """Return the result of *call* as text; the result of an asynchronous function is awaited."""
         prepared = self._prepare(call)
-        if isinstance(prepared, str):
-            return prepared
         try:
             result = prepared()
             return _result_text(_await_in_thread(result) if isawaitable(result) else result)
@@ -182,27 +180,25 @@ class Toolbox:
     async def run_async(self, call: Message) -> str:
         """Return the result of *call* as text. An asynchronous function runs in this event loop, others in a thread."""
         prepared = self._prepare(call)
-        if isinstance(prepared, str):
-            return prepared
         try:
             result = await in_thread(prepared)
             return _result_text(await result if isawaitable(result) else result)
         except Exception as error:  # noqa: BLE001 -- as in `run`
             return _error_text(error)
 
-    def _prepare(self, call: Message) -> Callable[[], object] | str:
-        """Return *call* ready to be made, or the text that says what is wrong with it."""
+    def _prepare(self, call: Message) -> Callable[[], object]:
+        """Return *call* ready to be made; a wrong one gives the text that says what is wrong with it."""
         name, body = call_name(call), call_body(call)
         function = self.functions.get(name)
         if function is None:
             known = ", ".join([*self.functions, *map(call_name, self._context.tools)]) or "none"
-            return f"error: there is no tool {quote(name[:60])}; there are: {known}"
+            return partial(str, f"error: there is no tool {quote(name[:60])}; there are: {known}")
         if "custom" in call:
             return partial(function, str(body.get("input", "")))
         try:
             return partial(function, **arguments_of(body.get("arguments") or "{}"))
         except ValueError as error:
-            return f"error: {error}: call {name} again with a JSON object"
+            return partial(str, f"error: {error}: call {name} again with a JSON object")
 
 
 def answer_own_calls(context: Context, calls: Sequence[Message]) -> ToolCalls:

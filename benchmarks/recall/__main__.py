@@ -46,7 +46,7 @@ _CHEAP = (
     "characters and pairs",
 )
 """rivals that need no model"""
-_STEPS: dict[str, float] = {"clauses": 0, "listing": 0, "packed": 1}
+_STEPS: dict[str, float] = {"clauses": 0, "listing": 0, "packed": 1, "similar": 0}
 """steps of an answer, and the weight that switches each off"""
 _PRIORS = dict.fromkeys(("user", "lecture", "question", "speaker", "presence", "when", "date", "fresh"), 0.0)
 """what counts in a score, and the weight that switches each off"""
@@ -257,7 +257,7 @@ def _ablations() -> dict[str, Callable[[], System]]:
     for name, off in _STEPS.items():
         systems[f"memci without {name}"] = lambda name=name, off=off: Whole(weights=replace(Weights(), **{name: off}))
     systems["flat index"] = Ours
-    for name, off in ({"framing": 1.0} | _PRIORS).items():
+    for name, off in _PRIORS.items():
         systems[f"without {name}"] = lambda name=name, off=off: Ours(weights=replace(Weights(), **{name: off}))
     return systems
 

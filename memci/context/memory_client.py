@@ -155,13 +155,8 @@ class MemoryClient:
             return Recollection(query.text)
         feed = self._open_feed()
         shown = (feed.catch_up() if self._feeds else set()) | (set(_shown(feed)) if seen else set())
-        bounds: dict[str, Any] = {"since": query.since, "until": query.until}
-        if query.wall:
-            bounds["wall"] = True
-        if query.skip:
-            bounds["skip"] = query.skip
-        if (now := self.today()) is not None:
-            bounds["now"] = now
+        given: dict[str, Any] = {"wall": query.wall, "skip": query.skip, "now": self.today()}
+        bounds = {"since": query.since, "until": query.until} | {name: each for name, each in given.items() if each}
         found = feed.memory.search(query.text, k=k, budget=budget, exclude=shown, **bounds)
         user, assistant = (
             tuple(fact for fact in facts if (fact.context, fact.index) not in shown)

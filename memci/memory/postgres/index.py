@@ -11,6 +11,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import numpy as np
 
+from ...text.language.similar import Similar
+from ..retrieval.bm25 import Postings
 from ..retrieval.layout import Integers, Row
 from ..retrieval.postings import MOST_POSTINGS, Posting, WordIndex
 from .passages import PackedPassages
@@ -52,14 +54,16 @@ class PackedIndex(WordIndex):
         if standing or whole:
             self._load(block for block, state in self.layout.states.items() if whole or state.standing)
 
-    def postings(self, terms: Iterable[str], stems: Mapping[str, str] | None = None) -> Mapping[str, Posting]:
+    def postings(
+        self, terms: Iterable[str], stems: Mapping[str, str] | None = None, similar: Similar | None = None
+    ) -> Postings:
         """Return the postings of *terms*, and load their blocks. O(their postings + blocks)."""
         self.refresh()
         if self._kept > MOST_POSTINGS:
             self._known, self._stale, self._kept = {}, {}, 0
         wanted = list(dict.fromkeys(terms))
-        self._fetch(wanted)
-        found = super().postings(wanted, stems)
+        self._fetch(dict.fromkeys([*wanted, *(term for each in (similar or {}).values() for term, _ in each)]))
+        found = super().postings(wanted, stems, similar)
         if len(self.layout.loaded) == len(self.layout.states):
             return found
         having = np.zeros(len(self.ids), bool)

@@ -1,10 +1,10 @@
 """BM25: scores passages by the words of a question, including words of their neighbours.
 
-    idf    = ln(1 + (N − n + ½) / (n + ½))                       N passages, n of them have the term
+    idf    = ln(1 + (N − n + ½) / (n + ½))                       N passages, n of them have the term itself
     score  = Σ weight · idf · tf · (k1 + 1) / (tf + cost)        summed over the terms, divided by Σ weight · idf
 
-    tf     how often the passage has the term, plus a share (`PassageColumns.lent`) of how often each neighbour
-           has it: "Which instrument?" – "The violin." is found by both words
+    tf     how often the passage has the term, plus a share (`PassageColumns.lent`) of how often each neighbour has it:
+           "Which instrument?" – "The violin." is found by both words. A word of similar meaning counts less than once
     cost   k1, the frequency that counts half; more in a passage that is longer than most (`Layout.excess`, BM25's b)
 
 A passage with every term once scores about 1, one without any term scores 0. A term that begins with @ is a date: it
@@ -15,10 +15,10 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from .layout import Floats, Integers, Layout
+from .layout import Floats, Integers, Layout, talk_like
 
-Postings = Mapping[str, tuple[Integers, Integers]]
-"""by term: the positions of the passages that have it, ascending, and how often each has it"""
+Postings = Mapping[str, tuple[Integers, Integers | Floats]]
+"""by term: the positions of the passages that have it, and how often each has it; below 1: a word of similar meaning"""
 
 _NOWHERE = (np.zeros(0, np.int64), np.zeros(0, np.int64))
 
@@ -41,11 +41,14 @@ def bm25(
     total = 0.0
     for term, weight in weights.items():
         positions, frequencies = postings.get(term, _NOWHERE)
-        known = len(positions)
+        known = np.count_nonzero(frequencies >= 1)
         idf = weight * float(np.log1p((count - known + 0.5) / (known + 0.5)))
         total += idf
-        if not known or not idf:
+        if not len(positions) or not idf:
             continue
+        if known < len(positions):  # a long text, and a stretch of a group's talk, have similar words of anything
+            quick = talk_like(at.whole[positions]) * ~layout.in_group(positions)
+            frequencies = np.where(frequencies < 1, frequencies * quick, frequencies)
         tf[positions] = frequencies
         if not term.startswith("@"):
             for link, lent in lending:

@@ -12,10 +12,12 @@ from typing import Any
 
 import numpy as np
 
+from ...text.language.similar import Similar
 from ...text.language.terms import extent
 from ...text.moments import zone_of
 from ..repository.passages import PassageTable
-from .layout import Integers, Layout, Row, flags_of
+from .bm25 import Postings
+from .layout import Floats, Integers, Layout, Row, flags_of
 from .passages import Passage
 from .vectors import Positions
 
@@ -29,6 +31,7 @@ _AT_ONCE = 4_096  # passages of an owner whose postings may be read all at once,
 _A_READ = 8  # passages whose postings can be read in the time of a query for one term
 _FORMS = 40  # terms with the same stem that are looked at, at most
 _ENDING = 3  # letters behind a stem, at most: "konzert" finds "konzerten", not "konzertsaal"
+_SIMILAR_COUNTS = 0.25  # of once, at most: how much a turn of talk has a term that has only a similar one
 _NONE: Integers = np.zeros(0, np.int64)
 
 Posting = tuple[Integers, Integers]
@@ -64,10 +67,13 @@ class WordIndex:
     def prepare(self, *, standing: bool, whole: bool) -> None:
         """Read passages that a search needs beside its terms: with lasting instructions, or all. Here, do nothing."""
 
-    def postings(self, terms: Iterable[str], stems: Mapping[str, str] | None = None) -> Mapping[str, Posting]:
+    def postings(
+        self, terms: Iterable[str], stems: Mapping[str, str] | None = None, similar: Similar | None = None
+    ) -> Postings:
         """Return the postings of *terms*, or of terms like an unknown one. O(postings), the first time.
 
-        Those of a term in *stems* include those of other terms that begin with its stem.
+        Those of a term in *stems* include those of other terms that begin with its stem; those of one in *similar*, the
+        passages that only have a similar one, less than once.
         """
         if self._kept > MOST_POSTINGS:
             self.read_again()
@@ -80,7 +86,16 @@ class WordIndex:
         unknown = [term for term, (positions, _) in found.items() if not positions.size]
         # Misspellings can take 5 ms a word: look for them only if the query has little else.
         spelled = 2 * len(unknown) >= len(found)
-        return found | {term: self._like(term, spelled=spelled) for term in unknown}
+        found |= {term: self._like(term, spelled=spelled) for term in unknown}
+        similar = similar or {}
+        self._read_all(sum(map(len, similar.values())))
+        return found | {term: self._with_similar(found[term], near) for term, near in similar.items() if near}
+
+    def _with_similar(self, own: Posting, near: Sequence[tuple[str, float]]) -> tuple[Integers, Floats]:
+        every = [(having, _SIMILAR_COUNTS * how) for term, how in near if (having := self._of(term)[0]).size]
+        shares = np.repeat([each for _, each in every], [len(having) for having, _ in every])
+        positions, first = np.unique(np.concatenate([own[0], *(having for having, _ in every)]), return_index=True)
+        return positions, np.append(own[1], shares)[first].astype(np.float32)
 
     def add(self, ids: Sequence[int], rows: Sequence[Row], counts: Sequence[Counter[str]]) -> None:
         """Add passages that were stored, with the terms of each. O(terms)."""
@@ -141,6 +156,8 @@ class WordIndex:
     def _read(self, term: str) -> Posting:
         stored = self._read_all(1)
         having = self._table.postings_of(term) if stored is None else stored.get(self._table.key(term), "")
+        if not having:
+            return _NONE, _NONE
         ids, times = np.unique(np.fromstring(having.lstrip(","), np.int64, sep=","), return_counts=True)
         if self._positions is None:
             self._positions = Positions(self.ids)

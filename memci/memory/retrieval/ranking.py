@@ -25,6 +25,7 @@ from ...text.language.change import asked_topics
 from ...text.language.dates import asked_dates, asks_time
 from ...text.language.questions import Form, asks_assistant, asks_many, asks_own, asks_talk, form_of, framing
 from ...text.language.sentences import languages, script
+from ...text.language.similar import Similar, similar
 from ...text.language.terms import query_terms, stems, terms
 from .bm25 import Postings, bm25
 from .layout import ROLES, Floats, Integers, Layout, talk_like
@@ -65,12 +66,12 @@ class Weights:
     user: float = 2.0
     """bonus for the user's messages, if the assistant answers in long texts; not if the question is about those"""
     fresh: float = 2.0  # bonus for late answers of a tool, since earlier ones may be outdated
-    framing: float = 0.0  # weight of words that only ask for an order or a summary
     listing: bool = True
     """whether a chronological list of the user's messages has only those, and is filled up evenly over time"""
     clauses: int = 8  # lasting instructions that a request gets at most, in addition to the results
     packed: int = 4_096  # tokens of a budget for each piece of a message, after the first one
     follows: bool = True  # whether a result has what was said later about the same thing
+    similar: bool = True  # whether words of similar meaning count
     vectors: float = 1.0
     """weight of one standard deviation of the cosine, in standard deviations of the scores of words"""
 
@@ -89,6 +90,7 @@ class Query(NamedTuple):
     asks_talk: bool = False  # whether it asks what a talk was about, or what happened
     many: bool = False  # whether it asks for many messages: a list, a count, an order, what changed
     times: Mapping[str, int] | None = None  # how often it has each term
+    similar: Similar | None = None  # terms that mean nearly the same as its own, if it may be English
 
     @classmethod
     def of(cls, text: str, now: date | None = None) -> "Query":
@@ -97,15 +99,12 @@ class Query(NamedTuple):
         found, dates = tuple(query_terms(text, spoken)), tuple(asked_dates(text, now))
         topics = tuple(map(sign_term, asked_topics(text)))
         form, many = form_of(text), asks_many(text)
+        if form in ("order", "summary"):
+            found = tuple(term for term in found if term not in framing()) or found
         about, who, own = stems(text, spoken), form != "request" and asks_assistant(text), asks_own(text)
         times = Counter(terms(text))
-        return cls(found, dates, asks_time(text), who, form, own, topics, about, asks_talk(text), many, times)
-
-    @property
-    def framing(self) -> frozenset[str]:
-        """The terms that only ask for an order or a summary; none if there are no others."""
-        asking = framing() if self.form in ("order", "summary") else frozenset()
-        return asking if not asking.issuperset(self.terms) else frozenset()
+        near = {term: similar(term) for term in found} if "latin" in spoken else None
+        return cls(found, dates, asks_time(text), who, form, own, topics, about, asks_talk(text), many, times, near)
 
     def lists_own(self, layout: Layout) -> bool:
         """Return whether it asks for a chronological list of the user's messages, in a chat with long answers."""
@@ -151,7 +150,6 @@ def rank(
     asked = {term: rule.name if layout.people(term) else times.get(term, 1) ** 0.5 for term in query.terms}
     asked |= dict.fromkeys(query.dates, rule.date)
     asked |= dict.fromkeys(query.topics, rule.topic)
-    asked |= dict.fromkeys(query.framing.intersection(asked), rule.framing)
     length = 0.0 if query.asks_assistant else rule.spread
     found = bm25(asked, postings, layout, saturation=rule.saturation, spread=length)
     if vectors is not None:

@@ -21,7 +21,7 @@ from ..owner import Session
 from ..repository.passages import FoundPassage
 from ..repository.store import Visit
 from ..tiers.rules import DEFAULTS
-from .embedders import Embedder, embed
+from .embedders import embed
 from .knowledge import add_overviews, find_concepts, find_facts, find_statements
 from .layout import ROLES, Floats, Integers, Layout
 from .ranking import Query, Ranking, answer_certainty, rank
@@ -34,6 +34,7 @@ _DEPTH = 32
 _FLOOR = 0.25
 """share of the best score from which a message matches: on dialogues, three quarters of those with a word of the
 question are below it, and one in forty of those that answer"""
+_FEW = 4_096  # passages up to which words of similar meaning are looked for: reading their postings takes time
 _SPREAD = 512  # messages over time that are looked at to fill a budget, at most
 _BRIEF = 32  # terms up to which a passage costs the same: nearly all turns of talk
 _WORTH = 0.75
@@ -98,10 +99,11 @@ def _ranking(session: Session, request: RetrievalRequest, query: Query) -> tuple
     """Return a score per passage, 0 for those that are excluded, and which passages are allowed."""
     owner, embedder, index = session.owner, session.embedder, session.owner.index
     index.prepare(standing=query.form == "request", whole=embedder.semantic or query.form == "order")
-    vectors = _cosines(session, _vector(embedder, request.query)) if embedder.semantic else None
+    vectors = _cosines(session, request.query) if embedder.semantic else None
 
     def ranked(asked: Query) -> Ranking:
-        postings = index.postings((*asked.terms, *asked.dates, *asked.topics), asked.stems)
+        near = asked.similar if session.weights.similar and len(index.layout) <= _FEW else None
+        postings = index.postings((*asked.terms, *asked.dates, *asked.topics), asked.stems, near)
         return rank(asked, postings, index.layout, vectors=vectors, weights=session.weights)
 
     ranking = ranked(query)
@@ -135,19 +137,14 @@ def _of_pages(page: Integers, few: Integers) -> Integers:
     return found
 
 
-def _vector(embedder: Embedder, query: str) -> Floats:
-    """Return *query* as a vector; zeros if the embedder fails."""
-    vector: Floats = np.zeros(embedder.dimension, np.float32)
+def _cosines(session: Session, query: str) -> Floats | None:
+    """Return the cosine of each passage, nan without a vector; None without any, or if embedding fails. O(numbers)."""
+    owner, embedder = session.owner, session.embedder
     try:
         vector = embed(embedder, [query])[0]
     except EmbeddingFailed as error:
         _LOG.warning("search continues without vectors: %s", error)
-    return vector
-
-
-def _cosines(session: Session, vector: Floats) -> Floats | None:
-    """Return the cosine of each passage, nan without a vector; None if no passage has one. O(numbers)."""
-    owner, embedder = session.owner, session.embedder
+        return None
     if not vector.any():
         return None
     if owner.passage_vectors is None or owner.passage_vectors.dimension != embedder.dimension:

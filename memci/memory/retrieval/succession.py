@@ -10,12 +10,14 @@ decides. Nothing of it is stored, so that an erasure needs no more than that of 
 
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
 
 from ...formats.provenance import own_words, whose
 from ...formats.utterance import entry_text
+from ...messages import Message
 from ...text.language.change import LONGEST, Claim, follows, names_ids, same_meaning, takes_up
 from ...text.language.instructions import clauses
 from ...text.language.terms import is_single, query_terms, terms
@@ -54,16 +56,11 @@ def successors(session: Session, results: Collection[Said]) -> dict[int, tuple[F
     if not told:
         return {}
     proposed = dict(_propose(session, told, states))
-    owner, index = session.owner, session.owner.index
-    every = sorted({position for some in proposed.values() for position in some})
-    rows = owner.passages.find(index.ids[every].tolist()) if every else {}
-    at = {position: rows[id_] for position, id_ in zip(every, index.ids[every].tolist(), strict=True) if id_ in rows}
-    messages = read_messages(session.storage, {each.place for each in at.values()})
+    every = _read(session, {position for some in proposed.values() for position in some})
     said: dict[int, tuple[FoundPassage, str, str]] = {}
-    for position, row in at.items():
-        message = messages.get(row.place)
-        text = "" if message is None else entry_text(message)[row.start : row.start + row.size]
-        if message is not None and 0 < len(text) <= LONGEST:
+    for position, (row, message) in every.items():
+        text = entry_text(message)[row.start : row.start + row.size]
+        if 0 < len(text) <= LONGEST:
             said[position] = row, text, str(message.get("name") or row.speaker)
     own = {position: claims_of(text, speaker, row.role) for position, (row, text, speaker) in said.items()}
     found = {}
@@ -71,8 +68,8 @@ def successors(session: Session, results: Collection[Said]) -> dict[int, tuple[F
         for position, loose in proposed[each.position].items():  # the latest first
             if position not in own or not (follows if loose else takes_up)(own[position], states[each.position]):
                 continue
-            row = at[position]
-            if not whose(messages[row.place], row.start, row.start + row.size):
+            row, message = every[position]
+            if not whose(message, row.start, row.start + row.size):
                 found[each.position] = said[position]
                 break
     return found
@@ -83,7 +80,7 @@ def revocations(session: Session, results: Collection[Said]) -> dict[int, tuple[
 
     It is the last sentence behind each that does so and shares a word with it, or else the last that names nothing.
     """
-    owner, index = session.owner, session.owner.index
+    index = session.owner.index
     at = index.layout.columns
     ends = np.flatnonzero(at.ends)
     behind = {
@@ -91,23 +88,14 @@ def revocations(session: Session, results: Collection[Said]) -> dict[int, tuple[
         for each in results
         if at.standing[each.position] and len(places := _later(index.layout, each.position, ends))
     }
-    every = sorted({place for places in behind.values() for place in places})
-    rows = owner.passages.find(index.ids[every].tolist()) if every else {}
-    messages = read_messages(session.storage, {row.place for row in rows.values()})
     said: dict[int, tuple[FoundPassage, str, str]] = {}
     bare = set()
-    for place in every:
-        row = rows.get(int(index.ids[place]))
-        message = None if row is None else messages.get(row.place)
-        if row is not None and message is not None:
-            own = own_words(message)[row.start : row.start + row.size]
-            for text, takes_back in clauses(own, own):
-                said[place] = (
-                    row._replace(start=row.start + own.index(text)),
-                    text,
-                    str(message.get("name") or row.speaker),
-                )
-                bare.update([place] * (takes_back == "any"))
+    for there, (row, message) in _read(session, {place for places in behind.values() for place in places}).items():
+        own = own_words(message)[row.start : row.start + row.size]
+        for text, takes_back in clauses(own, own):
+            piece = row._replace(start=row.start + own.index(text))
+            said[there] = piece, text, str(message.get("name") or row.speaker)
+            bare.update([there] * (takes_back == "any"))
     found = {}
     for each in results if said else ():
         last = [place for place in behind.get(each.position, ()) if place in said]
@@ -116,6 +104,16 @@ def revocations(session: Session, results: Collection[Said]) -> dict[int, tuple[
         if (place := next(named, next((place for place in last if place in bare), None))) is not None:
             found[each.position] = said[place]
     return found
+
+
+def _read(session: Session, positions: Collection[int]) -> dict[int, tuple[FoundPassage, Message]]:
+    """Return the passages at *positions* with their messages, without removed ones. A batch of each."""
+    every = sorted(positions)
+    ids = session.owner.index.ids[every].tolist() if every else []
+    rows = session.owner.passages.find(ids) if ids else {}
+    messages = read_messages(session.storage, {row.place for row in rows.values()})
+    found = ((place, rows[id_]) for place, id_ in zip(every, ids, strict=True) if id_ in rows)
+    return {place: (row, message) for place, row in found if (message := messages.get(row.place)) is not None}
 
 
 def _tells(said: Said) -> bool:
@@ -128,9 +126,8 @@ def _propose(
 ) -> Iterator[tuple[int, dict[int, bool]]]:
     """Yield for each result the positions that may take it up, the latest first, and whether they are loose."""
     index, layout = session.owner.index, session.owner.index.layout
-    words = {each.position: [term for term in query_terms(each.text) if not is_single(term)] for each in told}
-    alike = {each.position: set(terms(" ".join(same_meaning(each.text)))) for each in told}
-    every = dict.fromkeys(term for each in told for term in (*words[each.position], *sorted(alike[each.position])))
+    own_terms = {each.position: _terms_of(each.text) for each in told}
+    every = dict.fromkeys(term for words, alike in own_terms.values() for term in (*words, *alike))
     postings = index.postings([*every, *SIGN_TERMS])
     at = layout.columns
     most = max(_COMMON, len(layout) // 20)
@@ -139,11 +136,12 @@ def _propose(
     changing = {term: having[telling[having]].tolist() for term in every if len(having := postings[term][0]) <= most}
     hits = [each.position for each in told if telling[each.position]]
     for each in told:
-        own = [term for term in words[each.position] if term in changing and len(postings[term][0]) > 1]
+        words, alike = own_terms[each.position]
+        own = [term for term in words if term in changing and len(postings[term][0]) > 1]
         rare = sorted(own, key=lambda term: len(postings[term][0]))[:_TERMS]
         rarity = {term: math.log1p(len(layout) / len(postings[term][0])) for term in rare}
         near = {*hits, *_by_words(changing, rarity)}
-        near.update(*(changing[term] for term in alike[each.position] if len(postings[term][0]) <= _COMMON))
+        near.update(*(changing[term] for term in alike if len(postings[term][0]) <= _COMMON))
         for topic in {topic for claim in states[each.position] for topic in claim.topics}:
             near.update(_later(layout, each.position, postings[sign_term(topic)][0])[-_TOPICAL:].tolist())
         behind = _later(layout, each.position, np.array([*near], np.int64)).tolist() if near else []
@@ -153,6 +151,13 @@ def _propose(
         when = at.at[here]
         order = here[np.lexsort((at.nth[here], np.where(np.isnan(when), 0.0, when)))][::-1].tolist()
         yield each.position, {place: places[place] for place in order}
+
+
+@lru_cache(maxsize=1024)
+def _terms_of(text: str) -> tuple[list[str], list[str]]:
+    """Return the terms of *text*, and those of words that mean the same. O(length), the first time."""
+    alike = sorted({*terms(" ".join(same_meaning(text)))})
+    return [term for term in query_terms(text) if not is_single(term)], alike
 
 
 def _by_words(changing: Mapping[str, Sequence[int]], rarity: Mapping[str, float]) -> list[int]:

@@ -25,7 +25,6 @@ OFF = Weights(
     lecture=0,
     fresh=0,
     user=0,
-    framing=1,
     listing=False,
     vectors=0,
 )

@@ -75,7 +75,6 @@ PASSING = {
 DELIMITED = frozenset(
     {
         "memci.serve.identity._FORM",
-        "memci.text.digest._ENTRY",
         "memci.text.language.change._NUMBER",
         "memci.text.language.change._WORD",
         "memci.text.language.salience._FILE",

@@ -16,7 +16,7 @@ A line has the day on which its page began, if that is known and another one tha
 
 What the program told the model within the conversation stays in its role (`Told`), each a block of its own. It, the
 user's instructions (`instructions`), and then what left pages that are still shown, are the last blocks. A compaction
-replaces the page by a new one, which a `folding.Revision` makes. New pages are one new block behind the older ones. Older
+replaces the page by a new one, made by `folding.Revision`. New pages are one new block behind the older ones. Older
 blocks keep their bytes, so that a provider's cache keeps them; only the entries of the last one are dropped. Above the
 ceiling, lines fold, oldest first. Folding changes the front, so the older blocks become one block then, which saves
 frames.

@@ -20,7 +20,8 @@ from langchain_core.tools import StructuredTool
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from langgraph.config import get_config
 
-from ..formats.envelope import content_of, function_call, part_named
+from ..formats.envelope import call_of, content_of, function_call, part_named
+from ..messages import arguments_of
 from .conversations import TOOLS, Conversations, View
 from .items import OWN, Item, check_name, exact, media, own_of, usage_of
 
@@ -135,10 +136,21 @@ def load(items: Sequence[Item]) -> Iterable[AnyMessage]:
 
 
 def _made(item: Item) -> AnyMessage:
-    """Return *item* as a message."""
-    given = {key: value for key, value in item.items() if key != OWN}
+    """Return *item* as a message. A call whose arguments a model wrote wrong is an invalid one, as LangChain has it."""
+    given = {key: value for key, value in item.items() if key not in (OWN, "tool_calls")}
+    calls, invalid = list[Item](), list[Item]()
+    for call in item.get("tool_calls") or ():
+        name, written = call_of(call)
+        try:
+            arguments_of(written)
+            calls.append(call)
+        except ValueError as error:
+            invalid.append(
+                {"type": "invalid_tool_call", "id": call["id"], "name": name, "args": written, "error": str(error)}
+            )
+    given |= {"tool_calls": calls} if calls else {}
     (message,) = convert_to_messages([{**given, "content": given.get("content") or ""}])
-    return message
+    return message.model_copy(update={"invalid_tool_calls": invalid}) if invalid else message
 
 
 def _own(message: BaseMessage) -> Item:

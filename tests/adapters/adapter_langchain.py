@@ -150,3 +150,17 @@ def test_a_graph_of_ones_own_is_as_the_page_shows(tmp_path, monkeypatch):
     assert (len(said), report.messages, said[3].text) == (64, 64, "It is a.")
     assert report.compactions > 0
     assert len(server.requests[-1].messages) < 40
+
+
+def test_a_call_with_arguments_that_are_no_json_is_kept(tmp_path):
+    """The run ends as LangChain ends it; the next one shows the call, and that it was not run."""
+    call = {"id": "c1", "type": "function", "function": {"name": "lookup", "arguments": '{"key": '}}
+    with ModelServer([{"tool_calls": [call]}, "Fine."]) as server:
+        driver = LangChainDriver(tmp_path / "agent.db", server.base_url, 6_000)
+        for text, answered in (("Look it up.", '{"key": '), ("Again.", "Fine.")):
+            said = driver.agent.invoke(*driver.given("alice", text))["messages"][-1]
+            assert (said.invalid_tool_calls[0]["args"] if said.invalid_tool_calls else said.text) == answered
+        driver.memci.conversations.close()
+
+    roles = [each["role"] for each in server.requests[-1].messages]
+    assert roles == ["system", "user", "assistant", "tool", "user"]

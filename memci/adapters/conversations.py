@@ -116,7 +116,8 @@ class Conversations(Generic[M]):
         with self._hold(name):
             dumped = [(message, list(self._dump(message))) for message in messages]
             items, schemas = [item for _, own in dumped for item in own], [*tools]
-            edited = self._lists.lost_beginning(name, [*map(_key, items)], whole=_has_turns(items, whole))
+            keys = [*map(_key, items)]
+            edited = self._lists.lost_beginning(name, keys, whole=_has_turns(items, whole), kept=bool(whole))
 
             def render() -> tuple[list[Item], list[Item]]:
                 context = self._follow(name, items, system=system or None, whole=edited)
@@ -130,17 +131,18 @@ class Conversations(Generic[M]):
                 shown = shown[1:]
             return View(text_of(first[0]) if first else "", self._messages_of(shown, dumped))
 
-    def add(self, name: str, messages: Iterable[M], usage: object = None) -> None:
+    def add(self, name: str, messages: Iterable[M], usage: object = None, *, whole: bool = False) -> None:
         """Store what is new of *messages*, and the usage of the last call. O(the list).
 
         Args:
             name: The name of the conversation.
             messages: The list with the reply, or only the reply.
             usage: The usage that the provider reported, in any format.
+            whole: Whether these are all messages: if fewer are listed than stored, they go on in a fork.
         """
         with self._hold(name):
             items = [item for message in messages for item in self._dump(message)]
-            self._try(name, lambda: self._follow(name, items, usage=usage))
+            self._try(name, lambda: self._follow(name, items, usage=usage, whole=whole))
 
     def answer(self, name: str, tool: str, arguments: object) -> str:
         """Return the answer of memci's tool *tool* in the conversation *name*; a mistaken call is answered, too.
@@ -303,9 +305,10 @@ class _Lists:
         self._keys: dict[str, list[int]] = {}
         self._trimmed: set[str] = set()
 
-    def lost_beginning(self, name: str, keys: Sequence[str], *, whole: bool | None) -> bool:
+    def lost_beginning(self, name: str, keys: Sequence[str], *, whole: bool | None, kept: bool) -> bool:
         """Return whether the list with these *keys* lost the beginning of the one before: it was edited.
 
+        One that the framework has *kept* may have lost all of it: it was cleared, and has other messages.
         Only the first loss is one of messages: a framework that goes on losing them trims its list.
         """
         made, last = [*map(hash, keys)], self._keys.get(name)
@@ -313,7 +316,11 @@ class _Lists:
             lost = False
         else:
             single = len(made) == 1
-            lost = whole is not False and made[0] != last[0] and (single or made[0] in last)
+            lost = (
+                whole is not False
+                and made[0] != last[0]
+                and (single or made[0] in last or (kept and not {*made} & {*last}))
+            )
             lost = lost and (single or name not in self._trimmed)
             self._trimmed |= {name} if lost and not single else set()
         if made and (whole or lost or (last and made[0] == last[0])):

@@ -72,8 +72,8 @@ class MemciMemory(BaseMemory):
         self.conversations.context(self.conversation).append_turn(*items, usage=usage)
 
     def set(self, messages: list[ChatMessage]) -> None:
-        """Store what is new of *messages*; if they differ from the stored ones, a fork continues."""
-        self.conversations.add(self.conversation, messages)
+        """Store what is new of *messages*; if they differ from the stored ones, or are fewer, a fork continues."""
+        self.conversations.add(self.conversation, messages, whole=True)
 
     def reset(self) -> None:
         """Erase the conversation for good; the next message begins a new one."""

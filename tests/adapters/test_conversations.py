@@ -94,6 +94,22 @@ def test_a_list_that_was_edited_is_shown_as_it_is(conversations, edit):
     assert conversations.context("alice").id == "alice~1"
 
 
+def test_a_list_that_the_framework_cleared_has_nothing_of_the_one_before(conversations):
+    """The framework keeps the conversation, and all of its messages were removed: a summary stands in their place."""
+    conversations.view("alice", talk(3)[:5], whole=True)
+    conversations.add("alice", talk(3))
+    cleared = [("user", "A summary."), ("assistant", "Good."), ("user", "On.")]
+    for more in ([], [("assistant", "Yes."), ("user", "Further.")]):
+        assert conversations.view("alice", cleared + more, whole=True).messages == cleared + more
+
+
+def test_a_whole_list_may_be_shorter_than_what_is_stored(conversations):
+    conversations.add("alice", talk(3), whole=True)
+    for length in (4, 1, 0, 5):
+        conversations.add("alice", talk(3)[:length], whole=True)
+        assert conversations.messages("alice") == talk(3)[:length]
+
+
 def test_a_list_that_goes_on_losing_its_beginning_is_trimmed(conversations):
     """Then its lost messages stay in the conversation, all but those of the first time."""
     for number in range(6):

@@ -10,10 +10,4 @@ memci includes the vocabularies, so counting needs no network. The first count l
 from .chat import REQUEST_TOKENS, message_tokens, tools_tokens
 from .counter import TokenCounter, counter_for
 
-__all__ = [
-    "REQUEST_TOKENS",
-    "TokenCounter",
-    "counter_for",
-    "message_tokens",
-    "tools_tokens",
-]
+__all__ = ["REQUEST_TOKENS", "TokenCounter", "counter_for", "message_tokens", "tools_tokens"]

@@ -25,6 +25,7 @@ from functools import cache
 from hashlib import blake2b
 from importlib.resources import files
 from itertools import pairwise, takewhile
+from math import fsum
 from typing import NamedTuple, TypeVar
 
 from .language.instructions import instructions
@@ -266,7 +267,7 @@ class Paragraphs:
 
     def _weigh(self, way: tuple[int, int]) -> float:
         found = ((_weights().get(role, {}), forms) for role, forms in self.roles(*way))
-        return sum(weights.get(form, 0.0) for weights, forms in found for form in forms)
+        return fsum(weights.get(form, 0.0) for weights, forms in found for form in forms)  # in whatever order
 
     def roles(self, first: int, last: int) -> Iterator[tuple[str, Iterable[str]]]:
         """Yield the roles that parts have if those from *first* to *last* are quoted, each with its forms."""

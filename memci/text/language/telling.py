@@ -85,8 +85,7 @@ def telling_words(text: str, turns: list[Turn] | None = None) -> list[Word]:
             verb = bare == run and wide.lastgroup == "hangul" and PREDICATE.search(run)
             pieces = [(start, end, bare or run, 3 * _SHORT if verb or len(bare) < 2 else WORD_SHARE, 1.0)]
         for first, last, key, share, size in pieces:
-            apart = gap or width(text[before:first])
-            found.append((first, last, key, share, size, width(text[first:last]), apart))
+            found.append((first, last, key, share, size, width(text[first:last]), gap or width(text[before:first])))
             before, gap = last, 0
     if turns is not None and not narrow:
         turns += wide_turns(text, kana=kanji)

@@ -49,13 +49,13 @@ check: lint types core     ## lint, types and the core of the tests, in three mi
 core: .venv/ready          ## the core of the tests
 	@PYTHONDONTWRITEBYTECODE= $(PYTEST) -m 'not slow' $(CORE)
 
-test: .venv/ready          ## the tests of the library, in five minutes; those of the gateway are beside them
+test: .venv/ready          ## the tests of the library, in four minutes; those of the gateway are beside them
 	@PYTHONDONTWRITEBYTECODE= $(PYTEST) $(HARNESSES:%=--ignore=%) $(GATEWAY:%=--ignore=%)
 
 gateway: .venv/ready       ## the gateway, over HTTP
 	@PYTHONDONTWRITEBYTECODE= $(PYTEST) $(GATEWAY)
 
-agents: .venv-agents/ready ## three real agents in front of the gateway, without a network: five minutes; needs npm
+agents: .venv-agents/ready ## three real agents in front of the gateway, without a network: two minutes; needs npm
 	@$(BIN)/python -m tests.agents.run
 
 harnesses: .venv/ready     ## tests of what tests it: each harness of faults finds what it must, each benchmark gives its figures

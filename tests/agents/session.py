@@ -23,6 +23,9 @@ _CACHED = 0.1  # what a token that the provider has cached costs, in others
 _SHELLS = ("bash", "shell", "run_shell_command", "exec_command", "execute_command")
 _COMMANDS = ("command", "cmd", "code")
 _FOUND = re.compile(r"#(\d+) entry (\d+) assistant")
+# providers compare neither marks nor whether a text stands in a block: what is cached stays so where these change
+_MARK = re.compile(r', "cache_control": \{[^{}]*\}')
+_TEXT = re.compile(r'"content": \[\{"type": "text", "text": ("(?:[^"\\]|\\.)*")\}\]')
 _NEXT = re.compile(r"next: recall_page\((\{.*\})\)")
 SUBMIT = "echo COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT"  # by this command mini-swe-agent knows the end
 
@@ -118,7 +121,7 @@ class Session:
         pieces += [json.dumps(item) for item in seen.items]
         whole, known = hashlib.sha256(), 0
         for piece in pieces:
-            whole.update(piece.encode())
+            whole.update(_TEXT.sub(r'"content": \1', _MARK.sub("", piece)).encode())
             cached = whole.digest() in self._prefixes
             self._prefixes.add(whole.digest())
             self.cost += len(piece) / 4 * (_CACHED if cached and known >= 0 else 1)

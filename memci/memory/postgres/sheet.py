@@ -98,7 +98,7 @@ class Sheet(Layout):
     def know(self, states: Mapping[int, BlockState], speakers: Sequence[tuple[int, str, int]]) -> None:
         """Update the states of changed blocks, drop these blocks from RAM, and update all speakers. O(blocks)."""
         self.states.update(states)
-        self._excess = None
+        self._excess = self._lending = None
         self.loaded.difference_update(states)
         size = (max(self.states, default=0) + 1) * BLOCK
         if size > len(self._columns.page):
@@ -136,7 +136,7 @@ class Sheet(Layout):
         for name, flag in FLAGS.items():
             getattr(self._columns, name)[at] = read["flags"] & flag != 0
         self.loaded.add(block)
-        self._excess = None
+        self._excess = self._lending = None
 
 
 def pack_passages(

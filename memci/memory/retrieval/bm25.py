@@ -32,12 +32,9 @@ def bm25(
     """
     at = layout.columns
     count, size = len(layout), len(at.page)
-    # row by row of `lent`: which passage borrows from here
-    borrowing = at.links.reshape(-1, 2, size)[:, ::-1].reshape(-1, size)
-    lending = [each for each in zip(borrowing, at.lent, strict=True) if each[1].any()]
     scores = np.zeros(size + 1, np.float32)
     tf = np.zeros(size + 1, np.float32)  # the last one is for position -1: no neighbour
-    costs = saturation * (1 + spread * layout.excess)
+    excess = layout.excess
     total = 0.0
     for term, weight in weights.items():
         positions, frequencies = postings.get(term, _NOWHERE)
@@ -51,13 +48,14 @@ def bm25(
             frequencies = np.where(frequencies < 1, frequencies * quick, frequencies)
         tf[positions] = frequencies
         if not term.startswith("@"):
-            for link, lent in lending:
+            for link, lent in layout.lending:
                 borrowers = link[positions]
                 # A passage is the neighbour of one other at most on this side: only position -1 may occur twice.
                 tf[borrowers] += lent[borrowers] * frequencies
             tf[-1] = 0
         having = np.flatnonzero(tf != 0)  # numpy is ten times as fast with booleans
         here = tf[having]
-        scores[having] += idf * (saturation + 1) * here / (here + costs[having])
+        costs = saturation * (1 + spread * excess[having])
+        scores[having] += idf * (saturation + 1) * here / (here + costs)
         tf[having] = 0
     return scores[:-1] / max(total, 1e-6)

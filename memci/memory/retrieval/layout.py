@@ -141,6 +141,7 @@ class Layout:
         self._views: PassageColumns | None = None
         self._lecturing: float | None = None
         self._excess: Floats | None = None
+        self._lending: list[tuple[Integers, Floats]] | None = None
 
     def __len__(self) -> int:
         return self._count + len(self._waiting)
@@ -182,7 +183,8 @@ class Layout:
         start, end = self._count, self._count + len(page)
         if end > len(self._columns.page):
             self._columns = _room(max(end, 2 * start), self._columns.cut(slice(0, start)))
-        self._count, self._views, self._lecturing, self._excess = end, None, None, None
+        self._count = end
+        self._views = self._lecturing = self._excess = self._lending = None
         new = self._columns.cut(slice(start, end))
         new.context[:], new.page[:], new.entry[:], new.part[:], new.role[:] = context, page, entry, part, role
         numbers = {name: self._speaker(name) for name in dict.fromkeys(speaker)}
@@ -225,6 +227,15 @@ class Layout:
             counts = length_counts(at.lent, at.whole, at.role)
             self._excess = (counts * (at.length / max(self._mean_length(counts), 1) - 1)).astype(np.float32)
         return self._excess
+
+    @property
+    def lending(self) -> list[tuple[Integers, Floats]]:
+        """By side and distance, where any is borrowed: which passage borrows from a position, and the shares of all."""
+        at = self.columns
+        if self._lending is None:
+            # rows come in pairs: the one before a passage is the one that has it behind itself
+            self._lending = [(at.links[row ^ 1], lent) for row, lent in enumerate(at.lent) if lent.any()]
+        return self._lending
 
     def _mean_length(self, counts: NDArray[np.float64]) -> float:
         """Return the mean length of the passages, each of which counts as *counts* say."""

@@ -31,6 +31,7 @@ from .passages import SIGN_TERMS, sign_term
 _FOLLOWED = 10  # results whose successors are looked for at most: the first ones, which a model reads
 _TERMS = 8  # of the rarest terms of a result: enough to find what repeats half of them
 _COMMON = 24  # passages that a term has at most, or a twentieth of all: what is more common tells no thing apart
+_MANY = 2_000  # the same in a large memory: with all postings of a twentieth a search would cost what the memory has
 _CANDIDATES = 6  # of each result by its words, at most
 _TOPICAL = 3  # the latest of its topic
 _LEAST = 0.15  # share of the rarity of the terms of a result that a candidate has
@@ -130,7 +131,7 @@ def _propose(
     every = dict.fromkeys(term for words, alike in own_terms.values() for term in (*words, *alike))
     postings = index.postings([*every, *SIGN_TERMS])
     at = layout.columns
-    most = max(_COMMON, len(layout) // 20)
+    most = max(_COMMON, min(len(layout) // 20, _MANY))
     telling = at.role == ROLES["tool"]
     telling[np.concatenate([postings[term][0] for term in SIGN_TERMS])] = True
     changing = {term: having[telling[having]].tolist() for term in every if len(having := postings[term][0]) <= most}

@@ -1,20 +1,8 @@
 """What a search shows within a budget that does not hold all that matches."""
 
-from memci import Context, EphemeralStorage
+from tests.talks import told
 
 LONG = f"My violin, the old violin, my good violin: {'harbour ferry lighthouse market sail. ' * 11}"
-
-
-def told(*said):
-    """Return a context that was told *said*, each "name: text", all of it archived."""
-    context = Context.open(EphemeralStorage(), "talk", window=2_000, clock=None)
-    for each in said:
-        name, _, text = each.partition(": ")
-        context.append_turn({"role": "user", "name": name, "content": text})
-    context.append_turn("Well?")
-    context.archive(keep=0)
-    context.flush()
-    return context
 
 
 def test_short_results_are_chosen_where_not_all_fits():

@@ -2,9 +2,9 @@
 
 import pytest
 
-from memci import Context, EphemeralStorage
 from memci.text.language.similar import MOST, similar
 from memci.text.language.terms import terms
+from tests.talks import told
 
 
 @pytest.mark.parametrize(
@@ -25,13 +25,7 @@ def test_word_that_the_table_lacks_has_no_similar_ones():
 
 def found(question, *said):
     """Return what a search among *said*, each "name: text", finds, best first."""
-    with Context.open(EphemeralStorage(), "talk", window=2_000, clock=None) as context:
-        for each in said:
-            name, _, text = each.partition(": ")
-            context.append_turn({"role": "user", "name": name, "content": text})
-        context.append_turn("Well?")
-        context.archive(keep=0)
-        context.flush()
+    with told(*said) as context:
         return [page.text for page in context.search_memory(question, k=9).pages]
 
 

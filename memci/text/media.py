@@ -111,11 +111,11 @@ def _media_in(value: object, kind: str) -> Iterator[tuple[Medium, int]]:
 
 def _mp4_milliseconds(content: bytes) -> int:
     """Return the milliseconds of the MP4 film in *content*, 0 if its header has none."""
-    at = content.find(b"mvhd") + 4
-    wide = content[at : at + 1] == b"\x01"  # times of 8 bytes
-    at += 20 if wide else 12
-    unit, length = content[at : at + 4], content[at + 4 : at + (12 if wide else 8)]
-    return int.from_bytes(length, "big") * 1_000 // (int.from_bytes(unit, "big") or 1) if at > 16 else 0
+    head = content.partition(b"mvhd")[2]
+    wide = head[:1] == b"\x01"  # times of 8 bytes
+    at = 20 if wide else 12
+    unit, length = head[at : at + 4], head[at + 4 : at + (12 if wide else 8)]
+    return int.from_bytes(length, "big") * 1_000 // (int.from_bytes(unit, "big") or 1)
 
 
 def content_in(source: str) -> bytes:

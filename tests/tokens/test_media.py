@@ -9,7 +9,7 @@ from memci.errors import InvalidMessage
 from memci.formats import read
 from memci.messages import Enveloped, Native
 from memci.storage.codec import decode, encode
-from memci.text.media import media_in
+from memci.text.media import measure, media_in
 from memci.tokens.media import media_tokens
 
 
@@ -165,3 +165,8 @@ def test_sizes_that_nobody_measured_are_refused(media):
 
     with pytest.raises(InvalidMessage, match="no envelope"):
         decode(codec, damaged)
+
+
+@pytest.mark.parametrize("first", [0, 1])  # the byte that would say how long the times are, if a header were there
+def test_a_film_without_a_header_is_a_file(first):
+    assert measure(_encoded(bytes([0, 0, 0, first]) + b"ftypisom" + b"\xff" * 60), "film") == ["file", 72]

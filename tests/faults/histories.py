@@ -41,6 +41,8 @@ class History(NamedTuple):
     """contexts of which a handle that had lost nothing showed something else than what was stored"""
     again: int
     """ops that were in flight when a life ended"""
+    refused: int = 0
+    """times that the store was busy or full"""
 
     @property
     def acknowledged(self) -> Set[str]:
@@ -68,6 +70,8 @@ def history(folder: Path, writer: int) -> History:
             told.lost.append(told.started.get(op, what))
         elif word == "stale":
             told.stale.append(what)
+        elif word == "refused":
+            told = told._replace(refused=told.refused + 1)
         else:
             told = told._replace(again=told.again + 1)
     return told
@@ -123,6 +127,7 @@ def examined(
             "appends acknowledged": sum(len(each.acknowledged) for each in told.values()),
             "in flight at a death": sum(each.again for each in told.values()),
             "of them stored already": sum(len(each.known) for each in told.values()),
+            "refused": sum(each.refused for each in told.values()),
             "write conflicts": sum(len(each.lost) for each in told.values()),
             "runs of one handle": len({run for each in told.values() for run in each.runs.values()}),
         }

@@ -50,6 +50,8 @@ KILL_BYTES = 1_000
 """what the logs grow by between two kills, on average: an append and its acknowledgement are some 40"""
 PATIENCE_SECONDS = 0.4
 """how long the conductor waits for that: who is stopped may hold up all the others"""
+MANY = 50
+"""appends that a store has refused, when nobody could append: it can't be that it had no time"""
 WAIT_SECONDS = 30.0
 THOUGHT_SECONDS = 0.004
 
@@ -109,13 +111,16 @@ class Writer:
             name = self._chosen()
             for _ in range(self._random.randint(2, 9)):
                 number += 1
-                op = f"{self._life.writer}-{number}"
-                self._say(f"start {op} {name}")
-                self._append(op, name)
+                self.append(f"{self._life.writer}-{number}", name)
                 self._look_around(name)
             self._leave(name)
             if os.getppid() != parent:
                 os._exit(0)
+
+    def append(self, op: str, name: str) -> None:
+        """Append the turn of *op* to the context *name*, however often another one is first."""
+        self._say(f"start {op} {name}")
+        self._append(op, name)
 
     def _chosen(self) -> str:
         if self._random.random() < 0.35:
@@ -132,7 +137,7 @@ class Writer:
                 self._say(f"lost {op}")
                 self._read_again(name)
             except (StorageBusy, StorageFull):
-                continue
+                self._say(f"refused {op}")
             except CommitUnknown:
                 self._storage = self._make(self._life.folder)
                 self._open.clear()
@@ -215,7 +220,7 @@ def opened(storage: Storage, name: str, wait: float = 0, *, read_only: bool = Fa
                 return Context.view(storage, name, counter=count, memory=NullMemory())
             return Context.open(storage, name, memory=NullMemory(), window=1_500, reply=100, counter=count,
                 nonce="1f9a03c2", clock=None, wait=wait)  # fmt: skip
-        except (WriteConflict, StorageBusy, StorageFull):  # another one made it, or changes it all the time
+        except WriteConflict:  # another one made it, or changes it all the time
             continue
 
 
@@ -241,7 +246,7 @@ class Conductor:
                 counts, found = examined(folder, store, opened, apart={LOCKED}, writers=WRITERS)
                 acknowledged = counts.pop("appends acknowledged")
                 counts[f"appends acknowledged, {name}"] = acknowledged
-                if not acknowledged and pace.done == pace.kills:
+                if not acknowledged and counts["refused"] >= MANY:
                     found.append("nobody could append")
                 yield 0, counts, [f"{name}, seed {self._seed}, round {number}: {each}" for each in found]
             if kills <= 0 or time.monotonic() > until:
@@ -253,6 +258,7 @@ class Conductor:
         try:
             for writer in range(WRITERS):
                 writers[writer] = self._begun(folder, writer, make, rng)
+            _begin(folder)
             while pace.on:
                 pace.wait(folder, rng)
                 writer, what = rng.randrange(WRITERS), rng.random()
@@ -318,6 +324,16 @@ class _Pace:
 
 def _logged(folder: Path) -> int:
     return sum(path.stat().st_size for path in folder.glob("writer-*.log"))
+
+
+def _begin(folder: Path) -> None:
+    """Return when a writer has appended, or the store has refused all."""
+    until = time.monotonic() + WAIT_SECONDS
+    while time.monotonic() < until:
+        told = [history(folder, writer) for writer in range(WRITERS)]
+        if any(each.acknowledged for each in told) or sum(each.refused for each in told) >= MANY:
+            return
+        time.sleep(0.003)
 
 
 def _warmed(make: Make) -> None:

@@ -27,7 +27,7 @@ from tests.faults.worker import room
 def test_everything_is_known_once_wherever_it_is_killed():
     """Wherever a consolidation is killed, or broken off: afterwards all of it is done, nothing twice."""
 
-    tally = Consolidations().run(Order(seed=1, aim=8, seconds=60), lambda _: None)
+    tally = Consolidations().run(Order(seed=1, aim=8, seconds=600), lambda _: None)
 
     assert tally.violations == []
     assert tally.runs == 8

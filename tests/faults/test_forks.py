@@ -11,7 +11,7 @@ from tests.faults.tally import Order
 
 @pytest.mark.slow
 def test_no_child_hangs_in_any_pattern():
-    tally = Forks().run(Order(seed=0, aim=len(PATTERNS), seconds=300), lambda _: None)
+    tally = Forks().run(Order(seed=0, aim=len(PATTERNS), seconds=600), lambda _: None)
 
     assert tally.violations == []
     assert tally.counts == {pattern.__name__: 1 for pattern in PATTERNS}

@@ -38,7 +38,7 @@ def broken(target, *, tries: int = 400, **instead) -> str | None:
 def test_every_promise_holds_for_hostile_input():
     """Two thousand hostile inputs break nothing."""
 
-    tally = Fuzz().run(Order(seed=2, aim=2_000, seconds=60), lambda _: None)
+    tally = Fuzz().run(Order(seed=2, aim=2_000, seconds=600), lambda _: None)
 
     assert tally.violations == []
     assert tally.runs == 2_000 == sum(tally.counts[name] for name in TARGETS)
@@ -70,7 +70,7 @@ def dying(seeds: range, until: float) -> Tried:
 def test_worker_that_dies_is_told_and_the_rest_goes_on():
     """A crash of the interpreter is a broken promise, with the seeds to look at; the other inputs are still tried."""
 
-    tally = Fuzz(batch=dying).run(Order(seed=0, aim=20 * BATCH, seconds=60), lambda _: None)
+    tally = Fuzz(batch=dying).run(Order(seed=0, aim=20 * BATCH, seconds=600), lambda _: None)
 
     assert len(tally.violations) == tally.counts["workers that died"] == 3
     assert f"{BATCH} to {2 * BATCH - 1}" in tally.violations[0]

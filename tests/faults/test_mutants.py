@@ -73,7 +73,7 @@ def test_what_survives_is_a_broken_promise(package, monkeypatch):
     harness = Mutants()
     harness.short = 1  # the long tier tries killers without a mutant too
 
-    tally = harness.run(Order(seed=7, aim=2, seconds=60), lambda _: None)
+    tally = harness.run(Order(seed=7, aim=2, seconds=600), lambda _: None)
 
     assert tally.runs == 2
     assert tally.counts["caught by tests/test_promise.py"] == 1

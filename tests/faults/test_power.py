@@ -20,7 +20,7 @@ def shim(tmp_path_factory):
 
 
 def run(*stores: str, aim: int, seed: int = 1) -> Tally:
-    return PowerCuts(stores).run(Order(seed=seed, aim=aim, seconds=60), lambda _: None)
+    return PowerCuts(stores).run(Order(seed=seed, aim=aim, seconds=600), lambda _: None)
 
 
 @pytest.mark.slow

@@ -18,7 +18,7 @@ def shim(tmp_path_factory):
 
 
 def run(*stores: str, aim: int, seed: int = 1) -> Tally:
-    return Syscalls(stores).run(Order(seed=seed, aim=aim, seconds=60), lambda _: None)
+    return Syscalls(stores).run(Order(seed=seed, aim=aim, seconds=600), lambda _: None)
 
 
 def test_every_promise_holds_when_system_calls_fail():

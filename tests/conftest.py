@@ -8,7 +8,10 @@ import tempfile
 import pytest
 from hypothesis import settings
 
-settings.register_profile("memci", deadline=None, max_examples=40)  # `make faults` tries thousands
+# the same examples each time, so that a change is what makes a test fail; `make faults` tries thousands of others,
+# and so does `pytest --hypothesis-profile=explore`
+settings.register_profile("memci", deadline=None, max_examples=40, derandomize=True)
+settings.register_profile("explore", deadline=None, max_examples=400)
 settings.load_profile("memci")
 
 _RAM_DISK = "/dev/shm"

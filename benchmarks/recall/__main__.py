@@ -67,7 +67,7 @@ def main(arguments: list[str] | None = None) -> dict[str, Any]:
     }
     if options.certain:  # nothing else
         sources = {name: [] for name in sources}
-    step = 5 if options.quick else 1
+    step = 20 if options.quick else 1
     sources = {
         name: [replace(talk, questions=talk.questions[::step]) for talk in talks] for name, talks in sources.items()
     }
@@ -272,7 +272,7 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--certain", action="store_true", help="whether answers know how sure they are")
     parser.add_argument("--ablate", action="store_true", help="memci only, with one step switched off at a time")
     parser.add_argument("--largest", type=int, default=max(SIZES), help="passages that a query is timed with at most")
-    parser.add_argument("--quick", action="store_true", help="no model, no growth, every fifth question; not kept")
+    parser.add_argument("--quick", action="store_true", help="no model, no growth, every twentieth question; not kept")
     parser.add_argument("--results", type=Path, default=HERE, help="where figures are kept")
     parser.add_argument("--json", type=Path, help="write the figures to this file, too")
     return parser.parse_args(arguments)

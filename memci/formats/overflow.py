@@ -1,49 +1,71 @@
-"""Overflow: a provider's answer that a request was too long, with the numbers that it names.
+r"""Overflow: a provider's answer that a request was too long, with the numbers that it names.
 
     "This model's maximum context length is 8000 tokens. However, your messages resulted in 8412 tokens."
-    "prompt is too long: 213462 tokens > 200000 maximum"
+    "This endpoint's maximum context length is 9000 tokens. However, you requested about 12000 tokens
+        (8000 of text input, 1000 of tool input, 3000 in the output)."
     "Your input exceeds the context window of this model."
-        ──▶  Overflow(asked=8412, most=8000)   Overflow(213462, 200000)   Overflow(None, None)
+        ──▶  Overflow(8412, 8000)   Overflow(9000, 6000, answer=3000)   Overflow(None, None)
 
-The wordings are those of OpenAI, Anthropic, Google, Mistral, Alibaba, vLLM, SGLang, llama.cpp and Bedrock.
+Words tell that it was too long, which number is the limit, and which is the answer's. Arithmetic tells the rest: what
+was asked for is more than the limit, as one number or as the sum of its parts.
 """
 
 import re
 from typing import Final, NamedTuple
 
-_NUMBERED: Final = [
-    re.compile(re.sub(r"<(\w+)>", r"\\(?(?P<\1>[\\d,]{2,12})\\)?", pattern), re.IGNORECASE)
+_NUMBER: Final = r"(?<![\w.,-])(?P<n>\d[\d,]{3,9})(?![\w-]|,\d|\.\d)"
+"""a number of tokens: no window has fewer than a thousand, and status codes have three digits"""
+_ANY: Final = r"(?<![\w.,-])(?P<n>\d[\d,]{0,9})"
+_NUMBERS: Final = re.compile(rf"(?<!id)(?<!code)\W{{0,4}}{_NUMBER}")
+_LIMITS: Final = [
+    re.compile(pattern.replace("<n>", _NUMBER), re.IGNORECASE)
     for pattern in (
-        r"maximum context length is <most> tokens?.{0,120}?\(<asked> in the (?:messages|prompt).{0,20}? <reply> in",
-        r"maximum context length is <most> tokens?.{0,80}?(?:resulted in|requested|has|contains) <asked>",
-        r"prompt is too long: <asked> tokens > <most>",
-        r"exceed context limit: <asked> \+ <reply> > <most>",
-        r"input token count <asked> exceeds the maximum number of tokens allowed <most>",
-        r"\b(?:contains|request|input|prompt)\b.{0,30}?<asked> tokens?\b.{0,60}?(?:context|maximum)[^\d]{0,40}?<most>",
-        r"\b(?:contains|request|input|prompt)\b.{0,30}?<asked> tokens?\b.{0,60}?<most> (?:tokens|maximum)",
-        r"input length should be \[\d+, ?<most>\]",
-        r"context (?:length|window|size)[^\d]{0,40}<most>",
+        r"> <n>(?! -)",
+        r"\bn_ctx\b\W{1,4}<n>",
+        r"(?:context|model|sequence) (?:length|window|size|limit)[^\d]{0,40}(?<!by )<n>",
+        r"(?:\bmax\w*|limit|supports?|at most|less than|cannot exceed|<=|should be \[\d+,)[^\d]{0,40}(?<!by )<n>",
+        r"<n> (?:tokens? )?maximum",
     )
 ]
-"""the wordings with numbers, the surest first"""
+"""words beside the limit, the surest first"""
+_ANSWERS: Final = [
+    re.compile(pattern.replace("<n>", _ANY), re.IGNORECASE)
+    for pattern in (
+        r"<n>(?: tokens?)?(?: for| in| of)?(?: the)? (?:output|completion|`?max_(?:new_)?tokens)",
+        r"max_(?:completion_|new_|output_)?tokens\W+(?:is too large|was)\W+<n>",
+        r"\+ <n>",
+    )
+]
+"""words beside the tokens of the answer"""
 _SAID: Final = re.compile(
-    r"context_length_exceeded|(?:prompt|input|request|messages?)\b.{0,20}\b(?:is|are) too (?:long|large)"
-    r"|maximum context length"
-    r"|exceeds?(?: the)?(?: model's| available| maximum)* (?:context|number of tokens|input|prompt length)"
-    r"|context (?:window|length|limit|size)\b.{0,40}\bexceed|(?:exceed\w*|longer than)\b.{0,30}\bcontext"
-    r"|input length should be"
-    r"|上下文.{0,12}(?:超|长)|输入.{0,12}(?:超|过长)",
+    r"context_length_exceeded|exceed_context_size|request_too_large"
+    r"|(?:prompt|input|request|messages?)\b.{0,20}\btoo (?:long|large)|too many (?:\w+ )?tokens"
+    r"|max\w* (?:context|prompt|model|sequence) length"
+    r"|(?:reduce|shorten\w*)\b.{0,20}\b(?:length of|number of tokens|prompt)|\bshorter (?:input|prompt)"
+    r"|\b(?:prompt|tokens?|(?:input|context) (?:length|window|limit|size))\b.{0,30}\b(?:exceed|overflow)"
+    r"|(?:exceed\w*|more than|(?:longer|greater|larger) than)\b.{0,30}"
+    r"(?:\bcontext|\binput|\bprompt length|\btoken limit|number of tokens"
+    r"|\bmax\w*[ _](?:tokens|model|message|seq\w*)\b)"
+    r"|token count\b.{0,40}\bsupports?|input length should be"
+    r"|\b(?:inputs|prompt_tokens)\b.{0,40}\bmust (?:be|have) (?:<|less)"
+    r"|上下文.{0,12}(?:超|长)|输入.{0,12}(?:超|过长)|超长",
     re.IGNORECASE,
 )
-_OTHERWISE: Final = re.compile(r"rate.?limit|per (?:minute|hour|day)|\bTPM\b|quota", re.IGNORECASE)
-"""words of a limit on many requests together"""
+_OTHERWISE: Final = re.compile(
+    r"rate.?limit|per (?:min|hour|day)|\bTPM\b|quota|please wait|(?:string|array) too long|max\w* tokens you requested",
+    re.IGNORECASE,
+)
+"""words of a limit on many requests together, on the answer, or on one value"""
+_ALONE: Final = re.compile(r"request too large.{0,200}\blimit \d", re.IGNORECASE)
+"""a request that is larger by itself than such a limit"""
 
 
 class Overflow(NamedTuple):
     """What a provider said of a request that was too long, in its tokens; None for a number that it did not say."""
 
     asked: int | None  # the tokens of the request
-    most: int | None  # the most that a request may have, beside the answer that it asked for
+    most: int | None  # the most that a request may have, beside the *answer* if that is known
+    answer: int | None = None  # the tokens of the answer that the request asked for
 
 
 def overflow(error: object) -> Overflow | None:
@@ -52,10 +74,23 @@ def overflow(error: object) -> Overflow | None:
     O(its text, at most 4,000 characters).
     """
     text = str(error)[:4_000]
-    if not _SAID.search(text) or _OTHERWISE.search(text):
+    if not _SAID.search(text) or (_OTHERWISE.search(text) and not _ALONE.search(text)):
         return None
-    found = next((found for pattern in _NUMBERED if (found := pattern.search(text))), None)
+    found, answered = (next(filter(None, (each.search(text) for each in table)), None) for table in (_LIMITS, _ANSWERS))
     if found is None:
         return Overflow(None, None)
-    said = {key: int(value.replace(",", "") or 0) for key, value in found.groupdict().items()}
-    return Overflow(said.get("asked"), max(0, said["most"] - said.get("reply", 0)))
+    most, answer = _number(found), answered and _number(answered)
+    others = {*map(_number, _NUMBERS.finditer(text)), answer or 0} - {most}
+    total = max(others)
+    if total <= most:
+        total = sum(others)
+    elif total - (answer or 0) not in {*others, sum(others) - total - (answer or 0)}:  # the answer is not in it
+        total += answer or 0
+    if total <= most:
+        lone_code = text[found.end() :].startswith(")") and others == {0}  # "exceeds limit (2013)" names an error
+        return Overflow(None, None if lone_code else most)
+    return Overflow(total - (answer or 0), max(0, most - (answer or 0)), answer)
+
+
+def _number(found: re.Match[str]) -> int:
+    return int(found["n"].replace(",", ""))

@@ -6,7 +6,9 @@
 {"inputTokens": 260, "cacheReadInputTokens": 640, "outputTokens": 20, "totalTokens": 920}          Bedrock, too
     ──▶  CallsCost(calls=1, input=900, cached_read=640, cached_written=0, output=20)
 
-Gateways repeat Anthropic's keys beside an OpenAI-like count that includes them: they count once.
+Gateways repeat Anthropic's keys beside an OpenAI-like count that includes them: they count once. Where conventions
+differ, arithmetic decides: cached tokens that are more than the input stand beside it, and reasoning without which the
+total is too small stands beside the answer, as with xAI.
 """
 
 from collections.abc import Mapping
@@ -31,15 +33,19 @@ _OUTPUT: Final = (
 _TOTAL: Final = ("total_tokens", "totalTokens")
 _THOUGHTS: Final = ("thoughtsTokenCount", "thoughts_token_count")
 """Gemini counts them beside the candidates; the other providers' number of output tokens includes them"""
-_DETAILS: Final = ("prompt_tokens_details", "input_tokens_details")
+_DETAILS: Final = ("prompt_tokens_details", "input_tokens_details", "input_token_details", "inputTokenDetails")
+_OUTPUT_DETAILS: Final = ("completion_tokens_details", "output_tokens_details")
 _READ: Final = (
     "cachedContentTokenCount",
     "cached_content_token_count",
     "prompt_cache_hit_tokens",
     "cached_tokens",
     "cachedInputTokens",
+    "cache_read_tokens",
+    "cacheReadTokens",
+    "cache_read",
 )
-_WRITTEN: Final = ("cache_write_tokens",)
+_WRITTEN: Final = ("cache_write_tokens", "cacheWriteTokens", "cache_creation_tokens")
 _READ_BESIDE: Final = ("cache_read_input_tokens", "cacheReadInputTokens")
 _WRITTEN_BESIDE: Final = ("cache_creation_input_tokens", "cacheWriteInputTokens")  # keys of Anthropic and Bedrock
 _MOST: Final = 3 * 10**11  # tokens under one key, at most: an export can hold the sum of three of them
@@ -68,15 +74,26 @@ def reported(usage: object) -> CallsCost:
     for key in _DETAILS:
         fields = _fields(fields.get(key)) | fields
     read, written = _tokens(fields, _READ_BESIDE), _tokens(fields, _WRITTEN_BESIDE)
-    given, total = _tokens(fields, _INPUT), _tokens(fields, _TOTAL)
-    included = any(fields.get(key) is not None for key in _WITH_CACHED) or total == given + _tokens(fields, _OUTPUT) > 0
-    return CallsCost(
+    given, said, total = _tokens(fields, _INPUT), _tokens(fields, _OUTPUT), _tokens(fields, _TOTAL)
+    included = any(fields.get(key) is not None for key in _WITH_CACHED) or total == given + said > 0
+    beside = 0 if included and read + written <= given else read + written
+    thoughts = [_tokens(_fields(fields.get(key)), ("reasoning_tokens",)) for key in _OUTPUT_DETAILS]
+    said += next((each for each in thoughts if each and total == given + said + each), 0)
+    steps = fields.get("iterations")
+    others = [
+        reported({**step, "iterations": None})  # a compaction, another model's advice: not in the numbers above them
+        for step in map(_fields, steps if isinstance(steps, list) else ())
+        if step.get("type") != "message"
+    ]
+    own = CallsCost(
         1,
-        given + (0 if included else read + written) + _tokens(fields, _TOOLS),
+        given + beside + _tokens(fields, _TOOLS),
         read or _tokens(fields, _READ),
         written or _tokens(fields, _WRITTEN),
-        _tokens(fields, _OUTPUT) + _tokens(fields, _THOUGHTS),
+        said + _tokens(fields, _THOUGHTS),
     )
+    whole = CallsCost(*(min(sum(each), 3 * _MOST) for each in zip(own, *others, strict=True)))
+    return whole._replace(calls=1)
 
 
 def _fields(value: object) -> dict[str, Any]:

@@ -37,7 +37,6 @@ HOP: Final = frozenset(
 _SIZED: Final = frozenset({b"content-length", b"content-encoding"})
 _EVENTS: Final = b"text/event-stream"
 _CUT: Final = "the provider's answer ended early"
-_TOO_LONG: Final = frozenset({400, 413, 422})  # status codes with which providers refuse a request that is too long
 _LOG = logging.getLogger(__name__)
 
 
@@ -84,11 +83,7 @@ class ClientAnswer:
         async with self._response(client, request) as response:
             if response is None:
                 return True
-            if (
-                conversation is not None
-                and response.status_code in _TOO_LONG
-                and await self._shorten(conversation, response)
-            ):
+            if conversation is not None and response.is_error and await self._shorten(conversation, response):
                 return False
             if conversation is not None and not _is_stream(response):
                 await response.aread()  # an answer that is cut gets another status

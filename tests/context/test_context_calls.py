@@ -190,6 +190,35 @@ def test_calls_refuses_what_makes_no_sense(given):
             SimpleNamespace(prompt_token_count=9, cached_content_token_count=None, candidates_token_count=2),
             (9, 0, 0, 2),
         ),
+        (  # xAI reports reasoning beside the completion
+            {
+                "prompt_tokens": 37,
+                "completion_tokens": 530,
+                "total_tokens": 800,
+                "completion_tokens_details": {"reasoning_tokens": 233},
+            },
+            (37, 0, 0, 763),
+        ),
+        (  # the numbers above the iterations are those of the messages alone
+            {
+                "input_tokens": 23,
+                "output_tokens": 10,
+                "iterations": [
+                    {"type": "compaction", "input_tokens": 180, "cache_read_input_tokens": 4, "output_tokens": 35},
+                    {"type": "message", "input_tokens": 23, "output_tokens": 10},
+                ],
+            },
+            (207, 4, 0, 45),
+        ),
+        (
+            {"input_tokens": 900, "output_tokens": 20, "input_token_details": {"cache_read": 640}},
+            (900, 640, 0, 20),
+        ),
+        (
+            {"inputTokens": 900, "outputTokens": 20, "inputTokenDetails": {"cacheReadTokens": 640}},
+            (900, 640, 0, 20),
+        ),
+        (SimpleNamespace(input_tokens=900, cache_read_tokens=640, cache_write_tokens=9), (900, 640, 9, 0)),
     ],
 )
 def test_usage_of_each_provider_is_read(usage, expected):
@@ -235,6 +264,9 @@ def test_calls_of_a_page_that_was_taken_back_are_in_order(storage):
         ({"inputTokens": 50, "outputTokens": 20, "totalTokens": 9_070, "cacheReadInputTokens": 9_000}, 9_050, 9_000),
         ({"inputTokens": 9_050, "outputTokens": 20, "totalTokens": 9_070, "cachedInputTokens": 9_000}, 9_050, 9_000),
         ({"prompt_tokens": 9_050.0, "completion_tokens": 20.0}, 9_050, 0),
+        # some servers put Anthropic's number, without the cached tokens, under the key of OpenAI's
+        ({"prompt_tokens": 50, "total_tokens": 70, "cache_read_input_tokens": 9_000}, 9_050, 9_000),
+        ({"inputTokens": 50, "outputTokens": 20, "totalTokens": 70, "cacheReadInputTokens": 9_000}, 9_050, 9_000),
     ],
 )
 def test_cached_tokens_count_once(usage, input_, cached):

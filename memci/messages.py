@@ -63,6 +63,7 @@ _NAMES = ("name", "tool_call_id", "refusal")
 PARTS = frozenset({"text", "image_url", "input_audio", "file", "refusal", "audio_url", "video_url", "document_url"})
 """types of parts of the user and of tools; the last three are those of servers that extend the form"""
 NAMES = re.compile(r"[a-zA-Z0-9_-]{1,64}")  # names of tools that every provider takes; a model may make up others
+FAILED = "is_error"  # the key of a tool's message that its own format says is one of a failure
 MAX_ID = 64  # characters of a call's id that OpenAI takes
 _FUNCTION = "the role 'function' is out of use: send the call as tool_calls and its result with role 'tool'"
 

@@ -16,11 +16,10 @@ id and order, within one page.
 
 from collections.abc import Iterator, Sequence
 
+from ..formats.envelope import INTERRUPTED
 from ..messages import Message, tool_calls
 from ..text.sanitize import frame, quote
 from .messagelist import MessageNode
-
-INTERRUPTED = "no result: the call was interrupted"  # The text of the view for a missing result.
 
 
 class OpenCalls:

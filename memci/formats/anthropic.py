@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ..errors import InvalidMessage
-from ..messages import Enveloped, Item, Message, parts_of, text_of, tool_calls
+from ..messages import FAILED, Enveloped, Item, Message, parts_of, text_of, tool_calls
 from .breakpoints import ANTHROPIC, MOST
 from .envelope import (
     NO_TEXT,
@@ -24,6 +24,7 @@ from .envelope import (
     Spoken,
     arguments_as_object,
     as_native,
+    as_result,
     as_user,
     body_of,
     call_of,
@@ -195,7 +196,7 @@ def _with_companions(items: Iterable[Item]) -> list[Item]:
     """Return *items* without what the provider refuses alone: a use of its own tools without a result, or the result.
 
     An answer that paused in such a use goes on in the next message of the assistant: both become one message. The last
-    message may wait for its results.
+    message may wait for its results, and so may code that calls a client's tools: its result comes with a later answer.
     """
     kept: list[Item] = []
     for item in items:
@@ -204,17 +205,21 @@ def _with_companions(items: Iterable[Item]) -> list[Item]:
             kept[-1] = {**kept[-1], "content": [*kept[-1]["content"], *_blocks(item["content"])]}
         else:
             kept.append(item)
+    open_uses: set[str] = set()
     for at, item in enumerate(kept):
         if item["role"] != "assistant" or not isinstance(blocks := item["content"], list):
             continue
-        left = _waiting(item) if at < len(kept) - 1 and not any(each["type"] == "tool_use" for each in blocks) else ()
-        uses = {str(block.get("id")) for block in blocks if _SERVER_USE.fullmatch(block["type"])}
-        own = [
-            block
-            for block in blocks
-            if not (_SERVER_USE.fullmatch(block["type"]) and str(block.get("id")) in left)
-            and not (_SERVER_RESULT.fullmatch(block["type"]) and str(block.get("tool_use_id")) not in uses)
-        ]
+        waits = at == len(kept) - 1 or any(each["type"] == "tool_use" for each in blocks)
+        left = set() if waits else _waiting(item)
+        own = []
+        for block in blocks:
+            if _SERVER_USE.fullmatch(block["type"]) and str(block.get("id")) not in left:
+                open_uses.add(str(block.get("id")))
+            elif _SERVER_RESULT.fullmatch(block["type"]) and str(block.get("tool_use_id")) in open_uses:
+                open_uses.remove(str(block.get("tool_use_id")))
+            elif _SERVER_USE.fullmatch(block["type"]) or _SERVER_RESULT.fullmatch(block["type"]):
+                continue
+            own.append(block)
         if len(own) < len(blocks):
             kept[at] = {**item, "content": own}
     return kept
@@ -263,7 +268,9 @@ def _user(role: str, blocks: list[Item]) -> list[Message]:
     for result, own in split_results(blocks, lambda block: block["type"] == "tool_result"):
         content = own[0].get("content", "") if result else own
         text, unread = (content, []) if isinstance(content, str) else read_parts(content, _part)
-        message = {"role": "tool", "tool_call_id": str(own[0].get("tool_use_id"))} if result else {"role": role}
+        message: Message = {"role": role}
+        if result:
+            message = as_result(str(own[0].get("tool_use_id")), failed=own[0].get("is_error") is True)
         items = [{"role": role, "content": own}]
         messages.append(Enveloped({**message, "content": text}, as_native(NAME, items, unread, joins=bool(messages))))
     return messages
@@ -298,7 +305,7 @@ def _made(message: Message) -> Item:
     if message["role"] == "tool":
         content = _made_blocks(message["content"])
         result = {"type": "tool_result", "tool_use_id": message["tool_call_id"], "content": content}
-        return {"role": "user", "content": [result]}
+        return {"role": "user", "content": [{**result, FAILED: True} if message.get(FAILED) else result]}
     message = as_user(message)
     content = _made_blocks(said_in(message))
     if message["role"] != "assistant":

@@ -18,6 +18,7 @@ from itertools import groupby
 from typing import Any
 
 from ..messages import (
+    FAILED,
     MAX_ID,
     NAMES,
     Enveloped,
@@ -29,6 +30,7 @@ from ..messages import (
 )
 from ..text.media import media_in
 
+INTERRUPTED = "no result: the call was interrupted"  # the text of the view for a missing result
 NO_TEXT = "(no text)"  # the text in place of an empty one, for a provider that refuses empty texts
 NO_NAME = "unnamed"  # the name of a tool that a model left out
 _TEXTS = ("text", "output_text")
@@ -184,6 +186,11 @@ def joined(
         items += own
         answers = message["role"] == "tool"
     return items
+
+
+def as_result(call_id: str, content: str | list[Message] = "", *, failed: bool = False) -> Message:
+    """Return the message of a tool that answers a call, and whether it *failed*."""
+    return {"role": "tool", "tool_call_id": call_id, "content": content, **({FAILED: True} if failed else {})}
 
 
 def as_user(message: Message) -> Message:

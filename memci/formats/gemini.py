@@ -16,13 +16,14 @@ from itertools import takewhile
 from typing import Any
 
 from ..errors import InvalidMessage
-from ..messages import Enveloped, Item, Message, parts_of, text_of, tool_calls
+from ..messages import FAILED, Enveloped, Item, Message, parts_of, text_of, tool_calls
 from .envelope import (
     NO_NAME,
     NO_TEXT,
     Spoken,
     arguments_as_object,
     as_native,
+    as_result,
     as_user,
     body_of,
     call_of,
@@ -226,11 +227,13 @@ def _result(answer: Item, waiting: list[tuple[str, str]]) -> Message:
     matches = [*(each for each in waiting if each[0] == call_id), *(each for each in waiting if each[1] == name)]
     if matches:
         waiting.remove(matches[0])
-    text = response.get("output", response.get("result")) if isinstance(response, Mapping) else response
+    said = response if isinstance(response, Mapping) else {"output": response}
+    failed = "error" in said and not {"output", "result"} & said.keys()
+    text = said.get("output", said.get("result", said.get("error")))
     text = text if isinstance(text, str) else call_of(function_call("", "", response))[1]
     media = read_parts(parts_of(answer.get("parts")), _part)[0]
     content = content_of([*parts_of(text), *parts_of(media)]) or ""
-    return {"role": "tool", "tool_call_id": matches[0][0] if matches else str(call_id or name), "content": content}
+    return as_result(matches[0][0] if matches else str(call_id or name), content, failed=failed)
 
 
 def _is_media(part: Item) -> bool:
@@ -264,7 +267,11 @@ def _made(message: Message, names: Mapping[str, str]) -> Item:
     if message["role"] == "tool":
         call_id, text = message["tool_call_id"], text_of(message)
         own = {} if _OWN_ID.fullmatch(call_id) else {"id": call_id}
-        answer = {**own, "name": names.get(call_id) or NO_NAME, "response": {"output": text}}
+        answer = {
+            **own,
+            "name": names.get(call_id) or NO_NAME,
+            "response": {"error" if message.get(FAILED) else "output": text},
+        }
         media = [made for part in parts_of(message["content"]) if "text" not in (made := _made_part(part))]
         return {"role": "user", "parts": [{"functionResponse": answer}, *media]}
     message = as_user(message)

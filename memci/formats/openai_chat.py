@@ -9,9 +9,9 @@ Messages of other forms lose in it what only their provider can read: reasoning 
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from ..messages import MAX_ID, NAMES, PARTS, Enveloped, Item, Message, call_body, call_name, tool_calls
+from ..messages import FAILED, MAX_ID, NAMES, PARTS, Enveloped, Item, Message, call_body, call_name, tool_calls
 from .breakpoints import CHAT
-from .envelope import as_native, is_empty_answer, native_of, read_parts, safe_id, safe_name
+from .envelope import as_native, body_of, is_empty_answer, native_of, read_parts, safe_id, safe_name, said_in
 
 NAME = "openai_chat"
 
@@ -39,7 +39,7 @@ def is_sent_as_it_is(message: Message) -> bool:
     """Return whether *message* is sent unchanged. O(parts and calls).
 
     It does not if it is in an envelope, a result with parts, or an empty answer; or if it has an empty text or an empty
-    list, or an id or a name that OpenAI refuses.
+    list, something spoken, or an id or a name that OpenAI refuses.
     """
     if isinstance(message, Enveloped):
         return False
@@ -47,11 +47,13 @@ def is_sent_as_it_is(message: Message) -> bool:
     if type(content) is str and content and role != "tool" and "tool_calls" not in message:  # as nearly all are
         return True
     if role == "tool":
-        return type(content) is str and 0 < len(message["tool_call_id"]) <= MAX_ID
+        return type(content) is str and 0 < len(message["tool_call_id"]) <= MAX_ID and FAILED not in message
     if type(content) is list and not (content and all(part["type"] != "text" or part["text"] for part in content)):
         return False
     if role != "assistant":
         return True
+    if message.get("audio"):
+        return False
     if "tool_calls" in message:
         calls = message["tool_calls"]
         return bool(calls) and all(0 < len(each["id"]) <= MAX_ID and NAMES.fullmatch(call_name(each)) for each in calls)
@@ -94,8 +96,13 @@ def _repaired(item: Item) -> Item:
         item["content"] = kept or ""
     if item["role"] == "tool":
         item["tool_call_id"] = safe_id(item["tool_call_id"], plain=False)
+        item.pop(FAILED, None)  # only other formats have a place for it
     if item["role"] != "assistant":
         return item
+    if spoken := body_of(item, "audio"):  # the provider has what was said, and takes no more than its id
+        item |= (
+            {"audio": {"id": spoken["id"]}} if spoken.get("id") else {"audio": None, "content": said_in(item) or None}
+        )
     if calls := tool_calls(item):
         item["tool_calls"] = [_repaired_call(call) for call in calls]
         return item

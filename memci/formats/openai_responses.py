@@ -15,12 +15,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ..errors import InvalidMessage
-from ..messages import Enveloped, Item, Message, parts_of, text_of, tool_calls
+from ..messages import FAILED, Enveloped, Item, Message, parts_of, text_of, tool_calls
 from .breakpoints import RESPONSES
 from .envelope import (
+    INTERRUPTED,
     CallIds,
     Spoken,
     as_native,
+    as_result,
     body_of,
     call_of,
     function_call,
@@ -71,7 +73,7 @@ def read(items: Iterable[tuple[str, Item]]) -> list[Message]:
         end()
         if (call_id := _answered(item, kind)) is not None:
             content, unread = _said_by_tool(item.get("output"))
-            message = {"role": "tool", "tool_call_id": call_id, "content": content}
+            message = as_result(call_id, content, failed=_has_failed(item))
         elif kind == "message":
             content, unread = _content(item["content"])
             message = {"role": item["role"], "content": content}
@@ -271,6 +273,15 @@ def _said_by_tool(output: object) -> tuple[str | list[Message], list[Item]]:
     return json.dumps(output, ensure_ascii=False), []
 
 
+def _has_failed(item: Item) -> bool:
+    """Return whether *item*, a result, says that the call failed: a patch by its status, a shell by its exit codes."""
+    output = item.get("output")
+    ends = [body_of(each, "outcome") for each in output if isinstance(each, dict)] if isinstance(output, list) else []
+    return item.get("status") == "failed" or any(
+        each.get("exit_code") or each.get("type") == "timeout" for each in ends
+    )
+
+
 def _part(part: Item) -> Message | None:
     """Return a part of this format as one of Chat Completions; None if it can't be read."""
     match part.get("type"):
@@ -292,7 +303,8 @@ def _made(message: Message, kinds: Mapping[str, str]) -> list[Item]:
     role, content = message["role"], said_in(message)
     if role == "tool":
         call_id = message["tool_call_id"]
-        return [_made_result(kinds.get(call_id, "function_call_output"), call_id, content)]
+        failed = bool(message.get(FAILED)) or content == INTERRUPTED
+        return [_made_result(kinds.get(call_id, "function_call_output"), call_id, content, failed=failed)]
     items: list[Item] = []
     if role != "assistant":
         parts = content if isinstance(content, str) else [_made_part(part) for part in content]
@@ -312,7 +324,7 @@ def _made(message: Message, kinds: Mapping[str, str]) -> list[Item]:
     return items
 
 
-def _made_result(kind: str, call_id: str, content: str | list[Message]) -> Item:
+def _made_result(kind: str, call_id: str, content: str | list[Message], *, failed: bool) -> Item:
     """Return the result of a call as an item of this *kind*, whose output has a form of its own."""
     parts = [{"type": "input_text", "text": content}] if isinstance(content, str) else [*map(_made_part, content)]
     text = "\n".join(str(part["text"]) for part in parts if part["type"] == "input_text")
@@ -322,11 +334,11 @@ def _made_result(kind: str, call_id: str, content: str | list[Message]) -> Item:
             image = next((part["image_url"] for part in parts if part["type"] == "input_image"), _NO_IMAGE)
             output = {"type": "computer_screenshot", "image_url": image}
         case "shell_call_output":
-            output = [{"stdout": text, "stderr": "", "outcome": {"type": "exit", "exit_code": 0}}]
+            output = [{"stdout": text, "stderr": "", "outcome": {"type": "exit", "exit_code": int(failed)}}]
         case "local_shell_call_output":
             return {"type": kind, "id": call_id, "call_id": call_id, "output": text}
         case "apply_patch_call_output":
-            return {"type": kind, "call_id": call_id, "status": "completed", "output": text}
+            return {"type": kind, "call_id": call_id, "status": "failed" if failed else "completed", "output": text}
         case _:
             pass
     return {"type": kind, "call_id": call_id, "output": output}

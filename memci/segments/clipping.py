@@ -13,12 +13,12 @@ import json
 from bisect import bisect_right
 from collections.abc import Callable
 
-from ..messages import Message, tool_calls
+from ..messages import FAILED, Message, tool_calls
 
 SMALLEST = 176  # tokens to which a message can be clipped at least: 64 of head, 64 of tail, the marker and the framing
 
 _ARGUMENT = 24  # tokens up to which a value inside arguments is left as it is: its marker would cost about as much
-_PLAIN = frozenset({"role", "content", "tool_calls", "tool_call_id", "name"})
+_PLAIN = frozenset({"role", "content", "tool_calls", "tool_call_id", "name", FAILED})
 
 
 def clip_message(

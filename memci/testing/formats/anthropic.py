@@ -38,6 +38,7 @@ def problems(request: Mapping[str, Any]) -> Iterator[str]:
         yield "messages[0].role: the user speaks first"  # reference: messages
     used: set[str] = set()
     asked: list[str] = []
+    running: set[str] = set()  # the provider's own tools that wait for the client's
     for at, message in enumerate(messages):
         path, role = f"messages[{at}]", message.get("role")
         if role not in {"user", "assistant", "system"}:
@@ -67,7 +68,7 @@ def problems(request: Mapping[str, Any]) -> Iterator[str]:
                 asked.append(str(block.get("id")))
         if role == "assistant":
             yield from _order(blocks, path)
-            yield from _server_tools(blocks, path, last=at == len(messages) - 1)
+            yield from _server_tools(blocks, path, running, last=at == len(messages) - 1)
     if asked:
         yield f"messages: the calls {asked} at the end have no result"
     yield from _system(request.get("system", ()))
@@ -107,10 +108,10 @@ def _order(blocks: Sequence[Mapping[str, Any]], path: str) -> Iterator[str]:
         yield f"{path}: a block comes after a tool_use"  # calling: calls are the end of a message
 
 
-def _server_tools(blocks: Sequence[Mapping[str, Any]], path: str, *, last: bool) -> Iterator[str]:
+def _server_tools(blocks: Sequence[Mapping[str, Any]], path: str, running: set[str], *, last: bool) -> Iterator[str]:
     """Yield violations in the tools that the provider runs (calling): their results are in the same message.
 
-    The last message may wait for them, and so may one that also calls a tool of the client.
+    The last message may wait for them; one that also calls a tool of the client gets them in a later message.
     """
     kinds = [str(block.get("type")) for block in blocks]
     waits = last or "tool_use" in kinds
@@ -120,8 +121,10 @@ def _server_tools(blocks: Sequence[Mapping[str, Any]], path: str, *, last: bool)
         for block, kind in zip(blocks, kinds, strict=True)
         if _SERVER_RESULT.fullmatch(kind)
     }
-    if given - asked:
-        yield f"{path}: results of {sorted(given - asked)}, where no tool of the provider in this message has these ids"
+    if given - asked - running:
+        yield f"{path}: results of {sorted(given - asked - running)}, where no tool of the provider has these ids"
+    running |= asked
+    running -= given
     if asked - given and not waits:
         yield f"{path}: the provider's tools {sorted(asked - given)} have no result"
 

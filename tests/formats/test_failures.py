@@ -1,0 +1,92 @@
+"""Results that say of a failure, and answers that come in steps: what is shown of them stays true."""
+
+import json
+
+import pytest
+
+from memci import Context, EphemeralStorage
+from memci.formats import write
+from memci.testing.formats import problems
+
+LONG = "a line of the output\n" * 4_000
+PATCH = {"type": "apply_patch_call", "call_id": "c1", "id": "i1", "operation": {"type": "delete_file", "path": "a"}}
+SHELL = {"type": "shell_call", "call_id": "c1", "id": "i1", "status": "completed", "action": {"commands": ["make"]}}
+ENDED = {"stdout": LONG, "stderr": "", "outcome": {"type": "exit", "exit_code": 2}}
+USE = {"type": "tool_use", "id": "c1", "name": "make", "input": {}}
+FAILED = {
+    "anthropic": (
+        {"role": "assistant", "content": [USE]},
+        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c1", "content": LONG, "is_error": True}]},
+        '"is_error": true',
+    ),
+    "a patch": (
+        PATCH,
+        {"type": "apply_patch_call_output", "call_id": "c1", "status": "failed", "output": LONG},
+        '"failed"',
+    ),
+    "a shell": (SHELL, {"type": "shell_call_output", "call_id": "c1", "output": [ENDED]}, '"exit_code": 1'),
+    "a shell in time": (
+        SHELL,
+        {"type": "shell_call_output", "call_id": "c1", "output": [{**ENDED, "outcome": {"type": "timeout"}}]},
+        '"exit_code": 1',
+    ),
+    "gemini": (
+        {"role": "model", "parts": [{"functionCall": {"name": "make", "args": {}}, "thoughtSignature": "c2ln"}]},
+        {"role": "user", "parts": [{"functionResponse": {"name": "make", "response": {"error": LONG}}}]},
+        '"error": "a line',
+    ),
+}
+
+
+def talk(form, **settings):
+    return Context.open(EphemeralStorage(), "ann", system="S", **{"window": 8_000, "format": form, **settings})
+
+
+@pytest.mark.parametrize(("call", "result", "said"), FAILED.values(), ids=FAILED)
+def test_a_failure_that_is_clipped_is_still_one(call, result, said):
+    """The model would take what failed for done."""
+    form = "anthropic" if "content" in call else "gemini" if "parts" in call else "openai_responses"
+    with talk(form) as context:
+        context.append_turn("Make it.", call, result)
+        request = context.request()
+        assert "elided" in json.dumps(request)
+        assert said in json.dumps(request)
+        assert problems(form, request) == []
+        answer = context.render(format="openai_chat")[-1]
+        assert answer.keys() == {"role", "tool_call_id", "content"}
+
+
+@pytest.mark.parametrize(("call", "done"), [(PATCH, '"completed"'), (SHELL, '"exit_code": 0')])
+def test_a_call_without_a_result_is_not_said_to_be_done(call, done):
+    with talk("openai_responses") as context:
+        context.append_turn("Make it.", call, {"role": "user", "content": "Never mind."})
+        assert done not in json.dumps(context.request()["input"][-2])
+
+
+def test_code_that_calls_a_clients_tools_gets_its_result_in_a_later_answer():
+    """Anthropic's code execution waits for the client's results, round after round."""
+    runs = {"type": "server_tool_use", "id": "srvtoolu_1", "name": "code_execution", "input": {"code": "f()"}}
+    caller = {"type": "code_execution_20260120", "tool_id": "srvtoolu_1"}
+    ran = {"type": "code_execution_result", "stdout": "3", "stderr": "", "return_code": 0, "content": []}
+    ended = {"type": "code_execution_tool_result", "tool_use_id": "srvtoolu_1", "content": ran}
+    with talk("anthropic") as context:
+        context.append_turn("Count.")
+        for number, before in enumerate(([runs], [])):
+            call = {"type": "tool_use", "id": f"c{number}", "name": "find", "input": {}, "caller": caller}
+            context.append_turn({"role": "assistant", "content": [*before, call]}, opens_page=False)
+            result = {"type": "tool_result", "tool_use_id": f"c{number}", "content": "1"}
+            context.append_turn({"role": "user", "content": [result]}, opens_page=False)
+        answer = {"role": "assistant", "content": [ended, {"type": "text", "text": "Three."}]}
+        context.append_turn(answer, opens_page=False)
+        request = context.request("And now?")
+        assert answer in request["messages"]
+        assert problems("anthropic", request) == []
+
+
+def test_something_spoken_is_sent_by_its_id():
+    """The provider takes nothing else of it; without an id the words are sent."""
+    said = {"role": "assistant", "content": None}
+    audio = {"id": "a1", "data": "UklGRg==", "expires_at": 9, "transcript": "At nine."}
+    asked = {"role": "user", "content": "When?"}
+    assert write("openai_chat", [asked, {**said, "audio": audio}])[1] == {**said, "audio": {"id": "a1"}}
+    assert write("openai_chat", [asked, {**said, "audio": {**audio, "id": ""}}])[1]["content"] == "At nine."

@@ -39,10 +39,10 @@ SEARCH_MEMORY: Message = tool("search_memory")
 """`search_memory` as an OpenAI function."""
 
 ANSWERED = 10  # messages in an answer at most: more lines than these are rarely read
-MANY = 64  # the same, if the question asks for many: some 2,000 tokens
+MANY = 128  # the same, if the question asks for many: some 3,000 tokens
 LONGEST_QUERY = 4_000
 """characters of a query that are used: a long message is a query, too, and its beginning says what it is about"""
-_LESS = "these fit less"
+_LESS = "these fit less:"
 _KINDS = section("statements")  # what introduces a statement of each kind
 _MORE = 24  # tokens kept for what says which results fit less, and how to see the next ones
 
@@ -198,25 +198,30 @@ def memory_text(
     left = room - count(frame(kind, nonce, head)) - count(recall) - _MORE
     pages, matches = _each_one(found, skip) if many else (found.pages, len(found.pages))
     results = [_short_line(page, context) if many else _line(page, context) for page in pages]
-    headings = [_heading(page, less=at >= matches) if many else "" for at, page in enumerate(pages)]
+    days = {at: page.said and page.said.date() for at, page in enumerate(pages) if many}
     lines: dict[int, str] = {}
-    paid = {""}  # headings that are shown
+    paid: set[tuple[bool, str]] = set()  # headings that are shown, among what matches or what fits less
     for at, each in enumerate(chain(results, _lines(found, context, pieces=not many))):
-        heading = headings[at] if at < len(pages) else ""
-        cost = count(each) + 1 + (0 if heading in paid else count(heading) + 1)
+        new = {(at >= matches, part) for part in _heading(pages[at], at >= matches)} - paid if at in days else set()
+        cost = count(each) + 1 + sum(count(part) + 1 for _, part in new)
         if cost <= left:
             lines[at] = each
-            paid.add(heading)
+            paid |= new
             left -= cost
         elif not lines:
             lines[at] = _shorten(each, left, count)
             break
     shown = [at for at in lines if at < len(pages)]
     if many:
-        shown.sort(key=lambda at: (at >= matches, pages[at].at or 0.0, _key(pages[at])))
+        shown.sort(key=lambda at: (at >= matches, days[at] or date.min, pages[at].at or 0.0, _key(pages[at])))
     parts = [head]
-    for heading, those in groupby(shown, key=headings.__getitem__):
-        parts += [heading] * (heading != "") + [lines[at] for at in those]
+    for less, those in groupby(shown, key=lambda at: many and at >= matches):
+        parts += [_LESS] * less
+        told = None
+        for when, of in groupby(those, key=days.get):
+            parts += [] if when is None else [f"{WEEKDAYS[when.weekday()]} {dated(when, when, told)}"]
+            parts += [lines[at] for at in of]
+            told = when or told
     parts += [line for at, line in lines.items() if at >= len(pages)]
     body = frame(kind, nonce, "\n".join(parts))
     tail = [recall] if any(pages[at].context == context for at in shown) else []
@@ -262,10 +267,10 @@ def _short_line(page: FoundPage, context: str) -> str:
     return f"{where} {_who(page)}{page.whose and f', {page.whose}'}{_marks(page)}: {quote(page.text)}"
 
 
-def _heading(page: FoundPage, *, less: bool) -> str:
-    """Return what stands above the results of one day: the day, and whether they fit *less*."""
-    when = f"{WEEKDAYS[page.said.weekday()]} {day(page.said)}" if page.said is not None else ""
-    return ", ".join(filter(None, [_LESS if less else "", when]))
+def _heading(page: FoundPage, less: bool) -> list[str]:
+    """Return the parts of what stands above a result, at most: each part that is the same stands there once."""
+    when = [f"{WEEKDAYS[page.said.weekday()]} {day(page.said, year=False)}", str(page.said.year)] if page.said else []
+    return [_LESS] * less + when
 
 
 def _marks(page: FoundPage) -> str:

@@ -55,7 +55,12 @@ class PackedIndex(WordIndex):
             self._load(block for block, state in self.layout.states.items() if whole or state.standing)
 
     def postings(
-        self, terms: Iterable[str], stems: Mapping[str, str] | None = None, similar: Similar | None = None
+        self,
+        terms: Iterable[str],
+        stems: Mapping[str, str] | None = None,
+        similar: Similar | None = None,
+        *,
+        joined: bool = False,
     ) -> Postings:
         """Return the postings of *terms*, and load their blocks. O(their postings + blocks)."""
         self.refresh()
@@ -63,7 +68,7 @@ class PackedIndex(WordIndex):
             self._known, self._stale, self._kept = {}, {}, 0
         wanted = list(dict.fromkeys(terms))
         self._fetch(dict.fromkeys([*wanted, *(term for each in (similar or {}).values() for term, _ in each)]))
-        found = super().postings(wanted, stems, similar)
+        found = super().postings(wanted, stems, similar, joined=joined)
         if len(self.layout.loaded) == len(self.layout.states):
             return found
         having = np.zeros(len(self.ids), bool)

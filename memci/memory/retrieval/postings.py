@@ -14,6 +14,7 @@ import numpy as np
 
 from ...text.language.similar import Similar
 from ...text.language.terms import extent
+from ...text.language.terms import terms as stemmed
 from ...text.moments import zone_of
 from ..repository.passages import PassageTable
 from .bm25 import Postings
@@ -30,6 +31,8 @@ _RARE = 5  # passages that have a rare word at most, or a hundredth of all
 _AT_ONCE = 4_096  # passages of an owner whose postings may be read all at once, at most: more would delay a search
 _A_READ = 8  # passages whose postings can be read in the time of a query for one term
 _FORMS = 40  # terms with the same stem that are looked at, at most
+_PART = 4  # letters of a part of a compound, at least: shorter ones are in many words by chance
+_HEAD = 3  # letters of a compound before its last part, at least
 _ENDING = 3  # letters behind a stem, at most: "konzert" finds "konzerten", not "konzertsaal"
 _SIMILAR_COUNTS = 0.25  # of once, at most: how much a turn of talk has a term that has only a similar one
 _NONE: Integers = np.zeros(0, np.int64)
@@ -68,12 +71,17 @@ class WordIndex:
         """Read passages that a search needs beside its terms: with lasting instructions, or all. Here, do nothing."""
 
     def postings(
-        self, terms: Iterable[str], stems: Mapping[str, str] | None = None, similar: Similar | None = None
+        self,
+        terms: Iterable[str],
+        stems: Mapping[str, str] | None = None,
+        similar: Similar | None = None,
+        *,
+        joined: bool = False,
     ) -> Postings:
         """Return the postings of *terms*, or of terms like an unknown one. O(postings), the first time.
 
         Those of a term in *stems* include those of other terms that begin with its stem; those of one in *similar*, the
-        passages that only have a similar one, less than once.
+        passages that only have a similar one, less than once. *joined*: compounds are similar to their parts.
         """
         if self._kept > MOST_POSTINGS:
             self.read_again()
@@ -81,13 +89,17 @@ class WordIndex:
         for term, stem in (stems or {}).items():
             if term in found:
                 forms = self._table.beginning(stem, _FORMS)
-                alike = (each for each in forms if each != term and len(each) <= len(stem) + _ENDING)
-                found[term] = _merge([found[term], *map(self._of, alike)])
+                alike = {each for each in forms if len(each) <= len(stem) + _ENDING}
+                alike.update(stemmed(stem))  # "kurs" itself is stemmed as an English plural
+                found[term] = _merge([found[term], *map(self._of, sorted(alike - {term}))])
         unknown = [term for term, (positions, _) in found.items() if not positions.size]
         # Misspellings can take 5 ms a word: look for them only if the query has little else.
         spelled = 2 * len(unknown) >= len(found)
         found |= {term: self._like(term, spelled=spelled) for term in unknown}
         similar = similar or {}
+        if joined and stems:
+            own = {term: stem for term, stem in stems.items() if term in found and len(stem) >= _PART}
+            similar = {**similar, **self._compounds(own)}
         self._read_all(sum(map(len, similar.values())))
         return found | {term: self._with_similar(found[term], near) for term, near in similar.items() if near}
 
@@ -96,6 +108,24 @@ class WordIndex:
         shares = np.repeat([each for _, each in every], [len(having) for having, _ in every])
         positions, first = np.unique(np.concatenate([own[0], *(having for having, _ in every)]), return_index=True)
         return positions, np.append(own[1], shares)[first].astype(np.float32)
+
+    def _compounds(self, stems: Mapping[str, str]) -> Similar:
+        """Return, for each term of *stems*, the words of passages that end with its stem, and those that it joins.
+
+        "kurs" is in "tangokurs", and "umzugstermin" joins "umzug" and "termin". O(different words).
+        """
+        if (stored := self._read_all(_AT_ONCE)) is None:
+            every = self._table.beginning("", _AT_ONCE)
+        else:
+            every = [key.removeprefix(self._table.key("")) for key in stored]
+        found = {}
+        for term, stem in stems.items():
+            last = min(stemmed(stem), default=stem)
+            near = {each for each in every if (at := each.rfind(last)) >= _HEAD and at + len(last) >= len(each) - 2}
+            halves = (half for at in range(_PART, len(term) - _HEAD) for half in (term[:at], term[at:]))
+            near.update(part for half in halves for part in stemmed(half) if len(part) >= _PART)
+            found[term] = [(each, 1.0) for each in sorted(near.intersection(every) - {term})]
+        return found
 
     def add(self, ids: Sequence[int], rows: Sequence[Row], counts: Sequence[Counter[str]]) -> None:
         """Add passages that were stored, with the terms of each. O(terms)."""

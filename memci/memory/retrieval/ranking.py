@@ -63,6 +63,8 @@ class Weights:
     when: float = 0.5  # bonus for a passage with a time, if the question asks for one
     lecture: float = 0.6
     """penalty for a long answer of the assistant, which has words of many questions; not if the question is about it"""
+    reply: float = 0.9
+    """the same for any answer of an assistant without a name, if the question wants all that the one who asks said"""
     user: float = 2.0
     """bonus for the user's messages, if the assistant answers in long texts; not if the question is about those"""
     fresh: float = 2.0  # bonus for late answers of a tool, since earlier ones may be outdated
@@ -91,6 +93,7 @@ class Query(NamedTuple):
     many: bool = False  # whether it asks for many messages: a list, a count, an order, what changed
     times: Mapping[str, int] | None = None  # how often it has each term
     similar: Similar | None = None  # terms that mean nearly the same as its own, if it may be English
+    joined: bool = False  # whether its words may be parts of longer ones, as in German
 
     @classmethod
     def of(cls, text: str, now: date | None = None) -> "Query":
@@ -102,9 +105,11 @@ class Query(NamedTuple):
         if form in ("order", "summary"):
             found = tuple(term for term in found if term not in framing()) or found
         about, who, own = stems(text, spoken), form != "request" and asks_assistant(text), asks_own(text)
-        times = Counter(terms(text))
+        times, joined = Counter(terms(text)), "german" in spoken
         near = {term: similar(term) for term in found} if "latin" in spoken else None
-        return cls(found, dates, asks_time(text), who, form, own, topics, about, asks_talk(text), many, times, near)
+        return cls(
+            found, dates, asks_time(text), who, form, own, topics, about, asks_talk(text), many, times, near, joined
+        )
 
     def lists_own(self, layout: Layout) -> bool:
         """Return whether it asks for a chronological list of the user's messages, in a chat with long answers."""
@@ -239,7 +244,8 @@ def _priors(query: Query, layout: Layout, rule: Weights, rows: Integers, present
     quick = talk_like(at.whole[rows]) * (at.lent[1][rows] > 0)
     prior: Floats = -rule.question * at.question[rows] * quick
     if not query.asks_assistant:
-        prior -= rule.lecture * at.lecture[rows]
+        replies = (at.role[rows] == ROLES["assistant"]) & (at.speaker[rows] == layout.speakers.get("", -1))
+        prior -= rule.reply * replies if query.many and query.asks_own else rule.lecture * at.lecture[rows]
         prior += rule.user * layout.lecturing * (at.role[rows] == ROLES["user"])
     if rule.fresh and (tools := np.flatnonzero(at.role[rows] == ROLES["tool"])).size:
         prior[tools] += rule.fresh * np.exp((at.nth[rows[tools]] - len(layout)) / _LATELY)

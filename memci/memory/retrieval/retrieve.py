@@ -102,8 +102,9 @@ def _ranking(session: Session, request: RetrievalRequest, query: Query) -> tuple
     vectors = _cosines(session, request.query) if embedder.semantic else None
 
     def ranked(asked: Query) -> Ranking:
-        near = asked.similar if session.weights.similar and len(index.layout) <= _FEW else None
-        postings = index.postings((*asked.terms, *asked.dates, *asked.topics), asked.stems, near)
+        few = session.weights.similar and len(index.layout) <= _FEW
+        every = (*asked.terms, *asked.dates, *asked.topics)
+        postings = index.postings(every, asked.stems, asked.similar if few else None, joined=few and asked.joined)
         return rank(asked, postings, index.layout, vectors=vectors, weights=session.weights)
 
     ranking = ranked(query)

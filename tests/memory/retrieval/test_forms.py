@@ -184,10 +184,17 @@ def test_statement_with_a_question_behind_it_is_no_question(chat):
         ("Das Konzert von Nils war schön.", "Wie waren die Konzerten?"),
         ("He plantado un limonero.", "¿Qué plantaste?"),
         ("Я прочитала книгу о море.", "Какие книги?"),
+        ("Der Kurs dauert lange.", "Welche Kurse?"),  # without "s" in the index, as an English plural
+        ("Hice una entrevista.", "¿Quiénes me entrevistaron?"),
+        ("Wir machen einen Tangokurs.", "Welche Kurse sind das?"),
+        ("Die Hautärztin war freundlich.", "Bei welchen Ärzten war ich?"),
+        ("Der Umzug ist im Mai.", "Wann sind die Umzugstermine?"),
     ],
 )
 def test_question_finds_other_forms_of_its_words(said, asked):
-    """Languages that inflect the end of words are searched by stems; function words of a question find nothing."""
+    """Languages that inflect the end of words are searched by stems, and German by the parts of its compounds; function
+    words of a question find nothing.
+    """
     memory = TieredMemory(EphemeralStorage(), owner="ada", counter=lambda text: len(text.split()))
     for index, text in enumerate((said, "Wie war die Reise? ¿Qué tal? Как дела?"), start=1):
         page = told(index, text)
@@ -208,3 +215,18 @@ def test_two_questions_in_one_are_both_answered(chat):
     pages = chat.search("At which pier does the boat lie? And who has the silver key?", k=2).pages
 
     assert {page.index for page in pages} == {31, 32}
+
+
+def test_question_for_all_that_one_did_is_answered_with_what_one_said(chat):
+    """A reply of the assistant has the words of the message before it, and tells nothing of its own."""
+    said = [("I flew to Oslo.", "I see: Oslo."), ("Ann came.", "Noted."), ("I took a boat to Oslo.", "So, Oslo again.")]
+    for index, texts in enumerate(said, start=31):
+        page = told(index, *texts)
+        keeping(chat.session.storage)(page)
+        chat.observe(page)
+
+    own = chat.search("How many times did I go to Oslo?", k=2).pages
+    any_ = chat.search("How many times did you say Oslo?", k=4).pages
+
+    assert [page.role for page in own] == ["user", "user"]
+    assert "assistant" in [page.role for page in any_]

@@ -170,23 +170,30 @@ class Worker:
 
     def reset(self) -> None:
         """Drop all work and threads, which do not survive fork()."""
-        self._waiting: deque[weakref.ref[Busy]] = deque()
+        self._waiting: dict[int, weakref.ref[Busy]] = {}
         self._change = threading.Condition()
         self._threads: list[threading.Thread] = []
         self._running: list[weakref.ref[Busy]] = []
+        self._wakes: float | None = None
+        """when the thread that waits wakes by itself (`time.monotonic`); None: not before it is notified"""
 
     def submit(self, busy: Busy) -> None:
-        """Run the steps of *busy* until it has no more, or is garbage. O(waiting objects)."""
+        """Run the steps of *busy* until it has no more, or is garbage. O(1).
+
+        A thread that wakes early enough by itself is not notified, which would cost the caller time.
+        """
         with self._change:
-            if any(each() is busy for each in self._waiting):
-                return  # a thread takes it after its patience: a notification now would cost the caller time
-            self._waiting.append(weakref.ref(busy))
+            waits = self._waiting.get(id(busy))
+            if waits is not None and waits() is busy:
+                return
+            self._waiting[id(busy)] = weakref.ref(busy)
             if _ending.is_set():
                 return
             if len(self._threads) < min(self._most, len(self._waiting) + len(self._running)):
                 self._threads.append(threading.Thread(target=self._run, name=self._name, daemon=True))
                 self._threads[-1].start()
-            self._change.notify()
+            elif self._wakes is None or busy.touched + busy.patience < self._wakes:
+                self._change.notify()
 
     def end(self, seconds: float) -> None:
         """Wait until the threads have ended, at most *seconds*. Called when the process ends."""
@@ -205,13 +212,16 @@ class Worker:
                     chosen, seconds = self._next()
                     if chosen is not None:
                         break
+                    self._wakes = None if seconds is None else time.monotonic() + seconds
                     self._change.wait(seconds)
+                self._wakes = None
                 self._running.append(chosen)
             done = self._done(chosen)
             with self._change:
                 self._running.remove(chosen)
-                if not done and chosen not in self._waiting:
-                    self._waiting.append(chosen)
+                if not done and (busy := chosen()) is not None:
+                    self._waiting.setdefault(id(busy), chosen)
+                    del busy  # else this reference would keep it alive
                 self._change.notify()
 
     def _next(self) -> tuple[weakref.ref[Busy] | None, float | None]:
@@ -220,16 +230,15 @@ class Worker:
         O(waiting objects).
         """
         soonest: float | None = None
-        for position, each in enumerate(self._waiting):
-            if each in self._running:
-                continue
-            busy = each()
-            left = 0.0 if busy is None else busy.patience - (time.monotonic() - busy.touched)
+        for key, each in list(self._waiting.items()):
+            if (busy := each()) is None:
+                del self._waiting[key]
+            elif each not in self._running:
+                left = busy.patience - (time.monotonic() - busy.touched)
+                if left <= 0:
+                    return self._waiting.pop(key), None
+                soonest = left if soonest is None else min(soonest, left)
             del busy  # else this reference would keep it alive
-            if left <= 0:
-                del self._waiting[position]
-                return each, None
-            soonest = left if soonest is None else min(soonest, left)
         return None, soonest
 
     def _done(self, chosen: weakref.ref[Busy]) -> bool:

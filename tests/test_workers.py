@@ -11,7 +11,7 @@ from memci import Context, EphemeralStorage
 from memci.memory.backend import NullMemory
 from memci.memory.tiered_memory import TieredMemory
 from memci.text.language.keywords import keywords
-from memci.workers import recent_calls, yield_to_calls, yielding
+from memci.workers import Worker, recent_calls, yield_to_calls, yielding
 from tests.door import open_context
 
 LONG = 30.0
@@ -163,3 +163,50 @@ def test_yield_when_a_memory_is_maintained():
             sys.setprofile(None)
 
     assert len(held) > 30 and not any(held)
+
+
+class Patient:
+    """An object whose step is due in a minute, and whether it had one."""
+
+    patience = 60.0
+
+    def __init__(self):
+        self.touched, self.stepped = time.monotonic(), threading.Event()
+
+    def step(self):
+        self.stepped.set()
+        return False
+
+
+class Counted(threading.Condition):
+    """A condition that counts notifications, and says when a thread waits."""
+
+    def __init__(self):
+        super().__init__()
+        self.notified, self.waits = 0, threading.Event()
+
+    def notify(self, n=1):
+        self.notified += 1
+        super().notify(n)
+
+    def wait(self, timeout=None):
+        self.waits.set()
+        return super().wait(timeout)
+
+
+def test_a_thread_that_wakes_early_enough_is_not_notified():
+    """Objects that are due later cost their callers no wakeup; one that is due at once gets its step at once."""
+    worker, many = Worker(), [Patient() for _ in range(9)]
+    worker._change = Counted()
+    worker.submit(many[0])
+    assert worker._change.waits.wait(LONG)
+
+    for each in many:
+        worker.submit(each)
+    assert not worker._change.notified
+
+    urgent = Patient()
+    urgent.patience = 0.0
+    worker.submit(urgent)
+    assert urgent.stepped.wait(LONG)
+    assert not any(each.stepped.is_set() for each in many)

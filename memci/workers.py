@@ -170,7 +170,7 @@ class Worker:
 
     def reset(self) -> None:
         """Drop all work and threads, which do not survive fork()."""
-        self._waiting: dict[int, weakref.ref[Busy]] = {}
+        self._waiting: deque[weakref.ref[Busy]] = deque()
         self._change = threading.Condition()
         self._threads: list[threading.Thread] = []
         self._running: list[weakref.ref[Busy]] = []
@@ -178,15 +178,16 @@ class Worker:
         """when the thread that waits wakes by itself (`time.monotonic`); None: not before it is notified"""
 
     def submit(self, busy: Busy) -> None:
-        """Run the steps of *busy* until it has no more, or is garbage. O(1).
+        """Run the steps of *busy* until it has no more, or is garbage. O(waiting objects).
 
         A thread that wakes early enough by itself is not notified, which would cost the caller time.
         """
         with self._change:
-            waits = self._waiting.get(id(busy))
-            if waits is not None and waits() is busy:
+            while self._waiting and self._waiting[0]() is None:
+                self._waiting.popleft()
+            if any(each() is busy for each in self._waiting):
                 return
-            self._waiting[id(busy)] = weakref.ref(busy)
+            self._waiting.append(weakref.ref(busy))
             if _ending.is_set():
                 return
             if len(self._threads) < min(self._most, len(self._waiting) + len(self._running)):
@@ -219,9 +220,8 @@ class Worker:
             done = self._done(chosen)
             with self._change:
                 self._running.remove(chosen)
-                if not done and (busy := chosen()) is not None:
-                    self._waiting.setdefault(id(busy), chosen)
-                    del busy  # else this reference would keep it alive
+                if not done and chosen not in self._waiting:
+                    self._waiting.append(chosen)
                 self._change.notify()
 
     def _next(self) -> tuple[weakref.ref[Busy] | None, float | None]:
@@ -230,13 +230,14 @@ class Worker:
         O(waiting objects).
         """
         soonest: float | None = None
-        for key, each in list(self._waiting.items()):
+        for each in list(self._waiting):
             if (busy := each()) is None:
-                del self._waiting[key]
+                self._waiting.remove(each)
             elif each not in self._running:
                 left = busy.patience - (time.monotonic() - busy.touched)
                 if left <= 0:
-                    return self._waiting.pop(key), None
+                    self._waiting.remove(each)
+                    return each, None
                 soonest = left if soonest is None else min(soonest, left)
             del busy  # else this reference would keep it alive
         return None, soonest

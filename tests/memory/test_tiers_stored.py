@@ -163,8 +163,11 @@ def test_episode_keeps_its_first_pages_when_others_join(memory):
     assert all(saying(memory, f"quokka{index:02}") for index in range(1, 12))
 
 
-def test_episode_follows_the_pages_that_join(memory):
-    """Summary, keywords and vector of an episode follow the pages that join it (P11)."""
+@pytest.mark.parametrize("threshold", [None, 0.6])
+def test_episode_follows_the_pages_that_join(storage, threshold):
+    """Summary and keywords of an episode follow the pages that join it, and its vector where one is compared (P11)."""
+    rules = Rules(capacity=4, batch=2, episodes=3, threshold=threshold)
+    memory = TieredMemory(storage, owner="anna", rules=rules, clock=lambda: 1e6)
     fill(memory, 4, topic="flight plane airport Oslo seat")
     ((key, before),) = items(memory, "episode").items()
     ((vector,),) = rows(memory, "SELECT vector FROM memory_item WHERE id = ?", key)
@@ -174,7 +177,9 @@ def test_episode_follows_the_pages_that_join(memory):
     after = items(memory, "episode")[key]
     assert after["summary"] != before["summary"]
     assert "quokka08" in after["summary"] or "bergen" in after["keywords"]
-    assert rows(memory, "SELECT vector FROM memory_item WHERE id = ?", key) != [(vector,)]
+    ((now,),) = rows(memory, "SELECT vector FROM memory_item WHERE id = ?", key)
+    assert (vector is None) == (now is None) == (threshold is None)
+    assert threshold is None or now != vector
 
 
 def test_chain_when_a_page_of_it_goes(memory):

@@ -77,6 +77,8 @@ def build_episodes(run: StepRun) -> int:
     notes = owner.items.notes(ids)
     going = {context: tiers.chains[key] for context, key in tiers.going.items()}
     batch, ahead = _read_queued(run, ids, queue[rules.batch : rules.batch + AHEAD], notes)
+    if run.chat is not None or rules.threshold is not None:  # else no vector is compared
+        batch = _embed(run, batch)
     topics = _ask_for_topics(run, batch, going)
     stretches = _divide(run, batch, ahead, going, topics)
     named = _name(batch, going, stretches, topics)
@@ -113,15 +115,19 @@ def _read_queued(
         if id_ in notes:
             title, words = notes[id_][1].title, notes[id_][1].keywords or words
         batch.append(_Queued(id_, page, replace(found, text=page_text(page), title=title, keywords=words)))
+    return batch, ahead
+
+
+def _embed(run: StepRun, batch: Sequence[_Queued]) -> Sequence[_Queued]:
+    """Return *batch* with vectors, by which topics of a model and episodes are compared. O(characters)."""
     try:
         vectors = embed(run.session.embedder, [each.features.text for each in batch])
     except EmbeddingFailed:  # they have no vectors then, but searches find them by their words
-        return batch, ahead
-    embedded = [
+        return batch
+    return [
         each._replace(features=replace(each.features, vector=vector if vector.any() else None))
         for each, vector in zip(batch, vectors, strict=True)
     ]
-    return embedded, ahead
 
 
 def _divide(

@@ -118,7 +118,7 @@ def _read_queued(
     return batch, ahead
 
 
-def _embed(run: StepRun, batch: Sequence[_Queued]) -> Sequence[_Queued]:
+def _embed(run: StepRun, batch: list[_Queued]) -> list[_Queued]:
     """Return *batch* with vectors, by which topics of a model and episodes are compared. O(characters)."""
     try:
         vectors = embed(run.session.embedder, [each.features.text for each in batch])

@@ -20,7 +20,8 @@ from functools import cache
 from typing import Final, NamedTuple, get_args
 
 from ..moments import MONTHS
-from .patterns import Writing, pattern, section
+from .patterns import Writing, has, pattern, section
+from .sentences import lower_case
 
 _UNSPACED: Final = frozenset({"han", "kana", "hangul"})
 _YEAR = r"(?:19|20)\d\d"
@@ -42,7 +43,6 @@ _LEADS = re.compile(
 )
 _PARTS = r"(?:(?P<before>\d{{1,2}})(?:st|nd|rd|th|er|[.º°])?(?: of| de|)? (?:d['’])?)?(?P<month>{0})(?!\w)\.?"
 _REST = r"(?: (?P<after>\d{{1,2}})(?:st|nd|rd|th)?(?![\w:]))?(?:,? (?:of |de |del )?(?P<year>{0})(?!\w))?"
-_TIMED = pattern("dates", "timed", flags=re.IGNORECASE)
 _WHEN = pattern("dates", "when", flags=re.IGNORECASE)
 
 
@@ -108,7 +108,7 @@ def asked_dates(text: str, now: date | None = None) -> list[str]:
 
 def tells_time(text: str) -> bool:
     """Return whether *text* says when something is, was or will be. O(length)."""
-    return _TIMED.search(text) is not None
+    return has("dates", "timed", lower_case(text))
 
 
 def asks_time(text: str) -> bool:

@@ -39,7 +39,12 @@ class _Tally:
     first: int
     weight: float = 0.0
     count: float = 0.0
-    surfaces: Counter[str] = field(default_factory=Counter)
+    surfaces: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def score(self) -> float:
+        """By its weight, and how often it occurs."""
+        return (1 + math.log(max(1.0, self.count))) * self.weight
 
 
 def keywords(texts: Iterable[str], limit: int = 10) -> tuple[str, ...]:
@@ -55,13 +60,14 @@ def keywords(texts: Iterable[str], limit: int = 10) -> tuple[str, ...]:
                 tally = tallies.setdefault(key, _Tally(len(tallies)))
                 tally.count += count
                 tally.weight = max(tally.weight, weight) if weight != _COMMON else tally.weight or weight
-                tally.surfaces[surface.casefold()] += 1
-    scores = {key: (1 + math.log(max(1.0, each.count))) * each.weight for key, each in tallies.items()}
-    ranked = sorted(tallies, key=lambda key: (-scores[key], tallies[key].first))
-    best = (
-        max(tally.surfaces, key=lambda one: (tally.surfaces[one], one)) for tally in map(tallies.get, ranked) if tally
-    )
-    return tuple(dict.fromkeys(best))[: max(0, limit)]
+                shown = surface.casefold()
+                tally.surfaces[shown] = tally.surfaces.get(shown, 0) + 1
+    best: dict[str, None] = {}
+    for each in sorted(tallies.values(), key=lambda each: (-each.score, each.first)):
+        if len(best) >= limit:
+            break
+        best[max(each.surfaces, key=lambda one: (each.surfaces[one], one))] = None
+    return tuple(best)
 
 
 def jaccard(some: Iterable[str], others: Iterable[str]) -> float:
@@ -97,12 +103,11 @@ def _candidates(text: str, grams: Counter[str]) -> Iterator[tuple[str, float, fl
         bare = said.removesuffix("'s").removesuffix("’s")
         weight = _COMMON if share >= EVERYDAY_SHARE else _ID if share < FACT_SHARE else _PLAIN
         follows = bool(name) and text[end:start] == " "
-        begins = not start or _SENTENCE_END.search(text, max(0, start - 4), start)
         capital = said[0].isupper() and not said.isupper()
         if name and not (capital and follows and len(name) < _PHRASE):
             yield from _name_words(name)
             name = []
-        if capital and (follows or not begins):
+        if capital and (follows or (start and not _SENTENCE_END.search(text, max(0, start - 4), start))):
             name.append((bare, weight))
         elif _is_word(bare):
             yield bare, 1.0, weight
@@ -121,7 +126,7 @@ def _name_words(name: Sequence[tuple[str, float]]) -> Iterator[tuple[str, float,
 
 
 def _is_word(word: str) -> bool:
-    return 2 <= len(word) <= _LONGEST and any(letter.isalpha() for letter in word)
+    return 2 <= len(word) <= _LONGEST and (word.isalpha() or any(map(str.isalpha, word)))
 
 
 def _count_runs(texts: Sequence[str]) -> Counter[str]:

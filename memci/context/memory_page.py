@@ -7,13 +7,14 @@ share of the window, and only free room: it never makes a page leave. Its text i
 found, so that a context that is opened again renders the same.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from ..errors import StorageError
 from ..history.writer import Writer
-from ..memory.backend import Recollection, Statement
+from ..memory.backend import FoundPage, Recollection, Statement
 from ..messages import Message, text_of
+from ..text.language.telling import telling_keys
 from ..tools.search_memory import LONGEST_QUERY, SearchQuery, memory_text
 from ..window.draft import Draft
 from ..window.state import WindowState
@@ -106,13 +107,24 @@ class MemoryPage:
             found = self._search(SearchQuery(query), k=PAGES, budget=room)
         except StorageError:
             return ""
-        pages = tuple(page for page in found.pages if page.score >= LEAST_SCORE)
-        if not pages:
+        sure = [page for page in found.pages if page.score >= LEAST_SCORE]
+        if not sure:
             return ""
+        pages = tuple(page for page in found.pages if page in sure or _says_it_later(page, sure, query))
         statements = (Statement("strategy", found.strategy, 1.0),) if found.strategy else ()
         found = replace(found, query=query[:80], pages=pages, statements=statements)
         found = replace(found, user_facts=(), assistant_facts=(), concepts=())
         return memory_text(found, context=window.record.id, room=room, count=window.count, nonce=window.state.nonce)
+
+
+def _says_it_later(page: FoundPage, sure: Sequence[FoundPage], query: str) -> bool:
+    """Return whether a person or a tool said *page* later than one of *sure*, with a telling word of *query*.
+
+    Such a page may hold what counts now, in words that answer less well.
+    """
+    if page.role == "assistant" or telling_keys(query).isdisjoint(telling_keys(page.text)):
+        return False
+    return any((page.at or 0.0, page.turn) > (each.at or 0.0, each.turn) for each in sure)
 
 
 def _query(message: Message) -> str:

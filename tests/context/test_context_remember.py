@@ -122,3 +122,19 @@ def test_cached_share_counts_what_the_memory_page_moves():
         context.render()
 
     assert with_page.report().cached < without.report().cached
+
+
+def test_a_later_statement_about_the_same_stands_beside_a_sure_one():
+    """The earlier one answers in the words of the question, but the later one may be what counts."""
+    context = opened(window=8_000, remember=True)
+    for number, said in enumerate(["Rosie eats kibble twice a day.", "The vet allows Rosie wet food, and only that."]):
+        context.append_turn(said, {"role": "assistant", "content": "Noted."})
+        for other in range(4):
+            context.append_turn(*turn(5 * number + other, 20))
+    context.archive(keep=0)
+
+    messages = context.render("What does Rosie eat?")
+
+    [at] = memory_pages(messages)
+    assert "kibble" in messages[at]["content"]
+    assert "wet food" in messages[at]["content"]

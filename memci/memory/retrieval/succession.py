@@ -135,7 +135,7 @@ def _propose(
     telling = at.role == ROLES["tool"]
     telling[np.concatenate([postings[term][0] for term in SIGN_TERMS])] = True
     changing = {term: having[telling[having]].tolist() for term in every if len(having := postings[term][0]) <= most}
-    hits = [each.position for each in told if telling[each.position]]
+    hits = [each.position for each in told]
     for each in told:
         words, alike = own_terms[each.position]
         own = [term for term in words if term in changing and len(postings[term][0]) > 1]

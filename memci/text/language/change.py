@@ -7,9 +7,10 @@
 
 A statement takes up an earlier one about the same subject if both tell of the same topic, where one lives or what one
 does for a living; or if it has a sign of change, most words of the earlier one, and another value of the same kind
-(a number, a time, a day), or an end; if it is the earlier one with the opposite sign; or if what the earlier one told
-of is its subject and over ("The Saab went to the scrapyard"), new ("a new landlord"), or has another value. Words are
-compared by their beginnings, since most languages inflect the end; Han and kana by their runs.
+(a number, a time, a day), or an end; if it is short, begins with the same thing or counts in the same unit, and differs
+in one value; if it is the earlier one with the opposite sign; or if what the earlier one told of is its subject and
+over ("The Saab went to the scrapyard"), new ("a new landlord"), or has another value. Words are compared by their
+beginnings, since most languages inflect the end; Han and kana by their runs.
 """
 
 import re
@@ -31,7 +32,7 @@ SIGNS: Final[tuple[Sign, ...]] = (*TOPICS, "changed", "loose")
 LONGEST: Final = 400  # characters of a statement that are read: what is longer is a text about more than one thing
 _ALIKE: Final = 4  # letters at the beginning that two forms of a word share, at least
 _MOST: Final = 0.5  # share of the words of the earlier statement that a later one about the same thing has
-
+_TURNED: Final = 0.6  # share of the words of a statement that an earlier one with the opposite sign has
 _NAMED: Final = 0.3  # the same, if it says that something with a name is over
 _BESIDE: Final = 24  # characters around that name in which it says so
 _SENTENCES: Final = 8  # of a text at most
@@ -45,10 +46,17 @@ _KANA = re.compile("[\u3041-\u309f]")
 _WORD = re.compile(r"[^\W\d_\u3005-\u30ff\u3400-\u9fff\uac00-\ud7a3]+(?:['’-][^\W\d_]+)*")
 _NUMBER = re.compile(r"\d+(?:[.,:/-]\d+)*")
 _AMOUNT = re.compile(r"(?<!\w)(\w[\w.,]*)(?= ([^\W\d_]{2,}))")
+_MEASURE = re.compile(
+    r"(\d+(?:[.,:/-]\d+)*) ?"
+    r"([^\W\d_\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3]+|[\u30a1-\u30ff]+|[\u3400-\u9fff\uac00-\ud7a3])"
+)
+"""a number, and the word or unit behind it"""
+_LABEL = re.compile(r"([^\W\d_]+) ?(?:n[or°]\.? ?|#)?(\d++(?:[.,:/-]\d++)*+)(?: ?([^\W\d_]+))?")
 _ID = re.compile(r"\b(?=[\w-]*\d)(?=[\w-]*[^\W\d_])[\w-]{4,}\b")
 _NAME = re.compile(r"(?<![.!?。:]\s)(?<!^)(?<![\"“«\[(])\b[A-ZÀ-ÖØ-Þ][\w'-]+")
 _START = re.compile(r"^\W*([A-ZÀ-ÖØ-Þ][\w-]+?)(?:['’]s)? ")
 _FIRST: Final = 16  # characters in front of what a sentence is about, at most
+_BRIEF: Final = 120  # characters of a sentence that repeats an earlier one with another value, at most
 _LOOSEST: Final = 90  # characters of a loose correction at most
 
 
@@ -228,20 +236,38 @@ class Claim:
 
     def _same_thing(self, earlier: "Claim") -> bool:
         same_ids = self.ids & earlier.ids
-        opposite = self.denies != earlier.denies and len(self.words) == len(earlier.words)
-        if not (self.changes or opposite or same_ids):
-            return self._counts_on(earlier)
+        kinds = [
+            kind for kind, own in self.values.items() if own and earlier.values[kind] and own != earlier.values[kind]
+        ]
+        opposite = self.denies != earlier.denies
+        if not (self.changes or opposite or same_ids or kinds):
+            return False
         told, whole, common = self._common(earlier)
-        differ = any(own and own != earlier.values[kind] for kind, own in self.values.items() if earlier.values[kind])
-        differ = differ or self.shows("swapped")
-        if (same_ids and differ and common >= 2) or (opposite and told == common == whole and common >= 2):
+        share = common / told if told else 0
+        others = self._other_names(earlier) or self._other_kin(earlier)
+        if common >= 2 and not others:
+            turned = opposite and told == common >= _TURNED * whole
+            restated = (same_ids and kinds) or (len(kinds) == 1 and share >= _MOST and self._repeats(earlier))
+            if turned or restated:
+                return True
+        if self._counts_on(earlier):
             return True
-        if (self.ends or self.shows("swapped")) and self._goes_on_from(earlier):
+        swapped = self.shows("swapped")
+        if (self.ends or swapped) and self._goes_on_from(earlier):
             return True
         if not self.changes or self._other_kin(earlier):
             return False
-        share = common / told if told else 0
-        return self._ends(earlier, share, common) if self.ends else self._alters(earlier, share, common, differ=differ)
+        if self.ends:
+            return not others and self._ends(earlier, share, common)
+        return self._alters(earlier, share, common, differ=bool(kinds) or swapped)
+
+    def _repeats(self, earlier: "Claim") -> bool:
+        """Return whether it begins with the same thing as *earlier*, or counts the same: "20 km a week", "35 km"."""
+        if max(len(self._said), len(earlier._said)) > _BRIEF or self._labels != earlier._labels:
+            return False
+        if self.about and earlier.about and _alike(self.about, earlier.about):
+            return True
+        return self._counts_other(earlier) and not (tells_time(self.text) and tells_time(earlier.text))
 
     def _ends(self, earlier: "Claim", share: float, common: float) -> bool:
         """Return whether what *earlier* told of is over; *share* of its words are in *common*."""
@@ -292,15 +318,25 @@ class Claim:
 
     def _counts_on(self, earlier: "Claim") -> bool:
         """Return whether both count the same of one with a name, and not the same number: "Filou is two years old"."""
-        if not earlier.names or self.about not in earlier.names:
-            return False
+        return self.about in earlier.names and self._counts_other(earlier)
+
+    def _counts_other(self, earlier: "Claim") -> bool:
+        """Return whether both count the same, and not the same number."""
         own, before = self._counted, earlier._counted
         return any(own[each] != before[each] for each in own if each in before)
 
     @cached_property
     def _counted(self) -> dict[str, str]:
-        """Its numbers, by the word behind them."""
-        return {found[2]: found[1] for found in _AMOUNT.finditer(self._said) if found[1] in self.values["number"]}
+        """Its numbers, by the word or unit behind them."""
+        found = {found[2]: found[1] for found in _AMOUNT.finditer(self._said) if found[1] in self.values["number"]}
+        return found | {unit: number for number, unit in _MEASURE.findall(self._said)}
+
+    @cached_property
+    def _labels(self) -> set[str]:
+        """The numbers that name a thing: "12" of "Room 12 is free"."""
+        found = _LABEL.findall(self._said)
+        named = [each for each in found if each[0] in self.words or _TIED.match(each[0])]
+        return {number for _, number, unit in named if not unit or unit in _plain()}
 
     def _ends_with(self, name: str) -> bool:
         """Return whether it says of this name that it is over: "sold the Fiat", "Mr. Alvarez has retired"."""

@@ -57,6 +57,20 @@ CHANGED = [
     ("会议定在周三下午三点。", "会议改到周五上午十点了。"),
     ("私は名古屋に住んでいます。", "先週、福岡に引っ越しました。"),
     ("Lavoro in una libreria.", "Da lunedì lavoro in comune."),
+    ("I take 5 mg of ramipril every morning.", "The cardiologist put me on 2.5 mg of ramipril."),
+    ("Mein Zug nach Wien fährt um 7:32 Uhr.", "Der Zug nach Wien geht laut App erst um 8:02 Uhr."),
+    ("The service listens on port 8080.", "I mixed that up: the service listens on 8443."),
+    ("We call the new module Ledger.", "The module Ledger got renamed to Bridge."),
+    ("I might be lactose intolerant, the test is next week.", "The test says I'm not lactose intolerant."),
+    ("We're adopting a beagle on Sunday.", "The beagle adoption fell apart."),
+    ("Wir fliegen im Oktober nach Lissabon.", "Aus Lissabon wird nichts."),
+    ("L'esame di chimica è il 14 giugno.", "L'esame di chimica slitta al 21 giugno."),
+    ("El concierto de Rosalía es el 5 de julio.", "Se ha caído el concierto de Rosalía."),
+    ("O churrasco do Beto é no sábado.", "O churrasco do Beto não vai acontecer."),
+    ("周六和老同学聚餐。", "老同学聚餐黄了，大家都没空。"),
+    ("犬のポチの体重は12キロです。", "ポチの体重、今日測ったら10.5キロでした。"),
+    ("강아지 몸무게는 6kg예요.", "오늘 재 보니 강아지 몸무게가 7.2kg였어요."),
+    ("Я принимаю 10 мг лизиноприла.", "Врач назначил 20 мг лизиноприла."),
 ]
 """what was said, and what was said later"""
 SAME = [
@@ -80,6 +94,10 @@ SAME = [
     ("Your support means a lot.", "Your support means a lot. I'll keep you updated."),
     ("My sister is a nurse.", "My sister now has a new dog."),
     ("我的女儿喜欢画画。", "我女儿现在每天喝牛奶。"),
+    ("I tuned violin 3.", "I tuned violin 7."),
+    ("Le passeport de Hugo expire en 2029.", "Le passeport de Zoé a expiré en 2024."),
+    ("Three days ago I went surfing.", "Two days ago my mother came."),
+    ("I'll check it out.", "I don't know if they allow pets, I'll have to check on that."),
 ]
 """two statements about different things"""
 

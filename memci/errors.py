@@ -68,7 +68,8 @@ def check_keywords(given: Iterable[str], known: Iterable[str], call: str) -> Non
     known = [*known]
     for each in given:
         if each not in known:
-            raise UnknownArgument(each, f"{call} has no such argument{hint(each, known)}")
+            meant = hint(each, known) or f": it has {', '.join(name for name in known if name not in {'self', 'cls'})}"
+            raise UnknownArgument(each, f"{call} has no such argument{meant}")
 
 
 def suggesting(function: Callable[P, R]) -> Callable[P, R]:

@@ -13,11 +13,11 @@ With an asynchronous client, `arun` and `astream` do the same. The steps are tho
 
 import inspect
 import json
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, TypeVar, cast, overload
 
-from pydantic import TypeAdapter, ValidationError, validate_call
+from pydantic import PydanticUserError, TypeAdapter, ValidationError, validate_call
 
 from .. import formats
 from ..context.async_context import AsyncContext, in_thread
@@ -33,7 +33,7 @@ from ..context.loop import (
     tool_message,
 )
 from ..errors import AnswerRejected, InvalidSetting, ModelUnavailable, OpConflict, WriteConflict, brief
-from ..llm.structured import TRIES, json_object
+from ..llm.structured import TRIES, check_model, json_object
 from ..messages import Message, call_name, text_of
 from .clients import Client, wrapped
 from .items import Item, tool_schema
@@ -81,8 +81,12 @@ class Agent:
         self.context = context.context if isinstance(context, AsyncContext) else context
         if not isinstance(self.context, Context):
             raise InvalidSetting("context", f"expected a Context, got {brief(context)}: Agent(client, context)")
+        if own := given.keys() & {"messages", "input", "contents", "stream"}:
+            raise InvalidSetting(min(own), "the agent sets it in each call of the client")
         self._client = wrapped(client, self.context, **given)
         self._steps = steps
+        if isinstance(tools, str) or not isinstance(tools, Iterable):
+            raise InvalidSetting("tools", f"expected a list of functions, got {brief(tools)}")
         made = {_name(each): _prepared(each) for each in tools}
         taken = {call_name(each) for each in self.context.tools}
         if len(made) < len(tools) or made.keys() & taken:
@@ -180,6 +184,8 @@ class Question:
     ) -> None:
         if not text:
             raise InvalidSetting("text", "expected the user's question, got an empty one")
+        if output is not None:
+            check_model(output)
         self._context, self._client, self._format, self._schemas = context, client, client.format, schemas
         self._output = output
         self._value: BaseModel | None = None
@@ -279,7 +285,10 @@ def _name(tool: object) -> str:
 @lru_cache(maxsize=256)  # a server makes an agent for each request, of the same few functions
 def _prepared(tool: Callable[..., Any]) -> tuple[Callable[..., Any], Item]:
     """Return *tool* with its arguments checked, and its schema."""
-    schema = TypeAdapter(tool).json_schema()  # type: ignore[arg-type]
+    try:
+        schema = TypeAdapter(tool).json_schema()  # type: ignore[arg-type]
+    except (NameError, PydanticUserError) as error:
+        raise InvalidSetting("tools", f"{_name(tool)}: {str(error).splitlines()[0]}") from error
     return validate_call(tool), tool_schema(_name(tool), inspect.getdoc(tool), schema)
 
 

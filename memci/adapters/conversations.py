@@ -11,7 +11,6 @@ import json
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from inspect import signature
 from itertools import count, pairwise, takewhile
 from operator import itemgetter
 from os import PathLike, fspath
@@ -21,8 +20,8 @@ from weakref import WeakValueDictionary
 
 from .. import formats
 from ..context.branches import withdraw_others
-from ..context.context import Context
-from ..errors import Diverged, InvalidSetting, WriteConflict, check_keywords
+from ..context.context import Context, check_settings
+from ..errors import Diverged, InvalidSetting, WriteConflict
 from ..formats.envelope import function_call
 from ..formats.identity import unmarked
 from ..history.erase import erase
@@ -71,14 +70,17 @@ class Conversations(Generic[M]):
             format: One of `memci.formats.FORMATS`.
             owner: The owner of the memory, or a function that returns it for the name of a conversation.
             settings: The settings of `Context.open`: `window`, `model`, `reply`, `policy`, `memory`, `chat`, …
+
+        Raises:
+            InvalidSetting: If no context could be opened with these settings.
         """
-        check_keywords(settings, signature(Context.open).parameters, "Context.open")
         if "system" in settings:
             raise InvalidSetting("system", "the system prompt is the framework's: give it to the agent")
         self._store = open_store(fspath(store)) if isinstance(store, (str, PathLike)) else store
         self._owns_store = self._store is not store
         self._dump, self._load, self._format = dump, load, format
         self._owner, self._settings = owner, settings
+        check_settings(format=format, owner=None if callable(owner) else owner, **settings)
         self._open: OrderedDict[str, Context] = OrderedDict()
         self._locks: WeakValueDictionary[str, Any] = WeakValueDictionary()
         """a lock for each conversation that is held"""

@@ -34,7 +34,13 @@ class NamedCommand(TyperCommand):
         try:
             given = self.settings()
             values = {name: each.value for name, each in given.items()}
-            return self.loaded().make_context(*words, default_map=values, **more)
+            context = self.loaded().make_context(*words, default_map=values, allow_extra_args=True, **more)
+            if not context.args:
+                return context
+            options = {option for each in context.command.params for option in each.opts}
+            named = " or ".join(option for option in ("--context", "--owner") if option in options)
+            hint = f": name it behind {named}" if named else ""
+            context.fail(f"{context.args[0]!r:.60} is one argument too many{hint}")
         except InvalidSetting as error:
             raise typer.BadParameter(str(error)) from None
         except typer.BadParameter as error:

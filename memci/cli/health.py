@@ -17,7 +17,7 @@ from ..storage.opening import is_url, name_of
 from ..storage.protocol import CheckedStorage, ContextRecord
 from ..storage.sqlite.loss import accept_loss
 from ..storage.sqlite.mending import mend, mend_index
-from .options import NewStore, Store
+from .options import Store, Target
 from .printer import Part, Printer, Result, many, proof
 from .stores import check_path, database, open_store, read_witness
 
@@ -70,7 +70,7 @@ def _show_checked(facts: Mapping[str, Any], *, damaged: bool) -> Iterator[Part]:
         yield "no witness is beside it, so that the loss of whole commits can't be seen", "dim"
 
 
-def run_salvage(store: Store, target: NewStore) -> Result:
+def run_salvage(store: Store, target: Target) -> Result:
     """Save what can be read of a damaged store into a new one. What is lost is named; the old store is only read."""
     from ..history.salvage import salvage_contexts
 

@@ -86,6 +86,8 @@ def run_files(
     with open_store(store) as storage:
         if context is not None:
             context = choose_context(storage, store, context, owner).id
+        elif not watch:
+            choose_contexts(storage, store, owner)  # an error if the owner has none; with --watch they may come
         with closing(PageFiles(storage, folder, owner=owner, context=context)) as files, suppress(KeyboardInterrupt):
             if not watch:
                 written = files.update()

@@ -14,10 +14,11 @@ if TYPE_CHECKING:
 
 TIMEOUT_SECONDS = 120.0
 """how long to wait for the first word of a model: local ones load for up to a minute, and reasoning takes time"""
-_NO_MODEL = (
-    "no model is configured: name it by --model or MEMCI_MODEL, and say where it is by OPENAI_API_KEY (OpenAI's own), "
-    "or by --base-url or OPENAI_BASE_URL (any server that speaks its API, as http://localhost:11434/v1)"
+_NO_SERVER = (
+    "say where the model is by OPENAI_API_KEY (OpenAI's own), or by --base-url or OPENAI_BASE_URL "
+    "(any server that speaks its API, as http://localhost:11434/v1)"
 )
+_NO_MODEL = f"no model is configured: name it by --model or MEMCI_MODEL, and {_NO_SERVER}"
 
 _EXTRAS = {
     "serve": ("the gateway", {"httpx2", "starlette", "uvicorn"}),
@@ -51,6 +52,7 @@ Store = Annotated[str, Argument(metavar="STORE", help="A SQLite file, a folder w
 NewStore = Annotated[
     str, Argument(metavar="STORE", help="A store; it is made if there is none (NAME/ makes a folder).")
 ]
+Target = Annotated[str, Argument(metavar="NEW", help="Another store; it is made if there is none.")]
 Window = Annotated[int, tokens(*WINDOW, help="The model's context length.")]
 Preset = Annotated[Str, Option(metavar="NAME", help="balanced, economy, verbatim or original.")]
 NoLive = Annotated[bool, Option("--no-live", help="Draw no live picture; print plain lines.")]
@@ -65,7 +67,7 @@ def named_model(model: str | None, base_url: str | None) -> "Chat":
         return Chat(model, base_url=base_url, timeout=TIMEOUT_SECONDS)
     except InvalidSetting as error:
         if error.name in {"model", "api_key"}:
-            raise InvalidSetting("--model", _NO_MODEL) from None
+            raise InvalidSetting("--model", _NO_MODEL if model is None else _NO_SERVER) from None
         raise
 
 

@@ -65,7 +65,8 @@ def run_serve(
     hosts = [*(allow_host or ()), host]
     arguments = {**given, "store": _absolute(store), "hosts": hosts, **({"formats": format} if format else {})}
     os.environ[ENVIRONMENT] = json.dumps(arguments)
-    told = from_environment().state.identity  # what is wrong is said before anything listens
+    with open_store(store, write=True, make=True):  # what is wrong is said before anything listens
+        told = from_environment().state.identity
     logging.getLogger("httpx2").setLevel(logging.WARNING)  # its lines name addresses, which may hold keys
     application = f"{from_environment.__module__}:{from_environment.__name__}"
     options = {"factory": True, "workers": workers, "timeout_keep_alive": _IDLE, "date_header": False}

@@ -9,7 +9,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..errors import InvalidSetting, SeveralOwners
+from ..errors import InvalidSetting, SeveralOwners, hint
 from ..storage import Storage, opening
 from ..storage.filesystem.store import DATABASE
 from ..storage.names import owned
@@ -82,6 +82,8 @@ def choose_context(storage: Storage, path: str, context: str | None, owner: str 
     """Return the record of *context*, or of the only context if that is None. O(1), or O(contexts) if there is none."""
     if context is not None and (found := find_context(storage, context, owner)) is not None:
         return found
+    if context is not None and (theirs := [record.id for record in storage.contexts(owner=context)]):
+        raise InvalidSetting("--context", f"{context!r:.60} is an owner, of {_listed(theirs)}: name one of them")
     records = {record.id: record for record in choose_contexts(storage, path, owner)}
     return records[choose("--context", context, list(records), what="context", path=path, owner=owner)]
 
@@ -89,6 +91,8 @@ def choose_context(storage: Storage, path: str, context: str | None, owner: str 
 def choose_contexts(storage: Storage, path: str, owner: str | None) -> list[ContextRecord]:
     """Return the records of all contexts, or of those of *owner*, who has some. O(contexts)."""
     records = list(storage.contexts(owner=owner))
+    if owner is not None and not records and (found := storage.load(owner)) is not None:
+        raise InvalidSetting("--owner", f"{owner!r:.60} is a context, of {found[0].owner!r:.60}: name it by --context")
     if owner is not None and not records:
         names = list(dict.fromkeys(record.owner for record in storage.contexts()))
         choose("--owner", owner, names, what="owner", path=path)
@@ -125,9 +129,14 @@ def choose(
     """
     if wanted in known or (wanted is None and len(known) == 1):
         return wanted or known[0]
-    names = ", ".join(repr(each)[:60] for each in known[:NAMED]) or "none"
-    names += f", … ({len(known):,} in all)" if len(known) > NAMED else ""
+    names = _listed(known)
     [whose, it] = [name_of(path), "it"] if owner is None else [f"{owner!r:.60}"] * 2
     if wanted is None:
         raise InvalidSetting(option, f"name one: {whose} has {names}")
-    raise InvalidSetting(option, f"{whose} has no {what} {wanted!r:.60}; {it} has {names}")
+    raise InvalidSetting(option, f"{whose} has no {what} {wanted!r:.60}; {it} has {names}{hint(wanted, known)}")
+
+
+def _listed(names: Sequence[str]) -> str:
+    """Return the first of *names*, and how many there are."""
+    shown = ", ".join(repr(each)[:60] for each in names[:NAMED]) or "none"
+    return f"{shown}, … ({len(names):,} in all)" if len(names) > NAMED else shown

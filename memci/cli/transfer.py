@@ -16,7 +16,7 @@ from ..storage.audit import audit
 from ..storage.names import new
 from ..storage.opening import is_url
 from .files import Source, new_file, read_key
-from .options import CONTEXT, WINDOW, Int, NewStore, Store, Str, tokens
+from .options import CONTEXT, WINDOW, Int, NewStore, Store, Str, Target, tokens
 from .printer import Printer, Result, many
 from .stores import NAMED, check_path, choose_context, choose_contexts, open_store
 
@@ -103,7 +103,7 @@ def run_import(
 
 def run_copy(
     source: Store,
-    target: NewStore,
+    target: Target,
     *,
     decrypt: Annotated[bool, Option("--decrypt", help="Do not encrypt the copy, although there is a key.")] = False,
     printer: Printer,

@@ -179,6 +179,9 @@ class Opening(Awaitable[AsyncContext]):
         self._opened = opened
         self._context: AsyncContext | None = None
 
+    def __getattr__(self, name: str) -> Any:
+        raise AttributeError(f"the context is not open yet: await AsyncContext.open(…), and then use .{name}")
+
     def __await__(self) -> Generator[Any, None, AsyncContext]:
         return self._open().__await__()
 

@@ -20,7 +20,7 @@ import os
 import threading
 import time
 import warnings
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, nullcontext, suppress
 from dataclasses import replace
 from datetime import UTC, date, datetime, tzinfo
@@ -55,9 +55,9 @@ from ..history.reader import PageInfo, Reader
 from ..history.writer import Writer
 from ..memory.backend import Learned, MemoryBackend, NullMemory, Recollection
 from ..messages import Message, MessageLike, call_name, check, plain
-from ..model_catalog import is_known, name_hint
+from ..model_catalog import is_known, known_window, name_hint
 from ..rows import CallRow
-from ..storage import Storage
+from ..storage import EphemeralStorage, Storage
 from ..storage.audit import audit
 from ..storage.locks import HeldLock, check_seconds, hold
 from ..storage.opening import open_store
@@ -86,6 +86,8 @@ if TYPE_CHECKING:
     from ..segments.own import Segment
     from ..settings import Policy
 
+_WIDE = 1_000_000
+"""tokens of a window in which every setting can be checked, where the real one is not known yet"""
 Clock = Callable[[], datetime]  # returns the time, in UTC
 Store = str | os.PathLike[str] | Storage  # a path (one SQLite file for many contexts), or a store
 
@@ -207,8 +209,9 @@ class Context:
             _check_chat(chat, memory)
         if model is not None and counter is None:
             _warn_of_estimate(model)
-        if clock is not None and not callable(clock):
-            raise InvalidSetting("clock", f"expected a callable that returns the time, or None, got {brief(clock)}")
+        for name, called in {"clock": clock, "on_event": on_event}.items():
+            if called is not None and not callable(called):
+                raise InvalidSetting(name, f"expected a callable, or None, got {brief(called)}")
         if zone is not None:
             try:
                 zone_named(zone)
@@ -302,8 +305,10 @@ class Context:
             chosen = chat.system if system is None else system
             return cls.open(scratch, id or "", window=window, system=chosen, model=model, counter=counter, clock=None)
 
-        if not isinstance(lines, Iterable):
-            raise InvalidSetting("file", f"expected lines of text, got {brief(lines)}")
+        if isinstance(lines, (str, bytes, Mapping)) or not isinstance(lines, Iterable):
+            raise InvalidSetting(
+                "lines", f"expected the lines of a file, as open(path) yields them; got {brief(lines)}"
+            )
         text = builtins.list(lines)
         request = _request("", {"model": model, "window": window}, None, memory, system=system, counter=counter)
         with _opened(store, read_only=False) as storage:
@@ -1189,6 +1194,13 @@ class Context:
 
 for _name in ("open", "view", "import_"):
     setattr(Context, _name, classmethod(suggesting(vars(Context)[_name].__func__)))
+
+
+def check_settings(**given: Any) -> None:
+    """Raise InvalidSetting if no context can be opened with *given*, as a context in RAM shows."""
+    model = given.get("model")
+    window = given.get("window") or (known_window(model) if isinstance(model, str) else None) or _WIDE
+    Context.open(EphemeralStorage(), "settings", **{**given, "window": window}).close()
 
 
 def _warn_of_estimate(model: object) -> None:

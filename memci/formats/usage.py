@@ -70,7 +70,9 @@ def reported(usage: object) -> CallsCost:
     """
     fields = _fields(usage)
     if all(fields.get(key) is None for key in _INPUT):
-        raise InvalidSetting("usage", f"expected the usage of a reply, with one of {', '.join(_INPUT)} (an int)")
+        raise InvalidSetting(
+            "usage", f"expected the usage of a reply (reply.usage), with one of {', '.join(_INPUT)} (an int)"
+        )
     for key in _DETAILS:
         fields = _fields(fields.get(key)) | fields
     read, written = _tokens(fields, _READ_BESIDE), _tokens(fields, _WRITTEN_BESIDE)

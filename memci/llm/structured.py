@@ -55,6 +55,7 @@ def ask(
     """
     if type(tries) is not int or not 1 <= tries <= TRIES:
         raise InvalidSetting("tries", f"expected 1 to {TRIES}; got {brief(tries)}")
+    check_model(answer)
     ledger = getattr(chat, "ledger", None)
     asked, attempt = messages, 0
     bound: dict[str, Any] = {} if max_tokens is None else {"max_tokens": max_tokens}
@@ -72,6 +73,12 @@ def ask(
         if attempt == tries:
             raise AnswerRejected(step, f"{reason} ({tries} answers)" if tries > 1 else reason) from cause
         asked = _add_note(messages, f"Your last answer was not accepted: {reason}. Answer again.")
+
+
+def check_model(answer: object) -> None:
+    """Raise InvalidSetting if *answer* is no pydantic model, as whose object an answer is read."""
+    if not hasattr(answer, "model_json_schema"):
+        raise InvalidSetting("output", f"expected a pydantic model (class Trip(BaseModel): …), got {brief(answer)}")
 
 
 def value_of(reply: Reply, answer: type[T], check: Check[T] | None = None) -> T:

@@ -78,6 +78,10 @@ class TieredMemory:
     ) -> None:
         if not isinstance(owner, str) or not owner:
             raise InvalidSetting("owner", f"expected a name (a str that is not empty), got {brief(owner)}")
+        if isinstance(storage, type) or not isinstance(storage, Storage):
+            raise InvalidSetting("storage", f"expected a store, as SQLiteStorage(path), got {brief(storage)}")
+        if embedder is not None and not callable(embedder):
+            raise InvalidSetting("embedder", f"expected an Embedder, as memci.llm.Embeddings, got {brief(embedder)}")
         if chat is not None and not callable(chat):
             raise InvalidSetting("chat", f"expected a model to call, as memci.llm.Chat, got {brief(chat)}")
         if ceiling is not None and (type(ceiling) is not int or ceiling < 0):

@@ -29,6 +29,7 @@ from starlette.routing import Mount, Route
 from starlette.types import Receive, Scope, Send
 
 from ..context.async_context import in_thread
+from ..context.context import check_settings
 from ..context.memory_client import load_numpy
 from ..errors import BudgetExceeded, InvalidMessage, InvalidSetting, LimitExceeded, MemciError, StorageError
 from ..settings import Policy
@@ -90,6 +91,7 @@ def app(
         raise InvalidSetting("upstream", f"expected the base URL of a provider, got {upstream!r:.60}")
     if unknown := {*formats} - {*PATHS.values()}:
         raise InvalidSetting("formats", f"expected some of {', '.join(PATHS.values())}, got {', '.join(unknown)}")
+    check_settings(window=window, model=model, policy=policy)
     declared = None if identity is None else Identity.parse(identity)
     named = frozenset(name.lower() for name in credentials)
     door = Door(key_beside(store), token, tuple(hosts), declared, named)

@@ -61,6 +61,8 @@ class PageFiles:
         self._storage, self._owner, self._context = storage, owner, context
         try:
             Path(folder).mkdir(mode=0o700, parents=True, exist_ok=True)
+        except FileExistsError:
+            raise InvalidSetting(folder, "is a file: name a new folder") from None
         except OSError as error:
             raise meaning(error, folder) from error
         self._files = Files(os.path.abspath(folder))  # noqa: PTH100 -- a Path would follow links

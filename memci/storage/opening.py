@@ -63,6 +63,8 @@ def open_store(place: str | os.PathLike[str], *, read_only: bool = False) -> Sto
 
 def open_plain(place: str | os.PathLike[str], *, read_only: bool = False) -> Storage:
     """Return the store at *place* as it is, whether it is encrypted or not. It raises as `open_store`."""
+    if not os.fspath(place):
+        raise InvalidSetting("store", "expected a path or a URL, got an empty one")
     if is_url(place):
         from .postgres.store import PostgresStorage
 

@@ -121,7 +121,7 @@ def _store(path: str) -> Iterator[Finding]:
     slots = read_witness(path)
     known = None if slots is None else len(slots)
     none = "none: the loss of whole commits could not be seen; the next commit makes one"
-    yield Finding("witness", "ok", none if known is None else f"knows of {many(known, 'context')}")
+    yield Finding("witness", "ok", none if known is None else f"holds the last commits of {many(known, 'context')}")
     if all(each.name != "schema" or each.state == "ok" for each in found):
         yield from _contents(path)
 

@@ -57,7 +57,7 @@ def test_wrong_arguments_of_a_context_are_refused(refused, context):
         "tools": lambda: context.render(tools=7),
         "usage": lambda: context.append_turn("x", usage={"prompt_tokens": HUGE}),
         "id": lambda: type(context).view(context._storage, {}, at=0),
-        "file": lambda: type(context).import_(context._storage, 7),
+        "lines": lambda: type(context).import_(context._storage, 7),
         "wait": lambda: type(context).open(context._storage, "x", wait=HUGE),
         "period_seconds": lambda: Ledger(period_seconds="x"),
     }.items():

@@ -1,4 +1,4 @@
-"""Thirty mistakes that newcomers make, and what they read: what is wrong, and what was meant."""
+"""Fifty mistakes that newcomers make, and what they read: what is wrong, and what was meant."""
 
 import warnings
 from types import SimpleNamespace
@@ -6,9 +6,12 @@ from types import SimpleNamespace
 import pytest
 
 import memci
-from memci import Agent, CachePricing, Context, EphemeralStorage, NeverRecalled, Policy, SQLiteStorage
+from memci import Agent, AsyncContext, CachePricing, Context, EphemeralStorage, NeverRecalled, Policy, SQLiteStorage
 from memci.adapters.conversations import Conversations
 from memci.history.erase import erase
+from memci.llm import ask
+from memci.memory import TieredMemory
+from memci.serve.gateway import app
 
 USER = {"role": "user", "content": "Hi"}
 CALL = {"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}
@@ -37,6 +40,16 @@ def agent(**given):
 
 def adapter(**given):
     return Conversations(EphemeralStorage(), dump=list, load=list, **given)
+
+
+def gateway(upstream="http://127.0.0.1:1", **given):
+    return app("nowhere.db", upstream=upstream, **given)
+
+
+def of_unknown_type(a: "Unknown") -> str: ...  # noqa: F821
+
+
+def of_no_schema(a: SimpleNamespace) -> str: ...
 
 
 MISTAKES = [
@@ -74,6 +87,29 @@ MISTAKES = [
     (lambda: agent(tools=["weather"]), "expected functions that have a name"),
     (lambda: adapter(windows=8_000), "Context.open has no such argument: did you mean 'window'"),
     (lambda: adapter(system="S"), "the system prompt is the framework's"),
+    (lambda: adapter(window="32k"), "window: .*got '32k'"),
+    (lambda: adapter(policy="economy"), r'expected a Policy, as Policy\(preset="economy"\)'),
+    (lambda: adapter(window=8_000, owner=7), "owner: expected a str"),
+    (lambda: gateway(policy=Policy(preset="cheap")), "preset: .*'balanced', 'economy'"),
+    (lambda: gateway(window=-5), "window: .*got -5"),
+    (lambda: gateway(upstream="api.openai.com"), "expected the base URL of a provider"),
+    (lambda: opened(system_prompt="S"), "no such argument: it has .*system, model, window"),
+    (lambda: opened(on_event=5), "on_event: expected a callable"),
+    (lambda: Context.open("", "a", window=8_000), "store: expected a path or a URL, got an empty one"),
+    (
+        lambda: Context.import_(EphemeralStorage(), "chat.jsonl"),
+        r"lines: expected the lines of a file, as open\(path\)",
+    ),
+    (lambda: opened().append_turn("Hi", usage={}), r"usage: expected the usage of a reply \(reply.usage\)"),
+    (lambda: AsyncContext.open("a.db", "a", window=8_000).render, r"not open yet: await AsyncContext.open\(…\)"),
+    (lambda: TieredMemory("a.db", owner="ada"), r"storage: expected a store, as SQLiteStorage\(path\)"),
+    (lambda: TieredMemory(EphemeralStorage(), owner="ada", embedder="minilm"), "embedder: expected an Embedder"),
+    (lambda: agent(tools=print), "tools: expected a list of functions"),
+    (lambda: agent(tools=[of_unknown_type]), "tools: of_unknown_type: name 'Unknown' is not defined"),
+    (lambda: agent(tools=[of_no_schema]), "tools: of_no_schema: .*SimpleNamespace"),
+    (lambda: agent(stream=True), "stream: the agent sets it in each call"),
+    (lambda: agent().run("Hi", output=dict), r"output: expected a pydantic model \(class Trip"),
+    (lambda: ask(print, [USER], dict, step="s"), "output: expected a pydantic model"),
     (lambda: memci.Contxt, "has no attribute 'Contxt': did you mean 'Context'"),
 ]
 

@@ -31,7 +31,7 @@ def test_backup_of_a_store_in_use_is_whole(run, request, tmp_path, kind):
     assert result.stdout.replace("\n", "").endswith("new: 2 contexts with 123 messages, copied and verified")
     assert lines(new) == expected
     assert run("verify", new).exit_code == 0
-    assert "knows of 2 contexts" in run("doctor", new).stdout
+    assert "holds the last commits of 2 contexts" in run("doctor", new).stdout
     with Context.open(new, "alice", wait=0.1) as context:
         assert context.search_memory("marker-7").pages
         context.append_turn("A turn of the copy.")

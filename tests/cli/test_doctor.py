@@ -98,7 +98,11 @@ def test_doctor_when_commits_are_lost_and_that_is_accepted(run, store, tmp_path)
 
     assert found(run, store, "--accept")[0]["accepted"]["state"] == "warning"
     findings, code = found(run, store, "--accept")
-    assert (code, findings["accepted"]["state"], findings["witness"]["text"]) == (0, "ok", "knows of 0 contexts")
+    assert (code, findings["accepted"]["state"], findings["witness"]["text"]) == (
+        0,
+        "ok",
+        "holds the last commits of 0 contexts",
+    )
     assert run("doctor", "--accept").exit_code == 2
 
 

@@ -82,3 +82,33 @@ def test_all_contexts_of_an_owner(run, trips, tmp_path):
         assert "no owner 'eve'; it has 'ada', 'bob'" in unknown.stderr
     assert [each["id"] for each in listed] == ["trip∷bob"]
     assert json.loads(done.stdout)["contexts"] == ["trip∷bob"]
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        (["show", "TRIPS", "ada"], "'ada' is one argument too many: name it behind --context or --owner"),
+        (["verify", "TRIPS", "ada"], "'ada' is one argument too many\n"),
+        (["show", "TRIPS", "-p", 1, "-c", "ada"], "--context: 'ada' is an owner, of 'trip': name one of them"),
+        (["show", "TRIPS", "-p", 1, "--owner", "trip"], "--owner: 'trip' is a context, of 'ada': name it by --context"),
+        (["facts", "TRIPS", "--owner", "bobb"], "did you mean 'bob'?"),
+        (["files", "TRIPS", "FOLDER", "--owner", "eve"], "has no owner 'eve'"),
+        (["files", "TRIPS", "TRIPS"], "is a file: name a new folder"),
+        (["copy", "TRIPS"], "Missing argument 'NEW'"),
+        (["chat", "TRIPS", "--model", "gpt-5"], "--model: say where the model is by OPENAI_API_KEY"),
+        (["serve", "TEXT", "--upstream", "http://127.0.0.1:1"], "is not a SQLite file"),
+        (["serve", "TRIPS", "--upstream", "http://127.0.0.1:1", "--preset", "cheap"], "preset: "),
+    ],
+)
+def test_a_mistaken_command_says_what_was_meant(run, trips, tmp_path, monkeypatch, command, said):
+    """It ends with 2, before anything is served or written."""
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
+    (tmp_path / "text.txt").write_text("no store\n" * 200)
+    places = {"TRIPS": trips, "FOLDER": tmp_path / "pages", "TEXT": tmp_path / "text.txt"}
+
+    mistaken = run(*(places.get(each, each) for each in command))
+
+    assert (mistaken.exit_code, mistaken.stdout) == (2, "")
+    assert said in mistaken.stderr
+    assert not (tmp_path / "pages").exists()

@@ -204,6 +204,7 @@ def test_the_inspector_speaks_the_language_of_the_browser_or_of_the_link(storage
     assert re.search("页 #2 在第 \\d+ 轮离开窗口", pages["/why"])
     assert "allergic to" in pages["/why"]
     labels = [label for page in pages.values() for label in re.findall("<d?t[dht]>([^<]*[A-Za-z]{4}[^<]*)</d?t", page)]
+    labels += [word for page in pages.values() for word in re.findall('<span class="(?:role|kind)">([a-z]+)<', page)]
     assert labels == []
     assert all('lang="zh"' in page and "Skip to the content" not in page for page in pages.values())
     assert "Not listed any more" in english

@@ -17,7 +17,7 @@ from ..chapters.instructions import Instruction, Instructions, choose_newest, id
 from ..chapters.messagelist import MessageNode
 from ..chapters.toolgroups import late_result
 from ..chapters.unload import UnloadRule, told
-from ..messages import Message
+from ..messages import Message, tool_calls
 from ..rows import PageRow, PageState
 from ..segments.budget import Plan
 from ..text.language.telling import telling_keys
@@ -97,7 +97,7 @@ def make_compaction(
     for part in parts:
         changed[part.page.index] = window.rows[part.page.index].leaving(part.nodes[0].seq, part.nodes[-1].seq + 1)
 
-    opened = tuple(part for part in parts if part.page is window.active.open)
+    named = tuple(part for part in parts if part.page is window.active.open or _has_calls(part))
     basis = Basis(
         contents,
         before.instructions,
@@ -107,7 +107,7 @@ def make_compaction(
         better,
         summaries,
         plan,
-        opened,
+        named,
         window.state.dropped,
         before.parts,
         tuple(each for each in before.told if each.page not in back),
@@ -233,23 +233,27 @@ def clip_views(window: Window, plan: Plan) -> tuple[tuple[int, Message, int, int
 
 
 def _parts(window: Window, plan: Plan) -> Iterator[LeavingPart]:
-    """Yield what leaves pages that stay: units of the open page, the answers of those that *plan* condenses."""
+    """Yield what leaves pages that stay: the answers of those that *plan* condenses, units of the open page."""
     active = window.active
+    for page in map(active.page, plan.condense):
+        assert page is not None, "a plan condenses pages of the window"
+        yield _part(page, list(page)[1:])
     if plan.leave and active.open is not None:
         first = int(active.task is not None)
         units = islice(active.units(active.open), first, first + plan.leave)
         yield _part(active.open, [node for unit in units for node in unit])
-    for page in map(active.page, plan.condense):
-        assert page is not None, "a plan condenses pages of the window"
-        yield _part(page, list(page)[1:])
 
 
 def _part(page: Page, nodes: Sequence[MessageNode]) -> LeavingPart:
     return LeavingPart(page, tuple(nodes), PageText(nodes))
 
 
+def _has_calls(part: LeavingPart) -> bool:
+    return any(tool_calls(node.message) for node in part.nodes)
+
+
 def _listed_parts(window: Window, basis: Basis) -> list[ListedPart]:
-    """Return the lines of what has left the open page, and pages before that are still shown."""
+    """Return the lines of what has left the open page, and work on pages that are still shown."""
     archived = {page.row.index for page in basis.leaving}
     parts = [part for part in basis.before if part.page not in archived]
     room = min(TOKENS, int(SHARE * basis.plan.contents))

@@ -60,7 +60,7 @@ class Basis(NamedTuple):
     better: Sequence[ListedPage]  # lines that replace others
     summaries: Mapping[int, Summary]  # a model's summaries of pages
     plan: Plan
-    parts: tuple[LeavingPart, ...]  # what leaves the open page
+    parts: tuple[LeavingPart, ...]  # what leaves the open page, and work that leaves others that stay
     dropped: Runs  # marks of instructions that were dropped
     before: tuple[ListedPart, ...]  # the lines of what has left pages that are still shown
     told: tuple[Told, ...]  # what the program told the model, in the current one

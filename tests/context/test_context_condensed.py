@@ -7,7 +7,7 @@ import pytest
 from memci import EphemeralStorage, SQLiteStorage
 from tests.invariants import check
 
-from .kit import again, opened
+from .kit import again, call, calling, opened, result
 
 LONG = "An answer. " * 250
 
@@ -81,3 +81,20 @@ def test_a_kept_prefix_stays_byte_for_byte_when_answers_leave():
         if context.report().compactions > compactions and not archived:
             assert after[: 1 + marked] == before[: 1 + marked]
             assert marked > 1
+
+
+def test_work_that_leaves_a_condensed_page_is_on_a_line():
+    """A task that a later message of the user closed: what its calls did and found is recalled from a line."""
+    context = opened(window=6_000, preset="economy", gate=0)
+    context.append_turn("Migrate the billing module.")
+    for number in range(40):
+        if number == 20:
+            context.append_turn("And leave src/legacy.py alone.")
+        ask = call(f"c{number}", "cat", {"path": f"src/part_{number}.py"})
+        context.append_turn(calling(ask), result(f"c{number}", f"import src/part_{number + 1}.py " + "word " * 200))
+        context.render()
+    shown = [str(message["content"]) for message in context.render()]
+
+    assert "Migrate the billing module." in shown
+    assert any("#1 entries 2–41: cat ×20" in text for text in shown)
+    assert context.verify() == []

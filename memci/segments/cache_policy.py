@@ -44,6 +44,10 @@ _NEWEST = 0.05  # share of the room that such a chat keeps whole
 _WORDS, _KNOWN_WORDS = 0.45, 0.03
 """share of the budget that the user's words may take on condensed pages: most of what a chat needs later was said by
 the user; an agent needs results of tools, and of the words those of its task"""
+_UNUSED, _PAUSED = 0.2, 0.35
+"""of the room of an economy whose needs are not known: the share beside the floor that is never filled, and what stays
+after a gap; both cost 7 to 10 % less, for .02 to .04 less of what is needed of dialogues: with .3 a summary shows more
+"""
 _AGAIN = 0.75
 """share of the floor of an agent whose needs are known that stays after a gap in which they do not end: such gaps come
 often, and each request after one is billed whole; with half, 2 % of what an agent needs was lost"""
@@ -135,9 +139,9 @@ def levels(
         floor    = known: economy min(4,500, room / 3), balanced min(6,000, room / 2); else economy room / 10, with
                    prose room / 20, balanced room / 2; with uses and gaps at least min(4,800, 0.85 room); at least that
         trigger  = known or prose: fixed + ceiling + floor + max(floor, √(2 (w - r) (floor + ceiling) grow / r)), beside
-                   the user's words; else the budget
+                   the user's words; else the budget, in economy without a fifth of what the floor leaves of the room
         words    = prose: 0.45 budget, known: 0.03 budget, 0 if it forgets; else 0
-        cold     = prose: floor; else economy 0.4 room, at most half of the floor if known, 0 if it forgets;
+        cold     = prose: floor; else economy 0.35 room, at most half of the floor if known, 0 if it forgets;
                    balanced: 0.5 room, min(4,500, 0.15 room) if it forgets
 
     The square root is the size at which the cost of a compaction, (w - r) (floor + ceiling) spread over the calls until
@@ -178,13 +182,13 @@ def levels(
     if use.uses and use.gaps:
         floor = max(floor, min(_LONG, _TASK * room))
     floor = max(floor, least)
-    trigger: float = budget
+    trigger = budget - economy * _UNUSED * (room - floor)
     if known or prose:
         saved = max(0.0, pricing.write - pricing.read) / max(pricing.read, 0.01)
         spread = sqrt(2 * saved * (floor + ceiling) * use.grow)
         trigger = min(budget, fixed + ceiling + floor + max(floor, spread))
     words = 0.0 if forgets else _KNOWN_WORDS if known else _WORDS * prose
-    cold = min(_AGAIN * floor if economy and known else room, (0.4 if economy else 0.5) * room)
+    cold = min(_AGAIN * floor if economy and known else room, (_PAUSED if economy else 0.5) * room)
     cold = floor if prose else min(cold, floor) if known else cold
     if forgets:
         cold = 0 if economy else min(_FEW, _AFTER * room)

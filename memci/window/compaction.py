@@ -97,7 +97,7 @@ def make_compaction(
     for part in parts:
         changed[part.page.index] = window.rows[part.page.index].leaving(part.nodes[0].seq, part.nodes[-1].seq + 1)
 
-    named = tuple(part for part in parts if part.page is window.active.open or _has_calls(part))
+    worked = tuple(part for part in parts if part.page is window.active.open or _has_calls(part))
     basis = Basis(
         contents,
         before.instructions,
@@ -107,7 +107,7 @@ def make_compaction(
         better,
         summaries,
         plan,
-        named,
+        worked,
         window.state.dropped,
         before.parts,
         tuple(each for each in before.told if each.page not in back),

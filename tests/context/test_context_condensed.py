@@ -87,14 +87,14 @@ def test_work_that_leaves_a_condensed_page_is_on_a_line():
     """A task that a later message of the user closed: what its calls did and found is recalled from a line."""
     context = opened(window=6_000, preset="economy", gate=0)
     context.append_turn("Migrate the billing module.")
-    for number in range(40):
-        if number == 20:
+    for number in range(50):
+        if number == 26:
             context.append_turn("And leave src/legacy.py alone.")
         ask = call(f"c{number}", "cat", {"path": f"src/part_{number}.py"})
-        context.append_turn(calling(ask), result(f"c{number}", f"import src/part_{number + 1}.py " + "word " * 200))
+        context.append_turn(calling(ask), result(f"c{number}", f"import src/part_{number + 1}.py " + "word " * 100))
         context.render()
     shown = [str(message["content"]) for message in context.render()]
 
     assert "Migrate the billing module." in shown
-    assert any("#1 entries 2–41: cat ×20" in text for text in shown)
+    assert any("#1 entries 2–53: cat ×26" in text for text in shown)
     assert context.verify() == []

@@ -16,8 +16,8 @@ from typing import NamedTuple
 from zlib import crc32
 
 from ..text.interface import section
+from ..text.language.change import shares_words
 from ..text.language.instructions import Clause
-from ..text.language.telling import telling_keys
 
 Instructions = tuple[tuple[int, str], ...]  # (page index, sentence) of each, oldest first
 
@@ -52,10 +52,8 @@ def standing_with(before: Sequence[tuple[int, str]], new: Iterable[tuple[int, Cl
     for page, (text, takes_back) in new:
         if takes_back and not standing:
             continue
-        if takes_back == "same":
-            about = telling_keys(text)
-            if all(about.isdisjoint(telling_keys(earlier)) for _, earlier in standing):
-                continue
+        if takes_back == "same" and not any(shares_words(text, earlier) for _, earlier in standing):
+            continue
         standing.append((page, text))
     return standing
 

@@ -14,7 +14,7 @@ from ..errors import StorageError
 from ..history.writer import Writer
 from ..memory.backend import FoundPage, Recollection, Statement
 from ..messages import Message, text_of
-from ..text.language.telling import telling_keys
+from ..text.language.change import shares_words
 from ..tools.search_memory import LONGEST_QUERY, SearchQuery, memory_text
 from ..window.draft import Draft
 from ..window.state import WindowState
@@ -122,7 +122,7 @@ def _says_it_later(page: FoundPage, sure: Sequence[FoundPage], query: str) -> bo
 
     Such a page may hold what counts now, in words that answer less well.
     """
-    if page.role == "assistant" or telling_keys(query).isdisjoint(telling_keys(page.text)):
+    if page.role == "assistant" or not shares_words(page.text, query):
         return False
     return any((page.at or 0.0, page.turn) > (each.at or 0.0, each.turn) for each in sure)
 

@@ -14,10 +14,10 @@ from zlib import crc32
 from ..chapters.messagelist import MessageNode
 from ..formats.provenance import clauses_of
 from ..messages import Message, text_of, tool_calls
-from ..text.language.instructions import Clause
+from ..text.language.instructions import Clause, names_near_day
 from ..text.language.sentences import is_small_talk
 from ..text.language.telling import telling_keys
-from ..text.moments import moment
+from ..text.moments import moment, weekday
 from ..text.summarize import lines, one_line
 from ..text.summarize.extractive import TitleParts, read_page
 from ..workers import cached_property
@@ -57,9 +57,14 @@ class PageText:
 
     @cached_property
     def clauses(self) -> Sequence[Clause]:
-        """What gives and takes back instructions, in the users' own words, each on one line behind a name."""
+        """What gives and takes back instructions, in the users' own words, each on one line behind a name.
+
+        One that names a day by the day on which it was said ("until Friday") stands behind that day, too.
+        """
         return [
-            clause._replace(text=one_line(f"{_name(node.message)}{clause.text}", SENTENCE_COLUMNS))
+            clause._replace(
+                text=one_line(f"{_day(node, clause.text)}{_name(node.message)}{clause.text}", SENTENCE_COLUMNS)
+            )
             for node in self.nodes
             for clause in clauses_of(node.message)
         ]
@@ -73,6 +78,10 @@ class PageText:
     def marks(self) -> Sequence[int]:
         """A number for each word with digits, without duplicates."""
         return marks("\n".join(self.said))
+
+
+def _day(node: MessageNode, said: str) -> str:
+    return f"({weekday(moment(node.at))}) " if node.at is not None and names_near_day(said) else ""
 
 
 def _name(message: Message) -> str:

@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+from datetime import UTC, datetime
 
 import pytest
 from hypothesis import given
@@ -194,6 +195,31 @@ def test_allowing_something_again_takes_back_only_what_is_about_it():
 
     assert "#2 Tables are fine now." in instructions(about)
     assert "Tables" not in instructions(other)
+
+
+def test_what_allows_something_again_is_about_it_in_another_form_of_its_words():
+    """Most languages inflect words, and negators are no subject."""
+    about, other = opened(id="a"), opened(id="b")
+    _given(about, "Никогда не предлагай мне кофейных напитков.", "Кофе я опять пью.")
+    _given(other, "Никогда не предлагай мне кофейных напитков.", "Пиво я опять не пью.")
+    for context in (about, other):
+        context.archive(keep=0)
+
+    assert "#2 Кофе я опять пью." in instructions(about)
+    assert "Пиво" not in instructions(other)
+
+
+@pytest.mark.parametrize("said", ["Always answer in French until Friday.", "这周五之前，请一直用法语回答。"])
+def test_instruction_that_ends_on_a_near_day_says_when_it_was_given(said):
+    """ "Until Friday" tells nothing without its week."""
+    context = opened()
+    context.append_turn(said, {"role": "assistant", "content": "Yes."}, at=datetime(2026, 1, 5, 9, tzinfo=UTC))
+    context.append_turn(FRENCH, {"role": "assistant", "content": "Oui."}, at=datetime(2026, 1, 6, 9, tzinfo=UTC))
+    context.append_turn("Go on.")
+    context.archive(keep=0)
+
+    assert instructions(context).splitlines()[2:4] == [f"#1 (Mon 5 Jan 2026) {said}", f"#2 {FRENCH}"]
+    assert context.instructions()[0].text == f"(Mon 5 Jan 2026) {said}"
 
 
 def test_instruction_in_a_group_has_its_speaker():

@@ -106,6 +106,11 @@ def takes_up(later: Sequence["Claim"], earlier: Sequence["Claim"]) -> bool:
     return any(new.takes_up(old) for new in later for old in earlier)
 
 
+def shares_words(some: str, other: str) -> bool:
+    """Return whether *some* text has a telling word of *other* in any form, or two characters of a run. O(words²)."""
+    return Claim(some[:LONGEST])._common(Claim(other[:LONGEST]))[2] >= 1
+
+
 def follows(loose: Sequence["Claim"], earlier: Sequence["Claim"]) -> bool:
     """Return whether a *loose* correction means *earlier*, the last statement with a time before it."""
     return any(new.follows(old) for new in loose for old in earlier)

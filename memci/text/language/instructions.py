@@ -16,7 +16,7 @@ import re
 from functools import cache
 from typing import Literal, NamedTuple
 
-from .patterns import LATIN, WIDE, Writing, finder, pattern
+from .patterns import LATIN, WIDE, Writing, finder, has, pattern
 from .sentences import languages, lower_case, sentences, simplify
 
 LONGEST = 400  # characters of an instruction; longer clauses are descriptions
@@ -65,6 +65,11 @@ def instructions(text: str, own: str) -> list[str]:
     *own* is the text with what is not the user's own masked (`memci.text.provenance.mask`).
     """
     return [each.text for each in clauses(text, own) if not each.takes_back]
+
+
+def names_near_day(text: str) -> bool:
+    """Return whether *text* names a day by the day on which it is said: "until Friday", 本周. O(characters)."""
+    return has("instructions", "near", lower_case(text))
 
 
 def clauses(text: str, own: str) -> list[Clause]:
@@ -138,15 +143,15 @@ def _takes_back(sentence: str, says: _Says) -> Literal["", "any", "same"]:
 def _is_instruction(clause: str, says: _Says, *, asks: bool) -> bool:
     """Return whether *clause* is a lasting request, preference or constraint."""
 
-    def has(key: str) -> bool:
+    def shows(key: str) -> bool:
         return says[key].search(clause) is not None
 
     # rare patterns come first, so that the others are seldom tried
     if asks:
-        return has("lasting") and has("polite") and not has("others")
-    direct = has("direct")
-    if not direct and not has("asks"):
+        return shows("lasting") and shows("polite") and not shows("others")
+    direct = shows("direct")
+    if not direct and not shows("asks"):
         return False
-    lasting = has("lasting")
-    wanted = direct or lasting or (len(clause) <= _SHORT and has("manner"))
-    return wanted and (lasting or not has("once")) and not has("others") and not has("talk")
+    lasting = shows("lasting")
+    wanted = direct or lasting or (len(clause) <= _SHORT and shows("manner"))
+    return wanted and (lasting or not shows("once")) and not shows("others") and not shows("talk")

@@ -4,7 +4,6 @@ That each kind of store keeps its promises when it is encrypted, `make wrapped` 
 """
 
 import secrets
-import zlib
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from functools import partial
@@ -54,11 +53,27 @@ def storage(inner: EphemeralStorage) -> EncryptedStorage:
     return storage
 
 
-def test_compactions_are_not_compressed_against_each_other(storage: EncryptedStorage, inner: EphemeralStorage) -> None:
-    """Nothing is alike in what is encrypted: each compaction can be read alone, so that none costs others."""
-    rows = inner._connection.execute("SELECT text FROM compaction").fetchall()
+def test_compactions_are_compressed_against_each_other_before_they_are_encrypted(tmp_path: Path) -> None:
+    """What a compaction repeats takes no room; any handle reads it, and one that an erasure leaves stands alone."""
+    words = " ".join(secrets.token_hex(8) for _ in range(200))
+    texts = [f'["{words} {number}"]' for number in range(20)]
+    inner = SQLiteStorage(tmp_path / "agent.db", durability="fast")
+    storage = EncryptedStorage(inner, KEY)
+    for number, text in enumerate(texts):
+        storage = EncryptedStorage(inner, KEY) if number % 5 == 0 else storage
+        storage.commit(compacted(appended(current(storage, "a"), b'"said"'), text))
 
-    assert [len(zlib.decompress(packed)) > 0 for (packed,) in rows] == [True] * 4
+    sizes = [len(row.text) for row in inner.compactions("a")]
+    assert sum(size > 2_000 for size in sizes) == 3, "one in eight stands alone"
+    assert sum(size < 200 for size in sizes) == 17
+    assert [row.text for row in storage.compactions("a")] == texts[::-1]
+    assert [row.text for row in storage.compactions("a", head=9)] == texts[8::-1]
+
+    record = current(storage, "a")
+    storage.erase(Erasure(transitions=(compacted(Transition(record.head, record), texts[3]),)))
+    storage.commit(compacted(appended(current(storage, "a"), b'"said"'), texts[4]))
+    assert [row.text for row in EncryptedStorage(inner, KEY).compactions("a")] == [texts[4], texts[3]]
+    inner.close()
 
 
 def with_body(transition: Transition, at: int, body: bytes, codec: int | None = None) -> Transition:

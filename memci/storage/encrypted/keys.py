@@ -62,17 +62,22 @@ class Cipher:
         except (self._invalid, ValueError) as error:
             raise Forged from error
 
-    def seal_text(self, text: str, *place: Place, same: bool = False) -> str:
-        """Return *text*, compressed and encrypted for *place*, in characters of base64. O(characters)."""
-        return b64encode(self.seal(zlib.compress(text.encode(), 1), *place, same=same)).decode()
+    def seal_text(self, text: str, *place: Place, same: bool = False, before: str = "") -> str:
+        """Return *text*, compressed and encrypted for *place*, in characters of base64. O(characters).
 
-    def unseal_text(self, sealed: str, *place: Place) -> str:
-        """Return the text that was encrypted for *place*. It raises as `unseal`. O(characters)."""
+        What it has in common with the text *before* takes no room.
+        """
+        packing = zlib.compressobj(1, zdict=before.encode())
+        packed = packing.compress(text.encode()) + packing.flush()
+        return b64encode(self.seal(packed, *place, same=same)).decode()
+
+    def unseal_text(self, sealed: str, *place: Place, before: str = "") -> str:
+        """Return the text that was encrypted for *place*, with the same one *before*. It raises as `unseal`."""
         try:
-            packed = b64decode(sealed, validate=True)
-        except (NotBase64, ValueError) as error:
+            packed = self.unseal(b64decode(sealed, validate=True), *place)
+            return zlib.decompressobj(zdict=before.encode()).decompress(packed).decode()
+        except (NotBase64, ValueError, zlib.error) as error:
             raise Forged from error
-        return zlib.decompress(self.unseal(packed, *place)).decode()
 
     def mac(self, content: bytes, size: int) -> bytes:
         """Return a keyed digest of *content*, of *size* bytes. O(bytes)."""

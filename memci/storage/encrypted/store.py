@@ -13,6 +13,7 @@ of how the store inside keeps its rows.
 import os
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
 import orjson
@@ -37,10 +38,11 @@ from ..protocol import ErasedRows, Erasure, Storage, Transition
 from ..validation import check
 from .keys import Cipher, Forged, KeyRing, Keys
 
+CHAIN = 8  # compactions that are read for one at most, as in a SQLite store
 _REMEMBERED = 10_000  # contexts whose data keys are kept in RAM: some MB
 
 _T = TypeVar("_T")
-_R = TypeVar("_R", CompactionRow, OpRow, CallRow)
+_R = TypeVar("_R", OpRow, CallRow)
 
 
 class _Known(NamedTuple):
@@ -120,9 +122,8 @@ class EncryptedStorage(StorageAround):
         return [self._entry(context, row) for row in self._storage.entries_at(context, seqs)]
 
     def compactions(self, context: str, *, head: int | None = None) -> Iterator[CompactionRow]:
-        """Yield the compactions, newest first, as the protocol says."""
-        rows = self._storage.compactions(context, head=head)
-        return (self._unseal(COMPACTION, context, row) for row in rows)
+        """Yield the compactions, newest first, as the protocol says. At most `CHAIN` are read for one."""
+        return self._unseal_chains(context, self._storage.compactions(context, head=head))
 
     def ops(self, context: str) -> Iterator[OpRow]:
         """Yield the ops by their first seq."""
@@ -158,7 +159,9 @@ class EncryptedStorage(StorageAround):
             tombstones.append((context, _seal_entry(self._of(holder).cipher, holder, row)))
         for transition in erasure.transitions:
             check(transition)
-        after = [self._seal_transition(each, self._find_key_to_write(each.record)) for each in erasure.transitions]
+        after = [
+            self._seal_transition(each, self._find_key_to_write(each.record), anew=True) for each in erasure.transitions
+        ]
         gone = self._storage.erase(erasure._replace(entries=tuple(tombstones), transitions=tuple(after)))
         for context in erasure.contexts:
             self._known.pop(context, None)
@@ -195,15 +198,47 @@ class EncryptedStorage(StorageAround):
         wrapped = self.keys.wrap(known.cipher, record.owner, "context", record.id)
         return known._replace(wrapped=wrapped, owner=record.owner)
 
-    def _seal_transition(self, transition: Transition, known: _Known) -> Transition:
+    def _seal_transition(self, transition: Transition, known: _Known, *, anew: bool = False) -> Transition:
+        """Return *transition*, encrypted; *anew*: earlier compactions are removed."""
         cipher, context = known.cipher, transition.record.id
         return transition._replace(
             record=_seal_record(cipher, known.wrapped, transition.record),
             entries=tuple(_seal_entry(cipher, context, row) for row in transition.entries),
-            compactions=tuple(_seal(cipher, COMPACTION, context, row) for row in transition.compactions),
+            compactions=tuple(self._seal_chain(cipher, context, transition.compactions, anew=anew)),
             ops=tuple(_seal(cipher, OP, context, row) for row in transition.ops),
             calls=tuple(_seal(cipher, CALL, context, row) for row in transition.calls),
         )
+
+    def _seal_chain(
+        self, cipher: Cipher, context: str, rows: Sequence[CompactionRow], *, anew: bool
+    ) -> Iterator[CompactionRow]:
+        """Yield compactions, encrypted: each is a digit, and what it does not have in common with the one before.
+
+        The digit is the number of compactions behind it that are needed to read it.
+        """
+        length, before = 0, ""
+        if rows and not anew:
+            with suppress(CorruptRecord):  # nothing is based on a damaged one
+                newest = next(iter(self._storage.compactions(context)), None)
+                length = 0 if newest is None else (int(newest.text[:1]) + 1) % CHAIN
+                before = next(self.compactions(context)).text if length else ""
+        for row in rows:
+            text = cipher.seal_text(row.text, *_place(COMPACTION, context, row), before=before if length else "")
+            yield row._replace(text=f"{length}{text}")
+            length, before = (length + 1) % CHAIN, row.text
+
+    def _unseal_chains(self, context: str, rows: Iterator[CompactionRow]) -> Iterator[CompactionRow]:
+        """Yield compactions, newest first, decrypted: each chain is read back to its first one, which stands alone."""
+        for row in rows:
+            chain = [row]
+            while chain[-1].text[:1] != "0" and (older := next(rows, None)) is not None:
+                chain.append(older)
+            found: list[CompactionRow] = []
+            for each in reversed(chain):
+                before, place = found[-1].text if found else "", _place(COMPACTION, context, each)
+                unseal = partial(_unseal_text, each.text[1:], place, before)
+                found.append(each._replace(text=self._read(context, 0, unseal)))
+            yield from reversed(found)
 
     def _of(self, context: str) -> _Known:
         """Return the data key of *context*, which must exist. O(1), a query the first time."""
@@ -313,6 +348,10 @@ def _seal(cipher: Cipher, table: Table, context: str, row: _R) -> _R:
     elif value is not None:
         value = cipher.mask(value, *_place(table, context, row)[2:])
     return row._replace(**{name: value})
+
+
+def _unseal_text(sealed: str, place: tuple[Any, ...], before: str, cipher: Cipher) -> str:
+    return cipher.unseal_text(sealed, *place, before=before)
 
 
 def _seal_record(cipher: Cipher, wrapped: str, record: ContextRecord) -> ContextRecord:

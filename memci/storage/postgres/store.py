@@ -83,7 +83,7 @@ _SELECT_PAGES = {
 }
 _SELECT_COMPACTION = f"""
 SELECT {_COMPACTION} FROM our.compaction
-WHERE owner_key = %s AND number = %s AND revision < %s AND head <= %s ORDER BY revision DESC LIMIT 1"""
+WHERE owner_key = %s AND number = %s AND revision < %s AND head <= %s ORDER BY revision DESC LIMIT 8"""
 _SELECT_OPS = f"SELECT {joined(OPS.names)} FROM our.op WHERE owner_key = %s AND number = %s ORDER BY first, op_id"
 _SELECT_CALLS = f"""
 SELECT {joined(CALLS.names, "c")}, t.text FROM our.call AS c
@@ -225,7 +225,7 @@ class PostgresStorage:
         return list(self._entries(context, sorted({seq for seq in seqs if seq >= 0})))
 
     def compactions(self, context: str, *, head: int | None = None) -> Iterator[CompactionRow]:
-        """Yield the compactions, newest first, as the protocol says. One query for each."""
+        """Yield the compactions, newest first, as the protocol says. A query for eight."""
         check_text("id", context)
         return self._compactions(context, 2**62 if head is None else head)
 
@@ -430,8 +430,9 @@ class PostgresStorage:
     def _compactions(self, context: str, head: int) -> Iterator[CompactionRow]:
         before = 2**62
         while found := self._rows(context, _SELECT_COMPACTION, before, head):
-            compaction = read_compaction(context, found[0])
-            yield compaction
+            for row in found:
+                compaction = read_compaction(context, row)
+                yield compaction
             before = compaction.revision
 
 

@@ -8,6 +8,7 @@ process, only the changed blocks are read again.
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -63,23 +64,24 @@ class PackedIndex(WordIndex):
         joined: bool = False,
     ) -> Postings:
         """Return the postings of *terms*, and load their blocks. O(their postings + blocks)."""
+        wanted = list(dict.fromkeys(terms))
+        found = super().postings(wanted, stems, similar, joined=joined)
+        # If the question names a speaker, other passages of the speaker follow.
+        if any(self.layout.people(term) for term in wanted) and len(_posted(found.values())) < _FEW:
+            self._load(self.layout.states)
+        return found
+
+    def exact(self, terms: Iterable[str], most: int | None = None) -> dict[str, Posting]:
+        """Return the postings of just these *terms*, as `WordIndex.exact`, and load their blocks."""
         self.refresh()
         if self._kept > MOST_POSTINGS:
             self._known, self._stale, self._kept = {}, {}, 0
-        wanted = list(dict.fromkeys(terms))
-        self._fetch(dict.fromkeys([*wanted, *(term for each in (similar or {}).values() for term, _ in each)]))
-        found = super().postings(wanted, stems, similar, joined=joined)
-        if len(self.layout.loaded) == len(self.layout.states):
-            return found
-        having = np.zeros(len(self.ids), bool)
-        for numbers, _ in found.values():
-            having[numbers] = True
-        posted = np.flatnonzero(having)
-        # If the question names a speaker, other passages of the speaker follow.
-        named = any(self.layout.people(term) for term in wanted)
-        self._load(self.layout.states if named and len(posted) < _FEW else _blocks_of(posted))
-        near = self.layout.columns.links[:, posted]
-        self._load(_blocks_of(near[near >= 0]))
+        found = super().exact(terms, most)
+        if len(self.layout.loaded) < len(self.layout.states):
+            posted = _posted(found.values())
+            self._load(_blocks_of(posted))
+            near = self.layout.columns.links[:, posted]
+            self._load(_blocks_of(near[near >= 0]))
         return found
 
     def add(self, ids: Sequence[int], rows: Sequence[Row], counts: Sequence[Counter[str]]) -> None:
@@ -91,12 +93,7 @@ class PackedIndex(WordIndex):
     def _read_all(self, lookups: int) -> None:
         """Do nothing: the postings of all terms of a search are read at once."""
 
-    def _of(self, term: str) -> Posting:
-        if term not in self._known or term in self._stale:
-            self._fetch([term])
-        return self._known[term]
-
-    def _fetch(self, terms: Iterable[str]) -> None:
+    def _fetch(self, terms: Iterable[str], most: int | None = None) -> None:  # noqa: ARG002 -- all are read
         """Read the postings of *terms* that are not in RAM, and those in changed blocks."""
         self._update([term for term in terms if term not in self._known], set(self.layout.states))
         changed = [term for term in terms if term in self._stale]
@@ -125,6 +122,11 @@ class PackedIndex(WordIndex):
 
 _FEW = 2_048  # passages that a search reads at most (32 · 64)
 _NONE: Posting = (np.zeros(0, np.int64), np.zeros(0, np.int64))
+
+
+def _posted(postings: Iterable[tuple[Integers, Any]]) -> Integers:
+    """Return the numbers that any of *postings* has, each once."""
+    return np.unique(np.concatenate([_NONE[0], *(numbers for numbers, _ in postings)]))
 
 
 def _blocks_of(numbers: Integers) -> list[int]:

@@ -99,12 +99,16 @@ class PassageTable(OwnerTable):
             self._store.execute(_REMOVE_WORDS, page)
             self._store.execute("DELETE FROM memory_passage WHERE page = ?", page)
 
-    def postings_of(self, term: str) -> str:
-        """Return the ids of the passages that have *term*, once for each occurrence: "7,9,9". O(its postings)."""
-        return self._store.read_value(_POSTINGS_OF, self.key(term)) or ""
+    def postings_of(self, terms: Sequence[str], most: int | None = None) -> list[str]:
+        """Return for each of *terms* the ids of its passages, once for each occurrence: "7,9,9". O(its postings).
+
+        Of a term that occurs more often than *most*, only so many and one are read.
+        """
+        keys = json.dumps([self.key(term) for term in terms])
+        return [text or "" for text in self._store.read_column(_POSTINGS_OF, -1 if most is None else most + 1, keys)]
 
     def stored(self) -> dict[str, str]:
-        """Return the result of `postings_of` for all terms, by the `key` of the term. O(all postings)."""
+        """Return what `postings_of` does for all terms, by the `key` of the term. O(all postings)."""
         owner = f"{self._owner.nr:x}"
         return dict(self._store.read_rows(_STORED, f"{owner}:", f"{owner};"))  # ";" comes after ":"
 
@@ -181,7 +185,9 @@ INSERT INTO memory_passage(owner, page, entry, part, start, size, role, speaker,
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id"""
 _KINDS = 2**40
 # Rows of memory_words from there on have the terms of a model: their number is the id plus kind times 2**40.
-_POSTINGS_OF = "SELECT group_concat(doc & 1099511627775) FROM memory_postings WHERE term = ?"
+_POSTINGS_OF = """
+SELECT (SELECT group_concat(p.doc & 1099511627775) FROM (
+    SELECT doc FROM memory_postings WHERE term = j.value LIMIT ?) AS p) FROM json_each(?) AS j"""
 _REMOVE_WORDS = """
 DELETE FROM memory_words WHERE rowid IN (
     SELECT s.id + k.value * 1099511627776 FROM memory_passage AS s, json_each('[0, 1, 2, 3, 4, 5, 6]') AS k

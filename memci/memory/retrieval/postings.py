@@ -30,6 +30,7 @@ _SIMILAR = 20  # identifiers with the same beginning at most: more than that mea
 _RARE = 5  # passages that have a rare word at most, or a hundredth of all
 _AT_ONCE = 4_096  # passages of an owner whose postings may be read all at once, at most: more would delay a search
 _A_READ = 8  # passages whose postings can be read in the time of a query for one term
+_TIMES = 2  # how often a passage has a term, on average, at most
 _FORMS = 40  # terms with the same stem that are looked at, at most
 _PART = 4  # letters of a part of a compound, at least: shorter ones are in many words by chance
 _HEAD = 3  # letters of a compound before its last part, at least
@@ -59,6 +60,8 @@ class WordIndex:
         self._stored: dict[str, str] | None = None
         """the ids of the passages that have each term, as in the table, if all were read at once"""
         self._known: dict[str, Posting] = {}
+        self._common: dict[str, int] = {}
+        """terms that occur more often than so many times, and were not read"""
         self._more: dict[str, list[tuple[int, int]]] = {}
         """postings that were added after a term was read: (position, times)"""
         self._kept = 0
@@ -83,31 +86,45 @@ class WordIndex:
         Those of a term in *stems* include those of other terms that begin with its stem; those of one in *similar*, the
         passages that only have a similar one, less than once. *joined*: compounds are similar to their parts.
         """
-        if self._kept > MOST_POSTINGS:
-            self.read_again()
-        found = {term: self._of(term) for term in terms}
+        wanted = list(dict.fromkeys(terms))
+        forms: dict[str, list[str]] = {}
         for term, stem in (stems or {}).items():
-            if term in found:
-                forms = self._table.beginning(stem, _FORMS)
-                alike = {each for each in forms if len(each) <= len(stem) + _ENDING}
+            if term in wanted:
+                alike = {each for each in self._table.beginning(stem, _FORMS) if len(each) <= len(stem) + _ENDING}
                 alike.update(stemmed(stem))  # "kurs" itself is stemmed as an English plural
-                found[term] = _merge([found[term], *map(self._of, sorted(alike - {term}))])
+                forms[term] = sorted(alike - {term})
+        similar = similar or {}
+        if joined and stems:
+            own = {term: stem for term, stem in stems.items() if term in wanted and len(stem) >= _PART}
+            similar = {**similar, **self._compounds(own)}
+        near = [term for each in similar.values() for term, _ in each]
+        every = self.exact(dict.fromkeys([*wanted, *(each for alike in forms.values() for each in alike), *near]))
+        found = {term: every[term] for term in wanted}
+        found |= {term: _merge([found[term], *(every[each] for each in alike)]) for term, alike in forms.items()}
         unknown = [term for term, (positions, _) in found.items() if not positions.size]
         # Misspellings can take 5 ms a word: look for them only if the query has little else.
         spelled = 2 * len(unknown) >= len(found)
         found |= {term: self._like(term, spelled=spelled) for term in unknown}
-        similar = similar or {}
-        if joined and stems:
-            own = {term: stem for term, stem in stems.items() if term in found and len(stem) >= _PART}
-            similar = {**similar, **self._compounds(own)}
-        self._read_all(sum(map(len, similar.values())))
-        return found | {term: self._with_similar(found[term], near) for term, near in similar.items() if near}
+        return found | {
+            term: _with_similar(found[term], [(every[each], how) for each, how in near])
+            for term, near in similar.items()
+            if near
+        }
 
-    def _with_similar(self, own: Posting, near: Sequence[tuple[str, float]]) -> tuple[Integers, Floats]:
-        every = [(having, _SIMILAR_COUNTS * how) for term, how in near if (having := self._of(term)[0]).size]
-        shares = np.repeat([each for _, each in every], [len(having) for having, _ in every])
-        positions, first = np.unique(np.concatenate([own[0], *(having for having, _ in every)]), return_index=True)
-        return positions, np.append(own[1], shares)[first].astype(np.float32)
+    def exact(self, terms: Iterable[str], most: int | None = None) -> dict[str, Posting]:
+        """Return the postings of just these *terms*, or only of those that at most so many passages have.
+
+        O(postings), the first time; of a term that is left out, O(*most*), once.
+        """
+        if self._kept > MOST_POSTINGS:
+            self.read_again()
+        wanted = list(terms)
+        self._fetch(wanted, None if most is None else _TIMES * most)
+        for term in self._more.keys() & wanted:
+            new = np.array(self._more.pop(term), np.int64).T
+            self._known[term] = np.append(self._known[term][0], new[0]), np.append(self._known[term][1], new[1])
+        found = {term: known for term in wanted if (known := self._known.get(term)) is not None}
+        return found if most is None else {term: each for term, each in found.items() if len(each[0]) <= most}
 
     def _compounds(self, stems: Mapping[str, str]) -> Similar:
         """Return, for each term of *stems*, the words of passages that end with its stem, and those that it joins.
@@ -143,17 +160,34 @@ class WordIndex:
 
     def read_again(self) -> None:
         """Drop all postings in RAM, because the table has changed by other means than `add`."""
-        self._stored, self._known, self._more, self._kept = None, {}, {}, 0
+        self._stored, self._known, self._common, self._more, self._kept = None, {}, {}, {}, 0
 
-    def _of(self, term: str) -> Posting:
-        known = self._known.get(term)
-        if known is None:
-            known = self._known[term] = self._read(term)
-            self._kept += len(known[0])
-        elif more := self._more.pop(term, None):
-            positions, times = np.array(more, np.int64).T
-            known = self._known[term] = np.append(known[0], positions), np.append(known[1], times)
-        return known
+    def _fetch(self, terms: Iterable[str], most: int | None = None) -> None:
+        """Read the postings of *terms* that are not in RAM; not those of a term that occurs more often than *most*."""
+        fresh = [each for each in terms if each not in self._known]
+        if most is not None:
+            fresh = [each for each in fresh if self._common.get(each, 0) < most]
+        if not fresh:
+            return
+        stored = self._read_all(len(fresh))
+        if stored is not None:
+            read = {term: stored.get(self._table.key(term), "").lstrip(",") for term in fresh}
+        else:
+            read = dict(zip(fresh, self._table.postings_of(fresh, most), strict=True))
+            for term in [each for each, ids in read.items() if most is not None and ids.count(",") >= most]:
+                self._common[term] = most or 0
+                del read[term]
+        if self._positions is None:
+            self._positions = Positions(self.ids)
+        positions = self._positions.of(np.fromstring(",".join(filter(None, read.values())), np.int64, sep=","))
+        # by term and position, in one number
+        size, numbers = max(len(self.ids), 1), np.arange(len(read))
+        places = np.repeat(numbers * size, [ids.count(",") + bool(ids) for ids in read.values()]) + positions
+        places, times = np.unique(places[positions >= 0], return_counts=True)
+        ends, positions = np.searchsorted(places, (numbers + 1) * size), places % size
+        for term, start, end in zip(read, [0, *ends], ends, strict=False):
+            self._known[term] = positions[start:end], times[start:end]
+        self._kept += len(places)
 
     def _like(self, term: str, *, spelled: bool) -> Posting:
         """Return the postings of terms that are similar to *term*, which no passage has.
@@ -166,7 +200,7 @@ class WordIndex:
             known = self._table.beginning(term, _SIMILAR) if len(term) >= _BEGINNING else []
         elif spelled and term.isascii() and len(term) >= _SPELLED:
             known = self._spelled({*_misspellings(term)})
-        like = [each for each in map(self._of, known) if each[0].size <= max(_RARE, len(self.layout) // 100)]
+        like = [each for each in self.exact(known).values() if each[0].size <= max(_RARE, len(self.layout) // 100)]
         return _merge(like) if like else (_NONE, _NONE)
 
     def _read_all(self, lookups: int) -> dict[str, str] | None:
@@ -183,17 +217,12 @@ class WordIndex:
             return self._table.spelled(terms)
         return [term for term in terms if stored.get(self._table.key(term))]
 
-    def _read(self, term: str) -> Posting:
-        stored = self._read_all(1)
-        having = self._table.postings_of(term) if stored is None else stored.get(self._table.key(term), "")
-        if not having:
-            return _NONE, _NONE
-        ids, times = np.unique(np.fromstring(having.lstrip(","), np.int64, sep=","), return_counts=True)
-        if self._positions is None:
-            self._positions = Positions(self.ids)
-        positions = self._positions.of(ids)
-        order = np.argsort(positions)[np.count_nonzero(positions < 0) :]
-        return positions[order], times.astype(np.int64)[order]
+
+def _with_similar(own: Posting, near: Sequence[tuple[Posting, float]]) -> tuple[Integers, Floats]:
+    every = [(having, _SIMILAR_COUNTS * how) for (having, _), how in near if having.size]
+    shares = np.repeat([each for _, each in every], [len(having) for having, _ in every])
+    positions, first = np.unique(np.concatenate([own[0], *(having for having, _ in every)]), return_index=True)
+    return positions, np.append(own[1], shares)[first].astype(np.float32)
 
 
 def _merge(postings: Sequence[Posting]) -> Posting:

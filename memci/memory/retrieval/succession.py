@@ -8,12 +8,12 @@ The index proposes few candidates for each result, their texts are read at once,
 decides. Nothing of it is stored, so that an erasure needs no more than that of the passages.
 """
 
-import math
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ...formats.provenance import own_words, whose
 from ...formats.utterance import entry_text
@@ -56,7 +56,7 @@ def successors(session: Session, results: Collection[Said]) -> dict[int, tuple[F
     told = [each for each in told if states[each.position]]
     if not told:
         return {}
-    proposed = dict(_propose(session, told, states))
+    proposed = _propose(session, told, states)
     every = _read(session, {position for some in proposed.values() for position in some})
     said: dict[int, tuple[FoundPassage, str, str]] = {}
     for position, (row, message) in every.items():
@@ -85,9 +85,9 @@ def revocations(session: Session, results: Collection[Said]) -> dict[int, tuple[
     at = index.layout.columns
     ends = np.flatnonzero(at.ends)
     behind = {
-        each.position: places[: -_CANDIDATES - 1 : -1].tolist()
+        each.position: places[::-1].tolist()
         for each in results
-        if at.standing[each.position] and len(places := _later(index.layout, each.position, ends))
+        if at.standing[each.position] and len(places := _latest(index.layout, each.position, ends, _CANDIDATES))
     }
     said: dict[int, tuple[FoundPassage, str, str]] = {}
     bare = set()
@@ -122,36 +122,40 @@ def _tells(said: Said) -> bool:
     return said.role != "assistant" or bool(said.speaker) or names_ids(said.text)
 
 
-def _propose(
-    session: Session, told: Collection[Said], states: Mapping[int, list[Claim]]
-) -> Iterator[tuple[int, dict[int, bool]]]:
-    """Yield for each result the positions that may take it up, the latest first, and whether they are loose."""
+def _propose(session: Session, told: Sequence[Said], states: Mapping[int, list[Claim]]) -> dict[int, dict[int, bool]]:
+    """Return for each result the positions that may take it up, the latest first, and whether they are loose."""
     index, layout = session.owner.index, session.owner.index.layout
-    own_terms = {each.position: _terms_of(each.text) for each in told}
-    every = dict.fromkeys(term for words, alike in own_terms.values() for term in (*words, *alike))
-    postings = index.postings([*every, *SIGN_TERMS])
-    at = layout.columns
+    own_terms = [_terms_of(each.text) for each in told]
+    every = dict.fromkeys(term for words, alike in own_terms for term in (*words, *alike))
+    signed = {term: having for term, (having, _) in index.exact(SIGN_TERMS).items()}
     most = max(_COMMON, min(len(layout) // 20, _MANY))
+    postings = {term: having for term, (having, _) in index.exact(every, most).items() if len(having)}
+    at = layout.columns
     telling = at.role == ROLES["tool"]
-    telling[np.concatenate([postings[term][0] for term in SIGN_TERMS])] = True
-    changing = {term: having[telling[having]].tolist() for term in every if len(having := postings[term][0]) <= most}
-    hits = [each.position for each in told]
-    for each in told:
-        words, alike = own_terms[each.position]
-        own = [term for term in words if term in changing and len(postings[term][0]) > 1]
-        rare = sorted(own, key=lambda term: len(postings[term][0]))[:_TERMS]
-        rarity = {term: math.log1p(len(layout) / len(postings[term][0])) for term in rare}
-        near = {*hits, *_by_words(changing, rarity)}
-        near.update(*(changing[term] for term in alike if len(postings[term][0]) <= _COMMON))
-        for topic in {topic for claim in states[each.position] for topic in claim.topics}:
-            near.update(_later(layout, each.position, postings[sign_term(topic)][0])[-_TOPICAL:].tolist())
-        behind = _later(layout, each.position, np.array([*near], np.int64)).tolist() if near else []
-        loose = _next_loose(layout, each.position, postings[sign_term("loose")][0])
-        places = dict.fromkeys(behind, False) | dict.fromkeys(loose.tolist(), True)
-        here: Integers = np.array([*places], np.int64)
-        when = at.at[here]
-        order = here[np.lexsort((at.nth[here], np.where(np.isnan(when), 0.0, when)))][::-1].tolist()
-        yield each.position, {place: places[place] for place in order}
+    for having in signed.values():
+        telling[having] = True
+    here = np.array([each.position for each in told])
+    rare: list[tuple[int, Integers]] = []
+    near = [(who, here) for who in range(len(told))]
+    loose = np.full(len(told), -1)
+    for who, (each, (words, alike)) in enumerate(zip(told, own_terms, strict=True)):
+        own = [postings[term] for term in words if len(postings.get(term, ())) > 1]
+        rare += [(who, having) for having in sorted(own, key=len)[:_TERMS]]
+        near += [(who, postings[term]) for term in alike if 0 < len(postings.get(term, ())) <= _COMMON]
+        topics = {sign_term(topic) for claim in states[each.position] for topic in claim.topics}
+        near += [(who, _latest(layout, each.position, signed[topic], _TOPICAL)) for topic in topics]
+        loose[who] = _next_loose(layout, each.position, signed[sign_term("loose")])
+    near += [(who, loose[who : who + 1]) for who in np.flatnonzero(loose >= 0).tolist()]
+    whose, places = map(np.concatenate, zip(_by_words(rare, telling, layout), _pairs(near), strict=True))
+    telling[here] = True
+    good = telling[places] & ((places == loose[whose]) | _later(layout, here[whose], places))
+    whose, places = np.divmod(np.unique(whose[good] * len(telling) + places[good]), len(telling))
+    when = at.at[places]
+    order = np.lexsort((at.nth[places], np.where(np.isnan(when), 0.0, when)))[::-1]
+    proposed: dict[int, dict[int, bool]] = {each.position: {} for each in told}
+    for who, place in zip(whose[order].tolist(), places[order].tolist(), strict=True):
+        proposed[told[who].position][place] = place == loose[who]
+    return proposed
 
 
 @lru_cache(maxsize=1024)
@@ -161,39 +165,63 @@ def _terms_of(text: str) -> tuple[list[str], list[str]]:
     return [term for term in query_terms(text) if not is_single(term)], alike
 
 
-def _by_words(changing: Mapping[str, Sequence[int]], rarity: Mapping[str, float]) -> list[int]:
-    """Return the *changing* passages that have most of the *rarity* of these terms."""
-    shares: dict[int, float] = {}
-    for term, rare in rarity.items():
-        for place in changing[term]:
-            shares[place] = shares.get(place, 0.0) + rare
-    least = _LEAST * sum(rarity.values())
-    return sorted((place for place in shares if shares[place] >= least), key=lambda place: (-shares[place], place))[
-        :_CANDIDATES
-    ]
+def _pairs(groups: Sequence[tuple[int, Integers]]) -> tuple[Integers, Integers]:
+    """Return the places of all *groups*, and before them the number of the group of each."""
+    return (
+        np.repeat([who for who, _ in groups], [len(places) for _, places in groups]).astype(np.int64),
+        np.concatenate([np.zeros(0, np.int64), *(places for _, places in groups)]),
+    )
 
 
-def _later(layout: Layout, position: int, places: Integers) -> Integers:
-    """Return those of *places* that are statements of people or tools said later than *position*, in their order."""
+def _by_words(
+    rare: Sequence[tuple[int, Integers]], telling: NDArray[np.bool_], layout: Layout
+) -> tuple[Integers, Integers]:
+    """Return for each number the *telling* passages that have most of the rarity of its terms, by their postings."""
+    whose, places = _pairs(rare)
+    rarity = np.log1p(len(layout) / np.array([len(having) for _, having in rare], np.float64))
+    least = _LEAST * np.bincount([who for who, _ in rare], rarity)
+    kept = telling[places]
+    keys, which = np.unique(whose[kept] * len(telling) + places[kept], return_inverse=True)
+    shares = np.bincount(which, np.repeat(rarity, [len(having) for _, having in rare])[kept], len(keys))
+    whose, places = np.divmod(keys, len(telling))
+    good = np.flatnonzero(shares >= least[whose])
+    good = good[np.lexsort((-shares[good], whose[good]))]
+    whose = whose[good]
+    first = np.arange(len(good)) - np.searchsorted(whose, whose) < _CANDIDATES
+    return whose[first], places[good[first]]
+
+
+def _later(layout: Layout, position: int | Integers, places: Integers) -> NDArray[np.bool_]:
+    """Return which of *places* are statements of people or tools said later than *position*, or than that of each."""
     at = layout.columns
-    here, there, nth = at.at[position], at.at[places], at.nth[places]
-    behind = nth > at.nth[position]
-    later = behind if math.isnan(here) else np.where(np.isnan(there) | (there == here), behind, there > here)
+    here, there = at.at[position], at.at[places]
+    later = np.where(
+        np.isnan(here) | np.isnan(there) | (there == here), at.nth[places] > at.nth[position], there > here
+    )
     named = at.speaker[places] != layout.speakers.get("", -1)
-    good = np.flatnonzero(later & ((at.role[places] != ROLES["assistant"]) | named) & (at.question[places] == 0))
-    found: Integers = places[good[np.argsort(nth[good])]]
-    return found
+    return np.asarray(later & ((at.role[places] != ROLES["assistant"]) | named) & (at.question[places] == 0))
 
 
-def _next_loose(layout: Layout, position: int, places: Integers) -> Integers:
-    """Return the loose correction that means *position*: the first one behind it, with no other time between."""
+def _latest(layout: Layout, position: int, places: Integers, most: int) -> Integers:
+    """Return the last *most* of *places* that are `_later` than *position*, in order of arrival."""
+    found = places[_later(layout, position, places)] if len(places) else places
+    return found[np.argsort(layout.columns.nth[found])][-most:] if len(found) else found
+
+
+def _next_loose(layout: Layout, position: int, places: Integers) -> int:
+    """Return which of the loose corrections at *places* means *position*; -1: none.
+
+    It is the first one behind it, with no other time between.
+    """
     at = layout.columns
-    if not at.timed[position] or not len(places):
-        return places[:0]
-    same = (at.context == at.context[position]) & (at.role != ROLES["assistant"]) & (at.nth > at.nth[position])
-    behind: Integers = places[same[places]]
+
+    def follows(some: Integers | slice) -> NDArray[np.bool_]:
+        same = (at.context[some] == at.context[position]) & (at.role[some] != ROLES["assistant"])
+        return np.asarray(same & (at.nth[some] > at.nth[position]))
+
+    behind = places[follows(places)] if at.timed[position] and len(places) else places[:0]
     if not len(behind):
-        return behind
-    first = behind[np.argmin(at.nth[behind])]
-    between = same & (at.timed > 0) & (at.question == 0) & (at.nth < at.nth[first])
-    return np.array([] if between.any() else [first], np.int64)
+        return -1
+    first = int(behind[np.argmin(at.nth[behind])])
+    between = follows(slice(None)) & (at.timed > 0) & (at.question == 0) & (at.nth < at.nth[first])
+    return -1 if between.any() else first

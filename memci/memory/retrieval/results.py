@@ -84,6 +84,8 @@ class Results:
         self._shown: set[int] = set()
         self.positions: dict[tuple[int, int], int] = {}
         """position of the first piece of each message, in the order in which they were added"""
+        self.sources: dict[tuple[int, int], tuple[FoundPassage, Message]] = {}
+        """the first piece of each message, with the message"""
         self.chains: dict[PageKey, int | None] = {}
         self._same: dict[tuple[str, str, str], tuple[int, int]] = {}
         """the message that is shown for all with the same words by the same speaker"""
@@ -233,6 +235,7 @@ class Results:
             self.found[key] = replace(known, more=(*known.more, *shown.pieces))
             return
         self.found[key], self._firsts[key], self.positions[key] = shown, score, position
+        self.sources[key] = passage, message
         self._same[words] = key
         self._beside += source == "standing"
 

@@ -205,7 +205,7 @@ def _followed(session: Session, request: RetrievalRequest, answer: Results) -> l
         told: dict[Source, list[Said]] = {"words": [], "standing": [], "time": [], "beside": []}
         for key, position in answer.positions.items():
             page = answer.found[key]
-            told[page.source].append(Said(position, page.text, page.speaker, page.role))
+            told[page.source].append(Said(position, page.text, page.speaker, page.role, answer.sources[key]))
         later = successors(session, told["words"])
         if answer.columns.ends.any():
             later |= revocations(session, told["words"] + told["standing"])

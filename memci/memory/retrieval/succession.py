@@ -38,12 +38,13 @@ _LEAST = 0.15  # share of the rarity of the terms of a result that a candidate h
 
 
 class Said(NamedTuple):
-    """A result of a search, to be followed: the position of its passage, and its text."""
+    """A result of a search, to be followed: the position of its passage, its text, and what was read of it."""
 
     position: int
     text: str
     speaker: str
     role: str
+    source: tuple[FoundPassage, Message]
 
 
 def successors(session: Session, results: Collection[Said]) -> dict[int, tuple[FoundPassage, str, str]]:
@@ -57,7 +58,10 @@ def successors(session: Session, results: Collection[Said]) -> dict[int, tuple[F
     if not told:
         return {}
     proposed = _propose(session, told, states)
-    every = _read(session, {position for some in proposed.values() for position in some})
+    known = {each.position: each.source for each in told}
+    every = known | _read(
+        session, {position for some in proposed.values() for position in some if position not in known}
+    )
     said: dict[int, tuple[FoundPassage, str, str]] = {}
     for position, (row, message) in every.items():
         text = entry_text(message)[row.start : row.start + row.size]

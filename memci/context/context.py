@@ -64,7 +64,6 @@ from ..storage.opening import open_store
 from ..storage.protocol import CheckedStorage
 from ..storage.validation import check_filled, check_int, check_memory
 from ..text.moments import moment, zone_named
-from ..text.notebook import table
 from ..tools import search_memory as search_tool
 from ..tools.recall_page import functions as recall_functions
 from ..window.compaction import instructions_of
@@ -1053,10 +1052,6 @@ class Context:
     def __repr__(self) -> str:
         record = self._parts.window.record
         return f"<Context {record.id!r:.60}: {record.head:,} messages, page #{record.next_page - 1}>"
-
-    def _repr_html_(self) -> str:
-        now = self.report()
-        return table(f"Context {self.id}, of {self.owner}", {"messages": now.messages} | now.facts)
 
     def _let_go(self) -> None:
         held, self._held = self._held, None

@@ -11,7 +11,6 @@ from ..formats.usage import CallsCost
 from ..memory.backend import Work
 from ..model_catalog import prices_source, pricing_of
 from ..segments.cache_policy import CacheUse, Levels
-from ..text.notebook import table
 from ..tokens import REQUEST_TOKENS
 from ..window.window import RATIO_CEILING, Window
 from .renderer import CacheMeter
@@ -80,21 +79,13 @@ class Report:
     set_aside: int = 0
     """pages that the memory could not store, as far as it was used since the context was opened; `flush` tries again"""
 
-    @property
-    def facts(self) -> dict[str, object]:
-        """The most important facts for a person: sizes in tokens, places of the pages, warnings."""
+    def __str__(self) -> str:
         pages = ", ".join(f"{count:,} {where}" for where, count in self.pages.items() if count) or "none"
         parts = ", ".join(f"{part} {tokens:,}" for part, tokens in self.tokens.items() if tokens)
         request = f"{self.total:,} of {self.budget:,} tokens"
         facts = {"turn": self.turn, "request": request, "of which": parts, "pages": pages}
-        warnings = {"warnings": "; ".join(self.warnings)} if self.warnings else {}
-        return {**facts, "compactions": self.compactions, **warnings}
-
-    def __str__(self) -> str:
-        return "\n".join(f"{name:12}{value}" for name, value in self.facts.items())
-
-    def _repr_html_(self) -> str:
-        return table("Report", self.facts)
+        facts |= {"compactions": self.compactions} | ({"warnings": "; ".join(self.warnings)} if self.warnings else {})
+        return "\n".join(f"{name:12}{value}" for name, value in facts.items())
 
 
 def report(window: Window, meter: CacheMeter, work: Work | None = None, set_aside: int = 0) -> Report:

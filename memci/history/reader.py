@@ -15,7 +15,6 @@ from ..messages import Message, tool_calls
 from ..rows import ContextRecord, EntryRow, PageRow, PageState
 from ..storage import Storage
 from ..storage.codec import decode
-from ..text.notebook import table
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,10 +37,6 @@ class PageInfo:
     continues: int | None
     """the page that its messages were taken back from, if they were"""
     pinned: bool
-
-    def _repr_html_(self) -> str:
-        named = {name: getattr(self, name) for name in ("where", "title", "turn", "entries", "recall_count")}
-        return table(f"Page #{self.index}", {name: fact for name, fact in named.items() if fact is not None})
 
 
 _NAMES: dict[PageState, Literal["active", "folded", "unloaded", "undone", "erased"]] = {

@@ -18,7 +18,6 @@ from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 from ..llm.usage import Spent
 from ..messages import Message
 from ..text.moments import local
-from ..text.notebook import table
 from ..text.summarize import Summary
 
 Tier = Literal["observed", "short", "mid", "evicted"]
@@ -194,11 +193,6 @@ class Recollection:
 
     def __bool__(self) -> bool:
         return bool(self.pages or self.user_facts or self.assistant_facts or self.concepts or self.statements)
-
-    def _repr_html_(self) -> str:
-        found = {f"{page.score:.2f} {page.context} #{page.index}, {page.role}": page.text for page in self.pages}
-        known = {f"fact {at}": fact.text for at, fact in enumerate((*self.user_facts, *self.assistant_facts), 1)}
-        return table(f"Found for {self.query!r}", found | known or {"nothing": "was found"})
 
 
 @dataclass(frozen=True, slots=True)

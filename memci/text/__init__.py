@@ -4,7 +4,7 @@
     sanitize      frames that can't be forged, characters that hide nothing
     summarize/    a title and one line for each message
     language/     tables and detectors, by language: dates, instructions, sentences, terms, telling words
-    media · notebook
+    media         the sizes of images, sounds and files
 
 The same text gives the same result in every process.
 """

@@ -210,8 +210,12 @@ def described(function: Mapping[str, Any]) -> Item:
 
 def function_call(call_id: str, name: str, arguments: object) -> Message:
     """Return a tool call; *arguments* are JSON that a model wrote, or their value."""
-    text = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
-    return {"id": call_id, "type": "function", "function": {"name": name, "arguments": text}}
+    return {"id": call_id, "type": "function", "function": {"name": name, "arguments": written(arguments)}}
+
+
+def written(arguments: object) -> str:
+    """Return the *arguments* of a call as text: JSON, unless they are written already."""
+    return arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
 
 
 def arguments_as_object(text: str) -> dict[str, Any]:

@@ -10,14 +10,18 @@
 `formats.read([answer.whole])` gives the messages. Fields that memci does not know are kept.
 """
 
+import re
+from itertools import pairwise
 from typing import Any, Final
 
 from ..errors import InvalidMessage
 from ..messages import Item, plain
 from . import anthropic, gemini, openai_chat, openai_responses
-from .envelope import arguments_as_object
+from .envelope import arguments_as_object, written
 
 _MOST_CALLS: Final = 1_000  # tool calls of one message, at most: no model makes more, so a higher index is an error
+_WHOLE: Final = frozenset({"id", "type", "format", "name", "role"})  # keys of texts that come whole, each time again
+_KEYS: Final = re.compile(r"[^$.\[\]'\"]+")  # of a path like $.stops[0].name
 _USAGES: Final = ("usage", "usageMetadata", "usage_metadata")
 
 
@@ -97,7 +101,9 @@ class ChatAnswer(StreamedAnswer):
         self._texts: dict[str, list[str]] = {}
 
     def _contents(self) -> dict[str, Any]:
-        texts = {key: "".join(pieces) for key, pieces in self._texts.items()}
+        texts: dict[str, Any] = {key: "".join(pieces) for key, pieces in self._texts.items()}
+        if isinstance(thoughts := self._message.get("content"), list) and texts.get("content"):  # Mistral's are parts
+            texts["content"] = [*thoughts, {"type": "text", "text": texts["content"]}]
         message = {"role": "assistant", "content": None, **self._message, **texts}
         if self.calls:
             message["tool_calls"] = [self.calls[index] for index in sorted(self.calls)]
@@ -108,6 +114,10 @@ class ChatAnswer(StreamedAnswer):
         self._fields |= {key: value for key, value in event.items() if key != "choices" and value is not None}
         self.continued = []
         choice = next(iter(event.get("choices") or ()), None) or {}
+        for place in (choice, event.get("x_groq") or {}):  # Moonshot and Groq report the usage there
+            self._fields |= {"usage": place["usage"]} if place.get("usage") else {}
+        if choice.get("error"):
+            self.error = _described(choice["error"])
         self.finish = finish if isinstance(finish := choice.get("finish_reason"), str) else self.finish
         delta = choice.get("delta") or {}
         for key, value in delta.items():
@@ -116,9 +126,7 @@ class ChatAnswer(StreamedAnswer):
             elif isinstance(value, str) and key != "role":
                 self._texts.setdefault(key, []).append(value)
             elif value is not None and key != "role":
-                before = self._message.get(key)
-                both = isinstance(before, list) and isinstance(value, list)
-                self._message[key] = before + value if both else value
+                self._message[key] = _merged(self._message.get(key), value)
         content = delta.get("content")
         return content if isinstance(content, str) else ""
 
@@ -140,8 +148,8 @@ class ChatAnswer(StreamedAnswer):
             if key in {"function", "custom"} and isinstance(value, dict):
                 body = call.setdefault(key, {"name": "", "arguments" if key == "function" else "input": ""})
                 for name, part in value.items():
-                    if name in {"arguments", "input"} and isinstance(part, str):
-                        body[name] = f"{body.get(name, '')}{part}"
+                    if name in {"arguments", "input"}:
+                        body[name] = f"{body.get(name, '')}{'' if part is None else written(part)}"
                     elif part:
                         body[name] = part
             elif key not in {"index", "function", "custom"} and value:  # a null or empty value repeats an earlier one
@@ -168,11 +176,13 @@ class ResponsesAnswer(StreamedAnswer):
             self._fields = response
             if kind not in {"response.created", "response.in_progress", "response.queued"}:
                 self.finish = str(response.get("status"))
+            if response.get("error"):
+                self.error = _described(response["error"])
         elif kind == "response.output_item.done":
             self._items[event["output_index"]] = event["item"]
         elif kind == "response.output_item.added" and event["item"].get("type") == "message":
             self._items[event["output_index"]] = {**event["item"], "status": "incomplete", "content": []}
-        if kind != "response.output_text.delta":
+        if kind not in {"response.output_text.delta", "response.refusal.delta"}:
             return ""
         begun = self._items.get(event.get("output_index", -1))
         if begun is not None:
@@ -232,6 +242,8 @@ class GeminiAnswer(StreamedAnswer):
         super().__init__()
         self._candidate: Item = {}
         self._parts: list[Item] = []
+        self._calling = False
+        """whether the last part is a call whose arguments come piece by piece"""
 
     def _contents(self) -> dict[str, Any]:
         return {"candidates": [{**self._candidate, "content": {"role": "model", "parts": self._parts}}]}
@@ -247,11 +259,60 @@ class GeminiAnswer(StreamedAnswer):
         parts = (candidate.get("content") or {}).get("parts") or []
         for part in parts:
             before = self._parts[-1] if self._parts else {}
-            if part.keys() == before.keys() and {"text"} <= part.keys() <= {"text", "thought"}:
+            call = part.get("functionCall") or {}
+            if self._calling or call.get("willContinue"):
+                self._add_call(part, call)
+            elif part.keys() == before.keys() and {"text"} <= part.keys() <= {"text", "thought"}:
                 self._parts[-1] = {**before, "text": before["text"] + part["text"]}
             else:
                 self._parts.append(part)
         return "".join(str(part["text"]) for part in parts if part.get("text") and not part.get("thought"))
+
+    def _add_call(self, part: Item, call: Item) -> None:
+        """Add *part* with a piece of *call*: its beginning, some of its arguments by their paths, or its end."""
+        if not self._calling:
+            own = {key: each for key, each in call.items() if key not in {"partialArgs", "willContinue"}}
+            self._parts.append({**part, "functionCall": {**own, "args": dict(call.get("args") or {})}})
+        for piece in call.get("partialArgs") or ():
+            path = [int(key) if key.isdigit() else key for key in _KEYS.findall(piece["jsonPath"])]
+            value = next(each for key, each in piece.items() if key.endswith("Value"))
+            _put(self._parts[-1]["functionCall"]["args"], path, None if "nullValue" in piece else value)
+        self._calling = bool(call.get("willContinue"))
+
+
+def _merged(before: Any, piece: Any, key: str = "") -> Any:
+    """Return *before* with the next *piece* of it: texts grow, and so do objects and lists, these by their indexes."""
+    if isinstance(before, str) and isinstance(piece, str) and key not in _WHOLE:
+        return before + piece
+    if isinstance(before, dict) and isinstance(piece, dict):
+        return before | {key: _merged(before.get(key), each, key) for key, each in piece.items() if each is not None}
+    if not isinstance(before, list) or not isinstance(piece, list):
+        return piece
+    made, places = [*before], {each["index"]: at for at, each in enumerate(before) if _is_indexed(each)}
+    for each in piece:
+        at = places.get(each["index"]) if _is_indexed(each) else None
+        if at is None or made[at].get("type") != each.get("type", made[at].get("type")):
+            made.append(each)
+        else:
+            made[at] = _merged(made[at], each)
+    return made
+
+
+def _put(into: Any, path: list[Any], value: object) -> None:
+    """Put *value* into the arguments *into* at *path*; a text goes on, and a list grows by one at most."""
+    for key, following in pairwise([*path, None]):
+        if isinstance(into, list) and key == len(into):
+            into.append(None)
+        old = into[key] if isinstance(into, list) else into.get(key)
+        if following is None:
+            into[key] = _merged(old, value)
+        elif old is None:
+            into[key] = [] if isinstance(following, int) else {}
+        into = into[key]
+
+
+def _is_indexed(value: object) -> bool:
+    return isinstance(value, dict) and type(value.get("index")) is int
 
 
 def _described(error: object) -> str:

@@ -245,7 +245,14 @@ class UsageTap:
         return self._found
 
     def _read(self, data: dict[str, Any] | None) -> None:
-        for holder in (data, *(data.get(key) for key in ("message", "response"))) if data is not None else ():
+        data = data or {}
+        choices = data.get("choices")
+        places = (
+            data,
+            *map(data.get, ("message", "response", "x_groq")),
+            *(choices if isinstance(choices, list) else ()),
+        )
+        for holder in places:
             usage = holder.get("usage") if isinstance(holder, dict) else None
             if isinstance(usage, dict):
                 self._found |= {key: value for key, value in usage.items() if value is not None}

@@ -28,6 +28,14 @@ def events_of(form, whole):
     return [json.loads(line[6:]) for line in lines if line.startswith("data: {")]
 
 
+def answer_of(form, *events):
+    """Return the answer that *events* make."""
+    made = streamed(form)
+    for event in events:
+        made.add(event)
+    return made
+
+
 @pytest.mark.parametrize("form", STREAMS)
 @given(answer=said)
 def test_a_stream_is_the_answer_that_came_whole(form, answer):
@@ -102,3 +110,91 @@ def test_what_is_no_event_is_refused(form, event):
     """What is no event of the format is an InvalidMessage, whatever it is."""
     with pytest.raises(InvalidMessage):
         streamed(form).add(event)
+
+
+def test_pieces_of_objects_and_lists_are_put_together():
+    """Thoughts of OpenRouter and speech of OpenAI come in pieces; the provider takes them back whole only."""
+    thought = {"type": "reasoning.text", "index": 0, "format": "anthropic-claude-v1"}
+    made = answer_of(
+        "openai_chat",
+        *(
+            {"choices": [{"delta": delta}]}
+            for delta in (
+                {"reasoning_details": [{**thought, "text": "Let"}], "audio": {"id": "a1", "transcript": "At"}},
+                {"reasoning_details": [{**thought, "text": " me"}], "audio": {"transcript": " nine.", "data": "Ukl"}},
+                {"reasoning_details": [{**thought, "signature": "S"}], "audio": {"data": "GRg=="}},
+                {"reasoning_details": [{"type": "reasoning.encrypted", "index": 1, "data": "E"}]},
+                {"audio": {"expires_at": 9}},
+            )
+        ),
+    )
+    message = made.whole["choices"][0]["message"]
+    assert message["audio"] == {"id": "a1", "transcript": "At nine.", "data": "UklGRg==", "expires_at": 9}
+    assert message["reasoning_details"] == [
+        {**thought, "text": "Let me", "signature": "S"},
+        {"type": "reasoning.encrypted", "index": 1, "data": "E"},
+    ]
+
+
+def test_thoughts_that_are_parts_stay_before_the_text():
+    """Mistral streams thoughts as parts of the content, and the text behind them as text."""
+    thought = {"type": "thinking", "thinking": [{"type": "text", "text": "Hm"}]}
+    made = answer_of("openai_chat", *({"choices": [{"delta": {"content": each}}]} for each in ([thought], "Hi", "!")))
+    assert made.whole["choices"][0]["message"]["content"] == [thought, {"type": "text", "text": "Hi!"}]
+    assert made.text == "Hi!"
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        {"choices": [{"delta": {}, "usage": {"prompt_tokens": 3}}]},  # Moonshot
+        {"choices": [{"delta": {}}], "x_groq": {"usage": {"prompt_tokens": 3}}},
+    ],
+)
+def test_usage_is_found_where_a_server_reports_it(event):
+    assert answer_of("openai_chat", event).usage == {"prompt_tokens": 3}
+
+
+@pytest.mark.parametrize(
+    ("form", "event"),
+    [
+        ("openai_chat", {"choices": [{"delta": {}, "error": {"code": 502, "message": "Gone."}}]}),
+        (
+            "openai_responses",
+            {"type": "response.failed", "response": {"status": "failed", "error": {"code": "c", "message": "Gone."}}},
+        ),
+    ],
+)
+def test_an_error_is_found_where_a_provider_says_it(form, event):
+    assert answer_of(form, event).error.endswith("Gone.")
+
+
+def test_a_refusal_that_is_cut_is_kept():
+    message = {"type": "message", "id": "m", "role": "assistant", "content": []}
+    made = answer_of(
+        "openai_responses",
+        {"type": "response.output_item.added", "output_index": 0, "item": message},
+        {"type": "response.refusal.delta", "output_index": 0, "delta": "I can't."},
+    )
+    assert formats.read([made.whole])[0]["content"] == made.text == "I can't."
+
+
+def test_arguments_of_a_call_to_gemini_come_in_pieces():
+    """Vertex streams them by their paths; the answer has one whole call."""
+    pieces = [
+        {"name": "book", "willContinue": True},
+        {"partialArgs": [{"jsonPath": "$.city", "stringValue": "Os", "willContinue": True}], "willContinue": True},
+        {"partialArgs": [{"jsonPath": "$.city", "stringValue": "lo"}], "willContinue": True},
+        {"partialArgs": [{"jsonPath": "$.stops[0].day", "numberValue": 3}], "willContinue": True},
+        {"partialArgs": [{"jsonPath": "$.back", "nullValue": "NULL_VALUE"}], "willContinue": True},
+        {},
+    ]
+    parts = [{"functionCall": piece} for piece in pieces]
+    parts[0]["thoughtSignature"] = "S"
+    after = {"functionCall": {"name": "look", "args": {}}}
+    made = answer_of("gemini", *({"candidates": [{"content": {"parts": [part]}}]} for part in [*parts, after]))
+    arguments = {"city": "Oslo", "stops": [{"day": 3}], "back": None}
+    assert made.whole["candidates"][0]["content"]["parts"] == [
+        {"functionCall": {"name": "book", "args": arguments}, "thoughtSignature": "S"},
+        after,
+    ]

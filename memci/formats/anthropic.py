@@ -149,7 +149,7 @@ def request(items: list[Item], system: Message | None, tools_: list[Item], ends:
         return {"messages": ANTHROPIC.mark(items, ends, used=used)}
     blocks = _blocks(_made_blocks(system["content"]))
     if used < MOST - 1:
-        blocks = ANTHROPIC.on({"role": "user", "content": blocks})["content"]
+        blocks = ANTHROPIC.lasting(items).on({"role": "user", "content": blocks})["content"]
     used += ANTHROPIC.count({"content": blocks})
     return {"system": blocks, "messages": ANTHROPIC.mark(items, ends, used=used)}
 

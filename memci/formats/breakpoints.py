@@ -7,7 +7,7 @@ the parts of an input (openai-python's types of content parts, "Prompt caching" 
 itself, for which one of the four is left.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
 from ..messages import Item
@@ -23,6 +23,7 @@ class Mark(NamedTuple):
     text: str  # the type of a text part
     parts: frozenset[str] | None  # the types of parts that can be marked; None: all but thoughts
     roles: frozenset[str]  # the roles whose messages can be marked
+    ordered: bool = False  # whether marks that last longer come first
 
     def on(self, item: Item) -> Item:
         """Return *item* with a mark at its last part that can have one, *item* itself if none can."""
@@ -42,6 +43,23 @@ class Mark(NamedTuple):
         content = item.get("content")
         parts = content if isinstance(content, list) else ()  # those of an opaque item may be anything
         return sum((self.key in part) + self.count(part) for part in parts if isinstance(part, dict))
+
+    def lasting(self, behind: Sequence[Item]) -> "Mark":
+        """Return this mark with the lifetime of the first mark of the caller's in the items *behind* its place.
+
+        A mark that lasts longer must not come after one that ends sooner (Anthropic's "Prompt caching").
+        """
+        lifetimes = (each["ttl"] for item in behind for each in self._found(item) if each.get("ttl"))
+        lifetime = next(lifetimes, None) if self.ordered else None
+        return self if lifetime is None else self._replace(value={**self.value, "ttl": lifetime})
+
+    def _found(self, item: Item) -> Iterator[dict[str, Any]]:
+        """Yield the marks that *item* has, in its parts and within results."""
+        content = item.get("content")
+        for part in content if isinstance(content, list) else ():  # those of an opaque item may be anything
+            if isinstance(part, dict):
+                yield from [part[self.key]] if isinstance(part.get(self.key), dict) else ()
+                yield from self._found(part)
 
     def off(self, item: Item) -> Item:
         """Return *item* without marks."""
@@ -65,7 +83,7 @@ class Mark(NamedTuple):
         room = left - 1
         for position in sorted(set(ends), reverse=True)[: max(0, room)]:
             for at in range(position, -1, -1):
-                if (made := self.on(marked_items[at])) is not marked_items[at]:
+                if (made := self.lasting(marked_items[at + 1 :]).on(marked_items[at])) is not marked_items[at]:
                     marked_items[at] = made
                     break
         return marked_items
@@ -77,6 +95,6 @@ _INPUTS: Final = frozenset({"input_text", "input_image", "input_file"})
 _INPUT_ROLES: Final = frozenset({"user", "system", "developer"})
 _EXPLICIT: Final = {"mode": "explicit"}
 
-ANTHROPIC: Final = Mark("cache_control", {"type": "ephemeral"}, "text", None, frozenset({"user", "assistant"}))
+ANTHROPIC: Final = Mark("cache_control", {"type": "ephemeral"}, "text", None, frozenset({"user", "assistant"}), True)
 CHAT: Final = Mark("prompt_cache_breakpoint", _EXPLICIT, "text", _PARTS, _INPUT_ROLES | {"assistant", "tool"})
 RESPONSES: Final = Mark("prompt_cache_breakpoint", _EXPLICIT, "input_text", _INPUTS, _INPUT_ROLES)

@@ -16,6 +16,7 @@ from typing import Any, Final
 
 from ..messages import PARTS, Item, parts_of
 from . import anthropic, gemini, openai_chat, openai_responses
+from .envelope import filled, written
 
 _ITEM = re.compile(
     r"(.+_call|.+_call_output|tool_search_output|reasoning|compaction|compaction_summary|compaction_trigger"
@@ -107,9 +108,19 @@ def unwrapped(value: Item) -> tuple[str | None, list[Item]]:
     if isinstance(candidates, list) or (blocked is not None and "role" not in value):
         first = candidates[0] if candidates else None
         return gemini.NAME, [(first.get("content") if isinstance(first, dict) else None) or {"role": "model"}]
-    if value.get("object") == "chat.completion" and isinstance(choices, list) and choices:
-        return openai_chat.NAME, [{"role": "assistant", "content": None} | _sent(choices[0].get("message") or {})]
+    if "role" not in value and isinstance(choices, list) and choices:
+        return openai_chat.NAME, [_completed(_sent(choices[0].get("message") or {}))]
     return format_of(value), [value]
+
+
+def _completed(message: Item) -> Item:
+    """Return the *message* of an answer with what a server left out: not every one that is compatible fills all."""
+    calls: list[Item] = [{"id": "", "type": "function"} | filled(call) for call in parts_of(message.get("tool_calls"))]
+    for call in calls:
+        if call["type"] == "function":
+            body = {"name": "", "arguments": ""} | filled(call.get("function"))
+            call["function"] = {**body, "arguments": written(body["arguments"])}
+    return {"role": "assistant", "content": None} | message | ({"tool_calls": calls} if calls else {})
 
 
 def _sent(item: Item) -> Item:

@@ -213,6 +213,11 @@ def function_call(call_id: str, name: str, arguments: object) -> Message:
     return {"id": call_id, "type": "function", "function": {"name": name, "arguments": written(arguments)}}
 
 
+def filled(value: object) -> Item:
+    """Return the fields of *value* that have a value, {} if it is no object."""
+    return {key: each for key, each in value.items() if each is not None} if isinstance(value, dict) else {}
+
+
 def written(arguments: object) -> str:
     """Return the *arguments* of a call as text: JSON, unless they are written already."""
     return arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)

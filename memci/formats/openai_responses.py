@@ -37,6 +37,7 @@ from .envelope import (
 NAME = "openai_responses"
 _ROLES = frozenset({"user", "assistant", "system", "developer"})
 _FUNCTIONS = ("function_call", "custom_tool_call")
+_RESULTS = {"tool_search_call": "tool_search_output"}  # types of results that do not have the name of their call's
 _PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg=="
 _NO_IMAGE = f"data:image/png;base64,{_PIXEL}"
 """one pixel, in place of a screenshot that is not shown: the result of a computer has to have one"""
@@ -96,7 +97,8 @@ def write(messages: Sequence[Message]) -> list[Item]:
         native = native_of(message, NAME)
         made = native.items if native is not None else _made(message, kinds)
         if tool_calls(message):
-            kinds = {item["call_id"]: f"{item['type']}_output" for item in made if item.get("call_id") is not None}
+            calls = [item for item in made if item.get("call_id") is not None]
+            kinds = {item["call_id"]: _RESULTS.get(item["type"], f"{item['type']}_output") for item in calls}
         items += made
     ids = CallIds(plain=False)
     return [_repaired(item, ids) for item in _with_companions([*_without_repeated_ids(items)])]
@@ -337,6 +339,8 @@ def _made_result(kind: str, call_id: str, content: str | list[Message], *, faile
             output = [{"stdout": text, "stderr": "", "outcome": {"type": "exit", "exit_code": int(failed)}}]
         case "local_shell_call_output":
             return {"type": kind, "id": call_id, "call_id": call_id, "output": text}
+        case "tool_search_output":
+            return {"type": kind, "call_id": call_id, "execution": "client", "tools": []}
         case "apply_patch_call_output":
             return {"type": kind, "call_id": call_id, "status": "failed" if failed else "completed", "output": text}
         case _:

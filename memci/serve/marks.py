@@ -70,5 +70,5 @@ def restore(format: str, view: Sequence[Item], listed: Sequence[Item], fixed: in
     if listed and count(listed[-1]) and not count(items[-1:]) and newest not in ours:
         ours.insert(0, newest)
     for at in ours[: max(0, room)]:
-        items[at] = mark.on(items[at])
+        items[at] = mark.lasting(items[at + 1 :]).on(items[at])
     return items

@@ -8,6 +8,7 @@ import pytest
 
 from memci import Context, EphemeralStorage
 from memci.errors import InvalidMessage
+from memci.formats import FORMATS
 from memci.formats.streams import streamed
 from memci.messages import text_of
 from memci.testing.formats import problems
@@ -153,3 +154,50 @@ def test_a_stream_that_was_cut_is_stored_though_it_reported_no_usage(form):
         context.append_turn("When?", answer.whole, usage=answer.usage)
         assert text_of(context.turns(1)[0][1]) == "It lea"
         assert context.report().cost.calls == 0
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        {"function": {"name": "f", "arguments": "{}"}},
+        {"id": None, "type": None, "function": {"name": "f", "arguments": "{}"}},
+        {"id": "c1", "function": {"name": "f", "arguments": {}}},
+        {"id": "c1", "type": "function", "function": {"name": "f", "arguments": None}},
+        {"id": "c1", "type": "function", "function": {"name": None}},
+    ],
+)
+def test_an_answer_of_a_compatible_server_may_leave_things_out(call):
+    """The answer is paid for; a request that repeats it has what every provider asks for."""
+    with opened() as context:
+        context.append_turn("Go.", {"choices": [{"message": {"content": None, "tool_calls": [call]}}]})
+        context.append_turn({"role": "tool", "tool_call_id": call.get("id") or "", "content": "42"}, opens_page=False)
+        for form in FORMATS:
+            request = context.request("And?", format=form)
+            assert problems(form, request) == []
+            assert "42" in json.dumps(request)
+
+
+@pytest.mark.parametrize("place", ["question", "result"])
+def test_own_marks_last_as_long_as_the_callers_behind_them(place):
+    """Anthropic refuses a mark of one hour behind one of five minutes."""
+    mark = {"cache_control": {"type": "ephemeral", "ttl": "1h"}}
+    said = {"type": "text", "text": "So?", **(mark if place == "question" else {})}
+    result = {"type": "tool_result", "tool_use_id": "t1", "content": [{"type": "text", "text": "9", **mark}]}
+    with opened("anthropic") as context:
+        context.append_turn("Go.", {"role": "assistant", "content": [{"type": "tool_use", "id": "t1", "name": "f"}]})
+        context.append_turn({"role": "user", "content": [result if place == "result" else {**result, "content": "9"}]})
+        context.append_turn({"role": "assistant", "content": "9."})
+        request = context.request({"role": "user", "content": [said]})
+        marks = [text.split("}")[0] for text in json.dumps(request).split('"cache_control": {')[1:]]
+        lasting = ["ttl" in each for each in marks]
+        assert lasting == sorted(lasting, reverse=True)
+        assert len(marks) > 1
+
+
+def test_a_search_of_tools_without_a_result_gets_one_of_its_kind():
+    search = {"type": "tool_search_call", "id": "ts_1", "call_id": "c1", "execution": "client", "arguments": {}}
+    with opened("openai_responses") as context:
+        context.append_turn("Go.", search, {"role": "user", "content": "Never mind."})
+        request = context.request()
+        assert request["input"][-2]["type"] == "tool_search_output"
+        assert problems("openai_responses", request) == []

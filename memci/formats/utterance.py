@@ -1,7 +1,7 @@
 """An utterance: what one message says, in its exact words, with who says it, when, and whose words they are.
 
     {"role": "user", "name": "Ann", "content": "The desk is 140 cm wide."}     said on 5 January
-    ──▶  Utterance(text="The desk is 140 cm wide.", role="user", speaker="Ann", at="2026-01-05T09:00:00+00:00")
+    ──▶  Utterance(text="The desk is 140 cm wide.", role="user", speaker="Ann")
              spans   [0, 24, own]
 
 Lines, standing instructions, facts and results of a search are views of it, so that none of them can lose the speaker
@@ -27,7 +27,6 @@ class Utterance:
     entry: int = 0  # its ordinal in its page
     speaker: str = ""
     """the `name` of the message, its label in a transcript ("Mel: …"), or the tool that answers; "" if unknown"""
-    at: str | None = None  # when it was said, in the zone in which that was given (ISO 8601)
 
     @property
     def role(self) -> str:
@@ -55,17 +54,17 @@ class Utterance:
         return clauses_of(self.message)
 
 
-def utterances(entries: Iterable[tuple[int, Message]], times: Iterable[str | None] = ()) -> Iterator[Utterance]:
-    """Yield what the messages of a page say: (ordinal, message), in order, with the time of each if known."""
+def utterances(entries: Iterable[tuple[int, Message]]) -> Iterator[Utterance]:
+    """Yield what the messages of a page say: (ordinal, message), in order."""
     tools: dict[str, str] = {}
-    at, entries = iter(times), list(entries)
+    entries = list(entries)
     labels = iter(_labels([message for _, message in entries]))
     for ordinal, message in entries:
         for call in tool_calls(message):
             tools[str(call.get("id", ""))] = call_name(call)
         tool = message.get("name") or tools.get(str(message.get("tool_call_id", "")), "")
         speaker = next(labels)
-        yield Utterance(message, ordinal, str(tool) if message.get("role") == "tool" else speaker, next(at, None))
+        yield Utterance(message, ordinal, str(tool) if message.get("role") == "tool" else speaker)
 
 
 def entry_text(message: Message) -> str:

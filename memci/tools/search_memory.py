@@ -182,7 +182,6 @@ def memory_text(
     room: int,
     count: Callable[[str], int],
     nonce: str,
-    kind: str = "memory",
     many: bool = False,
     skip: int = 0,
 ) -> str:
@@ -195,7 +194,7 @@ def memory_text(
     order = f"{found.matches} matches, in order of time" if many else "best first"
     head = f"found for {quote(found.query[:200])}{sure}, {order}: {what}"
     recall = "recall_page(index=…) reads a page of this conversation whole."
-    left = room - count(frame(kind, nonce, head)) - count(recall) - _MORE
+    left = room - count(frame("memory", nonce, head)) - count(recall) - _MORE
     pages, matches = _each_one(found, skip) if many else (found.pages, len(found.pages))
     results = [_short_line(page, context) if many else _line(page, context) for page in pages]
     days = {at: page.said and page.said.date() for at, page in enumerate(pages) if many}
@@ -223,10 +222,10 @@ def memory_text(
             parts += [lines[at] for at in of]
             told = when or told
     parts += [line for at, line in lines.items() if at >= len(pages)]
-    body = frame(kind, nonce, "\n".join(parts))
+    body = frame("memory", nonce, "\n".join(parts))
     tail = [recall] if any(pages[at].context == context for at in shown) else []
     said = sum(at < matches and pages[at].source == "words" for at in shown) + skip
-    if kind == "memory" and 0 < said < found.matches:
+    if 0 < said < found.matches:
         tail.append(f"{found.matches - said} more: skip={said}")
     return "\n".join([body, " ".join(tail)] if tail else [body])
 

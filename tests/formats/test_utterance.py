@@ -14,8 +14,8 @@ PAGE = [
 ]
 
 
-def test_words_are_exact_and_each_message_has_its_speaker_and_time():
-    said = list(utterances(PAGE, ["2026-01-05T09:00:00+08:00", None]))
+def test_words_are_exact_and_each_message_has_its_speaker():
+    said = list(utterances(PAGE))
     assert [(each.entry, each.role, each.speaker) for each in said] == [
         (1, "user", "Ann"),
         (2, "assistant", ""),
@@ -28,7 +28,6 @@ def test_words_are_exact_and_each_message_has_its_speaker_and_time():
         "ready at 10:40",
         "I painted it.",
     ]
-    assert [each.at for each in said] == ["2026-01-05T09:00:00+08:00", None, None, None]
 
 
 @pytest.mark.parametrize("quoted", ["> Never ring the bell.\nIs it real?", "Proofread this:\nNever ring the bell."])

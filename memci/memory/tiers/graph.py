@@ -21,6 +21,8 @@ from ..backend import PageKey
 FAN = 24  # relations along which a concept passes activation at most, so that a hop is bounded
 FRONT = 48  # concepts from which a hop starts at most, so that a query is bounded
 PER_PAGE = 40  # relations that a page gives at most: a bound for the answer of a model
+_SEEDS = 8  # concepts of a query that activation starts from: a question names few
+_DECAY, _HOPS, _FLOOR = 0.5, 3, 0.05  # what a hop passes on, how many there are, and what passes nothing on
 _WORDS, _WIDE = 4, 8  # words of a name in a query at most, and characters in scripts without spaces
 _QUERY = 2_000  # characters of a query in which names are looked up, so that the work is bounded
 
@@ -146,12 +148,12 @@ def _fold(name: str) -> str:
     return text[start:end]
 
 
-def seeds(graph: Graph, query: str, limit: int = 8) -> tuple[str, ...]:
+def seeds(graph: Graph, query: str) -> tuple[str, ...]:
     """Return the keys of the concepts that *query* names, in order, the longest name at each place. O(length)."""
     words = unicodedata.normalize("NFKC", query[:_QUERY]).split()
     found: dict[str, None] = {}
     start = 0
-    while start < len(words) and len(found) < limit:
+    while start < len(words) and len(found) < _SEEDS:
         for length in range(min(_WORDS, len(words) - start), 0, -1):
             key = name_key(" ".join(words[start : start + length]))
             if key in graph:
@@ -161,26 +163,24 @@ def seeds(graph: Graph, query: str, limit: int = 8) -> tuple[str, ...]:
         else:
             found.update(dict.fromkeys(_names_inside(graph, words[start].casefold())))
         start += 1
-    return tuple(found)[:limit]
+    return tuple(found)[:_SEEDS]
 
 
-def activate(
-    graph: Graph, start: Iterable[str], *, decay: float = 0.5, hops: int = 3, floor: float = 0.05, limit: int = 10
-) -> list[tuple[str, float]]:
+def activate(graph: Graph, start: Iterable[str], *, limit: int = 10) -> list[tuple[str, float]]:
     """Return the keys of the most activated concepts with their activation, from 1 to 0. O(hops · front · fan).
 
-    The concepts of *start* have 1. A hop multiplies it by *decay*; concepts below *floor* pass nothing on.
+    The concepts of *start* have 1. A hop multiplies it by `_DECAY`; concepts below `_FLOOR` pass nothing on.
     """
     front = {key: 1.0 for key in start if key in graph}
     active = dict(front)
-    for _ in range(hops):
+    for _ in range(_HOPS):
         passed: dict[str, float] = {}
         for key, value in sorted(front.items(), key=lambda one: (-one[1], one[0]))[:FRONT]:
-            if value < floor:
+            if value < _FLOOR:
                 break
             for edge in graph.relations(key, FAN):
                 other = edge.target if edge.source == key else edge.source
-                passed[other] = passed.get(other, 0.0) + value * decay * edge.weight / graph._nodes[key].weight
+                passed[other] = passed.get(other, 0.0) + value * _DECAY * edge.weight / graph._nodes[key].weight
         # activation that returns to a concept does not count again
         front = {key: min(1.0, value) for key, value in passed.items() if min(1.0, value) > active.get(key, 0.0)}
         active |= front

@@ -3,12 +3,13 @@
 import re
 import time
 from contextlib import closing
+from pathlib import Path
 
 from starlette.testclient import TestClient
 
 from memci import Context, SQLiteStorage
 from memci.serve.inspector.application import app
-from memci.serve.metrics import store_text
+from memci.serve.metrics import Metrics, store_text
 from memci.storage.locks import EXPIRY_SECONDS
 from memci.storage.protocol import Ticket
 
@@ -38,3 +39,22 @@ def test_locks_queues_and_disk_are_those_of_the_store(tmp_path):
     assert found["memci_store_bytes"] >= path.stat().st_size > 0
     assert found["memci_store_free_bytes"] > 0
     assert served.keys() == found.keys()
+
+
+def test_dashboard_and_alerts_name_metrics_that_are_emitted(tmp_path):
+    """Each name in deploy/ comes from the gateway, the store, OpenTelemetry's reader or the cron file."""
+    root = Path(__file__).parents[2]
+    with closing(SQLiteStorage(tmp_path / "agents.db")) as storage:
+        emitted = {
+            *re.findall(r"(?m)^# TYPE (\w+)", Metrics().text() + store_text(storage, str(tmp_path / "agents.db")))
+        }
+    spans = (root / "memci" / "adapters" / "opentelemetry.py").read_text("utf-8")
+    emitted |= {each.replace(".", "_") for each in re.findall(r'"(memci\.[a-z.]+)"', spans)}
+    emitted |= {*re.findall(r"memci_\w+", (root / "deploy" / "cron" / "memci").read_text("utf-8"))}
+
+    files = [root / "deploy" / "grafana" / "memci.json", root / "deploy" / "prometheus" / "alerts.yaml"]
+    named = {name for file in files for name in re.findall(r"\bmemci_\w+", file.read_text("utf-8"))}
+
+    endings = ("", "_total", "_bucket", "_seconds_bucket")
+    assert len(named) > 10
+    assert [each for each in named if not any(each.removesuffix(end) in emitted for end in endings)] == []

@@ -160,7 +160,8 @@ class EncryptedStorage(StorageAround):
         for transition in erasure.transitions:
             check(transition)
         after = [
-            self._seal_transition(each, self._find_key_to_write(each.record), anew=True) for each in erasure.transitions
+            self._seal_transition(each, self._find_key_to_write(each.record), whole=True)
+            for each in erasure.transitions
         ]
         gone = self._storage.erase(erasure._replace(entries=tuple(tombstones), transitions=tuple(after)))
         for context in erasure.contexts:
@@ -198,26 +199,26 @@ class EncryptedStorage(StorageAround):
         wrapped = self.keys.wrap(known.cipher, record.owner, "context", record.id)
         return known._replace(wrapped=wrapped, owner=record.owner)
 
-    def _seal_transition(self, transition: Transition, known: _Known, *, anew: bool = False) -> Transition:
-        """Return *transition*, encrypted; *anew*: earlier compactions are removed."""
+    def _seal_transition(self, transition: Transition, known: _Known, *, whole: bool = False) -> Transition:
+        """Return *transition*, encrypted; *whole*: earlier compactions are removed."""
         cipher, context = known.cipher, transition.record.id
         return transition._replace(
             record=_seal_record(cipher, known.wrapped, transition.record),
             entries=tuple(_seal_entry(cipher, context, row) for row in transition.entries),
-            compactions=tuple(self._seal_chain(cipher, context, transition.compactions, anew=anew)),
+            compactions=tuple(self._seal_chain(cipher, context, transition.compactions, whole=whole)),
             ops=tuple(_seal(cipher, OP, context, row) for row in transition.ops),
             calls=tuple(_seal(cipher, CALL, context, row) for row in transition.calls),
         )
 
     def _seal_chain(
-        self, cipher: Cipher, context: str, rows: Sequence[CompactionRow], *, anew: bool
+        self, cipher: Cipher, context: str, rows: Sequence[CompactionRow], *, whole: bool
     ) -> Iterator[CompactionRow]:
         """Yield compactions, encrypted: each is a digit, and what it does not have in common with the one before.
 
         The digit is the number of compactions behind it that are needed to read it.
         """
         length, before = 0, ""
-        if rows and not anew:
+        if rows and not whole:
             with suppress(CorruptRecord):  # nothing is based on a damaged one
                 newest = next(iter(self._storage.compactions(context)), None)
                 length = 0 if newest is None else (int(newest.text[:1]) + 1) % CHAIN

@@ -18,6 +18,7 @@ from .certain import certain
 from .folds import GRID, folds
 from .growth import SIZES, growth
 from .many import many
+from .many import talks as many_talks
 from .measure import BUDGETS, FIRST, measured
 from .provenance import BUDGETS as SIGHTS
 from .provenance import in_sight
@@ -95,7 +96,7 @@ def main(arguments: list[str] | None = None) -> dict[str, Any]:
         if options.ablate:
             figures["tiers"] = {
                 name: tiers(sources[name]) for name in ("dialogues", "people", "chats") if sources[name]
-            }
+            } | {"many": tiers([talk for talk, _ in many_talks()])}
         if sources["dialogues"] and not options.quick and not options.ablate:
             sizes = [size for size in SIZES if size <= options.largest]
             reached = line(bar, "growth", max(sizes))

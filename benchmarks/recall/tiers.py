@@ -50,6 +50,10 @@ _KINDS = {
     "summarization": "about",
     "preference_following": "who",
     "instruction_following": "who",
+    "list": "several",
+    "count": "how many",
+    "order": "order",
+    "change": "changes",
 }
 """kinds of questions, by their names in the data"""
 TIERS: dict[str, tuple[Callable[[Statement], bool], bool]] = {

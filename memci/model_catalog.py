@@ -127,7 +127,10 @@ class CachePricing:
 
     def factor(self, total: int) -> float:
         """Return the factor of the price of each token in a request of *total* tokens."""
-        return next((factor for above, factor in reversed(self.steps) if total > above), 1.0)
+        for above, factor in reversed(self.steps):
+            if total > above:
+                return factor
+        return 1.0
 
 
 _MOST = 10**9  # larger numbers are mistakes

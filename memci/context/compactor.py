@@ -209,6 +209,8 @@ class Compactor:
             BudgetExceeded: If it does not fit, whatever leaves.
         """
         window = self._window
+        if self.reason() is None:
+            return
         self.catch_up(final=True)
         if (reason := self.reason()) is None:
             return

@@ -1124,7 +1124,7 @@ class Context:
             tools = tuple(tools)
         self._parts.writer.check_revision()
         window, renderer, page = self._parts.window, self._parts.renderer, self._parts.memory_page
-        now, when = window.latest, timestamp(at, self._zone)
+        now, when = window.latest, None if at is None else timestamp(at, self._zone)
         if self._clock is not None and window.state.cache.stamped:
             now = self._clock().timestamp()
             self._parts.compactor.look(now)

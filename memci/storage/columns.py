@@ -120,7 +120,8 @@ class _ContextColumns(Columns[ContextRecord]):
     """Those of a context, whose settings are long and the same in most transitions."""
 
     def write(self, place: int | str, row: ContextRecord) -> list[Any]:
-        return [*row, check_sum((place, *row._replace(settings=_as_json(row.settings))))]  # type: ignore[arg-type]
+        id_, owner, settings, *rest = row
+        return [*row, check_sum((place, id_, owner, _as_json(settings), *rest))]
 
 
 @lru_cache(maxsize=64)

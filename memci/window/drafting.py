@@ -103,10 +103,12 @@ def draft(
 
 def _date(messages: Sequence[DraftMessage], at: str, said: Mapping[bytes, str] | None) -> None:
     """Set the times of *messages* as `draft` says. O(messages)."""
-    last = max((position for position, each in enumerate(messages) if each.opens), default=0)
-    for each in messages if said is None else messages[last:]:
-        shown = None if said is None else said.get(each.body[1])
+    last_only, said = said is not None, said or {}
+    for each in reversed(messages):
+        shown = said.get(each.body[1])
         each.node.at = shown if shown is not None and is_told(moment(shown), moment(at)) else at
+        if each.opens and last_only:
+            break
 
 
 def _task(window: Window, messages: Sequence[DraftMessage], page: int) -> list[Message]:

@@ -20,8 +20,8 @@ from memci.tokens import counter_for
 COUNTED = {
     "modules of an append": 23,
     "modules of a compaction": 50,
-    "calls of an append": 128,
-    "calls of a rendering": 29,
+    "calls of an append": 126,
+    "calls of a rendering": 23,
     "calls of a compaction": 2_015,
     "calls of a prepared compaction": 1_076,
     "statements of a turn": 9,

@@ -31,6 +31,10 @@ _SHAPE: Final = 0.3, 0.25, 200
 """shares of a digest that head and tail take, and characters that a piece between has at least: a line says little
 without those around it, but for the headers and changes of a diff"""
 _CHOSEN = 0.85  # share of a digest up to which such pieces fill it; identifiers take the rest
+_ODD, _ALONE = 3.0, 0.8
+"""what a line says from which on it stands alone before any has those around it, and the share up to which such lines
+fill a digest: with their surroundings, two of five errors fill a small one"""
+_RARE = 20  # a field of JSON tells an error if at most one unit in so many has it: others have none or "error": null
 _LISTED = 24  # identifiers of one mark at most: a longer list is not read
 _LOOKED_AT, _FIRST = 60, 400  # lines that tell the kind of a text: some of all, and the first ones
 _FEW = 2  # lines that are counted as repeated only if there are more of them
@@ -157,7 +161,8 @@ def _weigh(text: str, units: Sequence[tuple[int, int]], kind: Kind, needed: Coll
     named = [each.union(_NUMBERED.findall(line)) for line, each in zip(lines, parts, strict=True)]
     often = Counter(part for each in named for part in each if part in needed)
     known: set[str] = set()
-    weights = []
+    weights: list[float] = []
+    rare = len(units) / _RARE
     for line, template, found, asked in zip(lines, templates, words, named, strict=True):
         weight = 1 / same[template] if template else 0.0
         weight += min(1.5, 0.3 * len(found - known))
@@ -168,7 +173,7 @@ def _weigh(text: str, units: Sequence[tuple[int, int]], kind: Kind, needed: Coll
         elif kind == "source":
             weight += 3 * (_SIGNATURE.match(line) is not None)
         elif kind == "json":
-            weight += _ID.search(line) is not None
+            weight += (_ID.search(line) is not None) + 3 * (has_error(line) and same[template] < rare)
         elif has_error(line):
             weight += 3
         weights.append(weight)
@@ -209,10 +214,12 @@ def _select(
         for at in order:
             if used + units[at][1] - units[at][0] > share * size or not take(at):
                 break
-    for at in sorted(range(len(units)), key=lambda at: (-weights[at], at)):
+    ranked = sorted(range(len(units)), key=lambda at: (-weights[at], at))
+    alone = {at for at in ranked if weights[at] >= _ODD and at not in chosen and used < _ALONE * size and take(at)}
+    for at in ranked:
         if used > _CHOSEN * size or not weights[at]:
             break
-        if at in chosen or used + least > size:
+        if (at in chosen and at not in alone) or used + least > size:
             continue
         first = last = at
         take(at)

@@ -67,12 +67,22 @@ def test_what_the_call_names_is_shown():
         assert re.search(rf"{word}\b", show(text, choose(text, 480, count, {word}), _CALL))
 
 
-def test_errors_are_shown():
-    """A log's error is shown, wherever it stands."""
-    lines = LOG.splitlines(keepends=True)
-    text = "".join([*lines[:211], "2026-11-25 10:03:31 ERROR disk /dev/sdb1 is full\n", *lines[211:]])
+FAILURE = "2026-11-25 10:03:31 ERROR disk /dev/sd{} is full"
+SERVED = "".join(json.dumps({"at": at, "level": "info", "told": f"served job_{at * 7}"}) + "\n" for at in range(400))
+REFUSED = '{{"at": 1, "level": "error", "told": "refused job_{}"}}'
+PASSED = "".join(f"tests/part/test_{at}.py::test_read_part_{at} PASSED [{at // 4:3}%]\n" for at in range(400))
+FAILED = "tests/part/test_disk.py::test_disk_{} FAILED [ 50%]"
 
-    assert "ERROR disk /dev/sdb1 is full" in show(text, choose(text, 300, count), _CALL)
+
+@pytest.mark.parametrize(("text", "error"), [(LOG, FAILURE), (SERVED, REFUSED), (PASSED, FAILED)])
+def test_errors_are_shown(text, error):
+    """All of a few errors are shown, wherever they stand: by themselves, where there is no room for what is around."""
+    lines = text.splitlines()
+    for number, at in enumerate((60, 130, 211, 330)):
+        lines.insert(at, error.format(number))
+    shown = show("\n".join(lines), choose("\n".join(lines), 480, count), _CALL)
+
+    assert [number for number in range(4) if error.format(number) in shown] == [0, 1, 2, 3]
 
 
 def test_odd_values_of_records_are_shown():

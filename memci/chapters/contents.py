@@ -95,13 +95,8 @@ class ListedPage:
         """The tokens of the line."""
         return self.costs[0]
 
-    @property
-    def text(self) -> str:
-        """The line as the model sees it, with its newline."""
-        return self.told(None)
-
-    def told(self, before: date | None) -> str:
-        """Return the line behind one of the day *before*."""
+    def told(self, before: date | None = None) -> str:
+        """Return the line as the model sees it, with its newline, behind one of the day *before*."""
         days = dated(self.day, self.day, before) if self.day is not None else ""
         head = f"{runs(self.pages)} ({days}) {self.line}\n" if days else f"{runs(self.pages)} {self.line}\n"
         return head + "".join(map(_entry_line, self.entries))
@@ -115,13 +110,8 @@ class ListedRange:
     terms: tuple[tuple[int, str], ...]  # (index, most important words of its line) of some pages
     days: tuple[date, date] | None = None  # the first and the last day of its pages, as far as that is known
 
-    @property
-    def text(self) -> str:
-        """The line as the model sees it, with its newline."""
-        return self.told(None)
-
-    def told(self, before: date | None) -> str:
-        """Return the line behind one of the day *before*."""
+    def told(self, before: date | None = None) -> str:
+        """Return the line as the model sees it, with its newline, behind one of the day *before*."""
         days = dated(*self.days, before) if self.days is not None else ""
         head = f"{runs(self.pages)} ({days})" if days else runs(self.pages)
         terms = " · ".join(term for _, term in self.terms)

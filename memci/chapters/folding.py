@@ -212,13 +212,13 @@ def _fit_ranges(
         return [each for each in (each.without(gone) for each in ranges) if each.pages]
 
     def fit(kept: Sequence[ListedRange]) -> bool:
-        return sum(cost(each.text) for each in kept) <= room or (
-            len(kept) == 1 and cost(ListedRange(kept[0].pages, (), kept[0].days).text) <= room
+        return sum(cost(each.told()) for each in kept) <= room or (
+            len(kept) == 1 and cost(ListedRange(kept[0].pages, (), kept[0].days).told()) <= room
         )
 
     victims = order([index for each in ranges for index in each.pages])
     fewest = bisect_left(range(len(victims)), x=True, key=lambda unloaded: fit(left(unloaded)))
     kept = left(fewest)
-    while kept and kept[-1].terms and sum(cost(each.text) for each in kept) > room:
+    while kept and kept[-1].terms and sum(cost(each.told()) for each in kept) > room:
         kept[-1] = replace(kept[-1], terms=kept[-1].terms[:-1])
     return kept, list(victims[:fewest])

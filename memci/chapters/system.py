@@ -12,9 +12,6 @@ from ..text.interface import section
 from .chapter import Chapter
 from .messagelist import MessageNode
 
-HEADING, SEARCH_NOTICE, NOTICE = section("notice").values()
-"""the notice in English: its heading, its first words if there is a memory, and what it says about the window"""
-
 
 def notice(*, searchable: bool, language: str = "en") -> str:
     """Return the notice for the model in *language*; *searchable* if there is a memory that it can search."""

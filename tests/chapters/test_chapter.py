@@ -12,7 +12,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from memci.chapters.chapter import Chapter, Entry
 from memci.chapters.contents import ArchiveChapter, Block, ContentsPage, ListedPage
 from memci.chapters.messagelist import MessageNode
-from memci.chapters.system import HEADING, NOTICE, SystemChapter
+from memci.chapters.system import SystemChapter, notice
 from memci.rows import PageRow, PageState
 from tests.invariants import check
 
@@ -272,29 +272,32 @@ def weigh(message: dict) -> int:
     return len(message["content"])
 
 
+NOTICE = notice(searchable=False)
+
+
 def test_system_chapter_is_one_message_with_prompt_and_notice():
     """The developer's prompt comes first, the notice after it, in one system message that is weighed."""
-    chapter = SystemChapter("Be kind.", notice=HEADING + NOTICE, weigh=weigh)
+    chapter = SystemChapter("Be kind.", notice=NOTICE, weigh=weigh)
 
     [only] = chapter.messages
 
-    assert only.message == {"role": "system", "content": f"Be kind.\n\n{HEADING}{NOTICE}"}
-    assert chapter.messages.tokens == len("Be kind.\n\n") + len(HEADING) + len(NOTICE)
+    assert only.message == {"role": "system", "content": f"Be kind.\n\n{NOTICE}"}
+    assert chapter.messages.tokens == len("Be kind.\n\n") + len(NOTICE)
 
 
 @pytest.mark.parametrize(
-    ("prompt", "notice", "shown"),
+    ("prompt", "told", "shown"),
     [
         (None, False, []),
         ("", False, []),
         ("A", False, ["A"]),
-        (None, True, [HEADING + NOTICE]),
-        ("", True, [HEADING + NOTICE]),
+        (None, True, [NOTICE]),
+        ("", True, [NOTICE]),
     ],
 )
-def test_system_chapter_shows_what_there_is(prompt, notice, shown):
+def test_system_chapter_shows_what_there_is(prompt, told, shown):
     """Without prompt and notice there is no system message at all."""
-    chapter = SystemChapter(prompt, notice=HEADING + NOTICE if notice else None, weigh=weigh)
+    chapter = SystemChapter(prompt, notice=NOTICE if told else None, weigh=weigh)
 
     assert [each.message["content"] for each in chapter.messages] == shown
 

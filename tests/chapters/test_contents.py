@@ -32,7 +32,7 @@ def block(*lines: ListedPage, ranges: tuple[ListedRange, ...] = ()) -> Block:
 
 def test_line_tells_its_title_and_every_entry():
     """A full line is the page's number and title, and one indented line per entry."""
-    assert LINE.text == (
+    assert LINE.told() == (
         "#42 Change of flight\n"
         "  1 user: Move my return.\n"
         "  2 assistant: find(OI5L9G)\n"
@@ -45,8 +45,8 @@ def test_line_without_its_entries_costs_less():
     """A bare line tells what the page is about, and costs what it tells."""
     bare = LINE.bare
 
-    assert bare.text == "#42 Change of flight\n"
-    assert [each.tokens for each in (LINE, bare)] == [len(each.text) for each in (LINE, bare)]
+    assert bare.told() == "#42 Change of flight\n"
+    assert [each.tokens for each in (LINE, bare)] == [len(each.told()) for each in (LINE, bare)]
     assert bare.bare is bare
 
 
@@ -55,10 +55,10 @@ def test_joined_pages_share_a_line():
     joined = ListedPage.of(5, "Refund", (), len, (6, 7))
     contents = ContentsPage((block(joined, line(8)),))
 
-    assert joined.text == "#5–#7 Refund\n"
+    assert joined.told() == "#5–#7 Refund\n"
     assert sorted(contents.listed) == [5, 6, 7, 8]
     assert contents.lines[7] is joined
-    assert contents.without(frozenset({6}), "00000000", weigh).lines[7].text == "#5, #7 Refund\n"
+    assert contents.without(frozenset({6}), "00000000", weigh).lines[7].told() == "#5, #7 Refund\n"
     rest = contents.without(frozenset({5}), "00000000", weigh)
     assert rest.ranges == (ListedRange((6, 7), ()),)
     check_contents(rest, [6, 7, 8])
@@ -88,9 +88,9 @@ def test_range_tells_numbers_and_titles():
     """A range line names its pages and some of their titles."""
     folded = ListedRange((1, 2, 3), ((1, "Oslo"), (3, "Refund")))
 
-    assert folded.text == "#1–#3: Oslo · Refund\n"
-    assert folded.without(frozenset({3})).text == "#1–#2: Oslo\n"
-    assert ListedRange((1, 2), ()).text == "#1–#2\n"
+    assert folded.told() == "#1–#3: Oslo · Refund\n"
+    assert folded.without(frozenset({3})).told() == "#1–#2: Oslo\n"
+    assert ListedRange((1, 2), ()).told() == "#1–#2\n"
     assert folded.without(frozenset({9})) is folded
 
 

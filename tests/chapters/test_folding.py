@@ -155,7 +155,7 @@ def test_ranges_take_their_share_and_then_unload_in_order():
     """Range lines take 15 % of the ceiling at most; what has no place there is unloaded in the order that is asked."""
     contents, gone = grown(200, 5, 500)
 
-    assert sum(quarters(each.text) for each in contents.ranges) <= 0.15 * 500
+    assert sum(quarters(each.told()) for each in contents.ranges) <= 0.15 * 500
     assert gone == sorted(gone), "oldest first, as `order` says"
     assert gone
 

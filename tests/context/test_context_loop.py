@@ -5,7 +5,7 @@ import json
 import pytest
 
 from memci import BudgetExceeded, Context, EphemeralStorage, OpenToolGroup
-from memci.chapters.system import HEADING, NOTICE, SEARCH_NOTICE
+from memci.chapters.system import notice
 from memci.history.events import Event
 from memci.memory import NullMemory
 
@@ -26,7 +26,7 @@ def test_loop_of_an_agent_runs_as_it_is_written(tmp_path):
         second = context.render(tools=[OWN_TOOL])
 
     assert [each["role"] for each in first] == ["system", "user"]
-    assert first[0]["content"] == f"You are a travel agent.\n\n{HEADING}{SEARCH_NOTICE}{NOTICE}"
+    assert first[0]["content"] == f"You are a travel agent.\n\n{notice(searchable=True)}"
     assert [each["role"] for each in second] == ["system", "user", "assistant", "tool", "tool"]
     assert extends(second, first)
     assert [each["tool_call_id"] for each in second[3:]] == ["c1", "c2"]

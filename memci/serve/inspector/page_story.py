@@ -146,10 +146,10 @@ def standing_on(contents: ContentsPage, index: int) -> PageStanding:
     """Return the standing of page *index*, which is not whole in the window, on *contents*. O(lines)."""
     line = contents.lines.get(index)
     if line is not None:
-        return PageStanding("line", line.text.rstrip("\n"), line.tokens)
+        return PageStanding("line", line.told().rstrip("\n"), line.tokens)
     for each in contents.ranges:
         if index in each.pages:
-            text = each.text.rstrip("\n")
+            text = each.told().rstrip("\n")
             return PageStanding("folded", text, max(1, len(text) // 4 // len(each.pages)))
     return PageStanding("unlisted")
 

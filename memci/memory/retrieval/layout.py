@@ -141,7 +141,7 @@ class Layout:
         self._views: PassageColumns | None = None
         self._lecturing: float | None = None
         self._excess: Floats | None = None
-        self._lending: list[tuple[Integers, Floats]] | None = None
+        self._lending: list[tuple[Integers, Integers, Floats]] | None = None
 
     def __len__(self) -> int:
         return self._count + len(self._waiting)
@@ -229,12 +229,13 @@ class Layout:
         return self._excess
 
     @property
-    def lending(self) -> list[tuple[Integers, Floats]]:
-        """By side and distance, where any is borrowed: which passage borrows from a position, and the shares of all."""
+    def lending(self) -> list[tuple[Integers, Integers, Floats]]:
+        """By side and distance, where any is borrowed: who lends to a position, who borrows from it, and the shares."""
         at = self.columns
         if self._lending is None:
             # rows come in pairs: the one before a passage is the one that has it behind itself
-            self._lending = [(at.links[row ^ 1], lent) for row, lent in enumerate(at.lent) if lent.any()]
+            rows = [(at.links[row], at.links[row ^ 1], lent) for row, lent in enumerate(at.lent)]
+            self._lending = [each for each in rows if each[2].any()]
         return self._lending
 
     def _mean_length(self, counts: NDArray[np.float64]) -> float:

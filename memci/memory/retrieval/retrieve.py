@@ -92,7 +92,7 @@ def recollect(session: Session, request: RetrievalRequest, *, counts: bool = Tru
 def _matches(scores: Floats, layout: Layout) -> int:
     """Return how many messages have at least `_FLOOR` of the best score. O(passages)."""
     at, (good,) = layout.columns, ((scores > 0) & (scores >= _FLOOR * scores.max(initial=0))).nonzero()
-    return len(set(zip(at.page[good].tolist(), at.entry[good].tolist(), strict=True)))
+    return len(np.unique(at.page[good] << 32 | at.entry[good]))
 
 
 def _ranking(session: Session, request: RetrievalRequest, query: Query) -> tuple[Ranking, Allowed]:
@@ -113,7 +113,7 @@ def _ranking(session: Session, request: RetrievalRequest, query: Query) -> tuple
         ranking = ranking._replace(scores=np.maximum.reduce(each))
     at = index.layout.columns
     allowed = np.ones(len(ranking.scores), bool)
-    when = at.at + 60 * at.zone if request.wall else at.at
+    when = at.at + 60 * at.zone if request.wall and (request.since, request.until) != (None, None) else at.at
     if request.since is not None:
         allowed &= when >= request.since
     if request.until is not None:

@@ -30,6 +30,8 @@ _MOST_COUNTED: Final = 1024  # lists that are remembered: more than a server has
 _counted: dict[tuple[str, str | None, bytes], int] = {}
 """the tokens of lists of tools, by counter, model and digest of the list"""
 
+MOST_TOKENS: Final = 10**9
+"""of a message: more than any window has; a film may claim any length, and stored numbers have bounds"""
 REQUEST_TOKENS = 3  # tokens that each request costs once: the beginning of the reply
 
 _MESSAGE = 3
@@ -58,11 +60,13 @@ def message_tokens(message: Mapping[str, object], count: Callable[[str], int], m
     """Return the tokens of *message* in a request. O(length): count a message once and keep the number.
 
     The name of the *model* chooses the formulas of images and audio; None is gpt-4o. What only a provider can read
-    (signatures, encrypted reasoning) counts as a token for 4 characters, and its media by their sizes.
+    (signatures, encrypted reasoning) counts as a token for 4 characters, and its media by their sizes. What says that
+    it is larger than `MOST_TOKENS` counts as that.
     """
     role, content, tokens = message.get("role"), message.get("content"), _MESSAGE
     if isinstance(message, Enveloped):
-        tokens += message.native.hidden // 4 + sum(media_tokens(each, model) for each in message.native.media)
+        unread = message.native.hidden // 4 + sum(media_tokens(each, model) for each in message.native.media)
+        tokens += min(unread, MOST_TOKENS)
     if len(message) == 2 and type(content) is str and role in _ROLES:
         return tokens + 1 + count(content)
     tokens += 1 if role in _ROLES else _text_tokens(role, count)
@@ -83,7 +87,7 @@ def message_tokens(message: Mapping[str, object], count: Callable[[str], int], m
         elif key == "tool_calls" and (type(value) is list or (isinstance(value, Sequence) and type(value) is not str)):
             for call in value:
                 tokens += _call_tokens(call, count)
-    return tokens
+    return min(tokens, MOST_TOKENS)
 
 
 def tools_tokens(tools: Sequence[Mapping[str, object]], count: TokenCounter, model: str | None = None) -> int:

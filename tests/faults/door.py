@@ -8,6 +8,7 @@ that seed again. `Natives` offers the items of each provider's own form (`native
 what is offered (`door_values`) and to what (`door_targets`).
 """
 
+import warnings
 from collections.abc import Callable
 
 from . import door_targets, native_targets
@@ -68,7 +69,9 @@ class Natives(Door):
 
 def offered(seeds: range, until: float) -> Tried:
     """Offer the values of *seeds*, as far as the time goes."""
-    return tried_all(seeds, until, TARGETS)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "the model")  # any name may be offered
+        return tried_all(seeds, until, TARGETS)
 
 
 def offered_natives(seeds: range, until: float) -> Tried:

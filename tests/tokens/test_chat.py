@@ -181,6 +181,15 @@ def test_film_costs_by_its_seconds(content: bytes, expected: int) -> None:
     )
 
 
+def test_message_has_a_bound_whatever_its_media_claim() -> None:
+    """Films that claim to last for thousands of years cost a billion tokens together: stored numbers have bounds."""
+    film = _film(b"\1" + bytes(19) + (1).to_bytes(4, "big") + b"\x7f" + bytes(7))
+    url = f"data:video/mp4;base64,{base64.b64encode(film).decode()}"
+    parts = [{"type": "video_url", "video_url": {"url": url}}] * 3
+
+    assert message_tokens({"role": "user", "content": parts}, len) == 10**9
+
+
 def test_tools_are_free_when_there_are_none() -> None:
     """No tools cost nothing."""
     assert tools_tokens([], CHARACTERS) == 0

@@ -123,6 +123,8 @@ class SyncLog:
             return end
         if count > 1 and start.listed_end:
             return start
+        if 1 < behind < count and all(equal(at, at) for at in range(1, behind)):
+            return _Run(0, 0, 0, 0)  # only the first message differs: it was edited
         part = self._longest(messages, reader) if count > _PART else None
         if part is None:
             return _Run(0, behind, 0, behind)

@@ -4,7 +4,7 @@
     {"role": "user", "content": [{"type": "text", "text": "Hi", "cache_control": {…}}]}      the same
 
 It is the role, the text, the media, and the names and arguments of calls. Marks of the cache, the order of keys, ids,
-the white space of JSON and thoughts are no difference, since frameworks renew them from call to call.
+the white space of JSON and around an answer, and thoughts are no difference, since frameworks change them.
 """
 
 import json
@@ -34,7 +34,7 @@ def identity(message: Message) -> bytes:
     told = [
         role,
         message.get("name") if role == "user" else None,
-        value_of(text) if role == "tool" else text,
+        value_of(text) if role == "tool" else text.strip() if role == "assistant" else text,
         others,
         calls,
     ]

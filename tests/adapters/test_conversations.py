@@ -110,6 +110,14 @@ def test_a_whole_list_may_be_shorter_than_what_is_stored(conversations):
         assert conversations.messages("alice") == talk(3)[:length]
 
 
+def test_a_first_message_is_edited_though_only_one_answer_follows_it(conversations):
+    """The answer stands where it stood; one text alone would be no sign."""
+    conversations.view("alice", [("user", "Where?")])
+    conversations.add("alice", [("assistant", "Oslo.")])
+    edited = [("user", "When?"), ("assistant", "Oslo."), ("user", "And then?")]
+    assert conversations.view("alice", edited).messages == edited
+
+
 def test_a_list_that_goes_on_losing_its_beginning_is_trimmed(conversations):
     """Then its lost messages stay in the conversation, all but those of the first time."""
     for number in range(6):

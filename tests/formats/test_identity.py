@@ -68,6 +68,7 @@ SAME = [
             ]
         )[0],
     ],
+    [{"role": "assistant", "content": "It is nine."}, {"role": "assistant", "content": "\nIt is nine. \n"}],
     [
         image("data:image/png;base64," + "ab+/" * 30 + "=="),
         image("data:image/png;base64," + "ab-_" * 30, detail="auto"),

@@ -16,16 +16,17 @@ from ..messages import Item, parts_of
 _SAID: Final = 1_500  # characters at both ends of a text that are read: a request may stand around the conversation
 _NEAR: Final = 200  # characters around the word for a summary that must say of what
 _ASKS: Final = re.compile(
-    r"\b(?:creat|writ|provid|produc|generat|giv|mak|perform|prepar|updat|summari[sz])\w*\b[^.!?\n]{0,80}"
-    r"(?:summar|checkpoint|handoff|recap|compaction|snapshot)"
+    r"\b(?:creat|writ|provid|produc|generat|giv|mak|perform|prepar|updat|maintain|merg|summari[sz])\w*\b[^.!?\n]{0,80}"
+    r"(?:summar|checkpoint|handoff|recap|compaction|snapshot|prompt for continuing|version of the \w+ messages)"
+    r"|\bextract\w*\b[^.!?\n]{0,80}\bcontext\b"
     r"|\b(?:summari[sz]e|condense|recap|compact)\b"
-    r"|zusammenfass|fasse?\b.{0,80}\bzusammen|résume|\bresum[ea]|riassu|\bитог|резюмир|перескаж"
+    r"|zusammenfass|fasse?\b.{0,80}\bzusammen|résum[eé]|\bresum[ea]|riassu|\bитог|резюмир|перескаж"
     r"|总结|總結|摘要|概括|压缩|要約|まとめ|요약",
     re.IGNORECASE,
 )
 _OF: Final = re.compile(
-    r"conversation|chat history|\bsession\b|transcript|messages? above|\bso far\b|another (?:LLM|agent|model)"
-    r"|context checkpoint|state_snapshot|gespräch|unterhaltung|bisher|conversación|conversa\b|conversazione|discussion"
+    r"conversation|chat history|\b(?:this|our|the) session\b|transcript|messages? above|(?:below|above) messages"
+    r"|\bso far\b|(?:another|interactive) (?:LLM|agent|model)|context checkpoint|state_snapshot|gespräch|unterhaltung|bisher|conversación|conversa\b|conversazione|(?:notre|cette) discussion"
     r"|разговор|диалог|бесед|对话|對話|会话|會話|会話|これまで|대화",
     re.IGNORECASE,
 )

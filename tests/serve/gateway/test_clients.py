@@ -105,6 +105,12 @@ ASKED = [
     "Your task is to create a detailed summary of the RECENT portion of the conversation.",
     "You are performing a CONTEXT CHECKPOINT COMPACTION. Create a handoff summary for another LLM.",
     "The messages above are a conversation to summarize. Create a structured context checkpoint summary.",
+    "Provide a detailed prompt for continuing our conversation above.",
+    "An llm context limit was reached. Generate a version of the below messages without the verbose parts.",
+    "Extract relevant context from the conversation above for continuing this work.",
+    "You are maintaining a context-aware state summary for an interactive agent.",
+    "Your sole objective is to extract the most relevant context from the conversation history below.",
+    "Fais un résumé de notre conversation jusqu'ici.",
     "Create a new anchored summary from the conversation history in the <conversation> tags above.",
     "First, reason in your scratchpad. Then, generate the <state_snapshot>.",
     "Please condense what we did in this session into ten lines.",
@@ -116,12 +122,15 @@ OTHERS = [
     "Write a function that summarizes a table.",
     "Fix the bug in session.py, then run the tests.",
     "Summarize src/report.py.",
+    "Create a session cookie, and document the summary of it.",
 ]
 
 
 def test_a_request_for_a_summary_is_known_by_its_words():
     """It says what to make, and of what; a text that was summarized before is none."""
-    assert [asks_for_summary(said("user", text)) for text in (*ASKED, *OTHERS)] == [True] * 8 + [False] * 4
+    assert [asks_for_summary(said("user", text)) for text in (*ASKED, *OTHERS)] == [True] * len(ASKED) + [False] * len(
+        OTHERS
+    )
     behind = {"role": "user", "content": [{"type": "text", "text": "talk " * 9_000 + ASKED[0]}]}
     assert asks_for_summary(behind) and not asks_for_summary(said("assistant", ASKED[0]))
     assert is_for_summaries("You are the component that summarizes internal chat history into a given structure.")

@@ -33,6 +33,8 @@ from ..context.loop import (
     tool_message,
 )
 from ..errors import AnswerRejected, InvalidSetting, ModelUnavailable, OpConflict, WriteConflict, brief
+from ..formats.streams import described
+from ..formats.usage import if_readable
 from ..llm.structured import TRIES, check_model, json_object
 from ..messages import Message, call_name, text_of
 from .clients import Client, wrapped
@@ -312,7 +314,7 @@ def _whole(reply: Any) -> Any:
     """Return *reply*; ModelUnavailable if it is none, as some servers send beside status 200."""
     error = reply.get("error") if isinstance(reply, Mapping) else getattr(reply, "error", None)
     if error:
-        raise ModelUnavailable("agent", brief(error))
+        raise ModelUnavailable("agent", described(error))
     return reply
 
 
@@ -325,7 +327,7 @@ def _finished(reply: Any) -> Any:
 
 
 def _usage(reply: Any) -> Any:
-    """Return the usage in *reply*, None if it has none."""
+    """Return the usage in *reply*, None if it has none that can be read."""
     names = ("usage", "usage_metadata", "usageMetadata")
     found = (reply.get(name) if isinstance(reply, dict) else getattr(reply, name, None) for name in names)
-    return next((each for each in found if each is not None), None)
+    return if_readable(next((each for each in found if each is not None), None))

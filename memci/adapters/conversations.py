@@ -24,6 +24,7 @@ from ..context.context import Context, check_settings
 from ..errors import Diverged, InvalidSetting, WriteConflict
 from ..formats.envelope import function_call
 from ..formats.identity import unmarked
+from ..formats.usage import if_readable
 from ..history.erase import erase
 from ..messages import parts_of, text_of
 from ..storage.names import owned
@@ -144,7 +145,8 @@ class Conversations(Generic[M]):
         """
         with self._hold(name):
             items = [item for message in messages for item in self._dump(message)]
-            self._try(name, lambda: self._follow(name, items, usage=usage, whole=whole))
+            told = if_readable(usage)
+            self._try(name, lambda: self._follow(name, items, usage=told, whole=whole))
 
     def answer(self, name: str, tool: str, arguments: object) -> str:
         """Return the answer of memci's tool *tool* in the conversation *name*; a mistaken call is answered, too.

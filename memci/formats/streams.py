@@ -47,7 +47,7 @@ class StreamedAnswer:
         try:
             given = plain({} if event is None else event, "event")
             if given.get("type") == "error" or (given.get("error") and not given.get("type")):
-                self.error = _described(given.get("error") or given)
+                self.error = described(given.get("error") or given)
                 return ""
             piece = self._add(given)
         except InvalidMessage:
@@ -117,7 +117,7 @@ class ChatAnswer(StreamedAnswer):
         for place in (choice, event.get("x_groq") or {}):  # Moonshot and Groq report the usage there
             self._fields |= {"usage": place["usage"]} if place.get("usage") else {}
         if choice.get("error"):
-            self.error = _described(choice["error"])
+            self.error = described(choice["error"])
         self.finish = finish if isinstance(finish := choice.get("finish_reason"), str) else self.finish
         delta = choice.get("delta") or {}
         for key, value in delta.items():
@@ -177,7 +177,7 @@ class ResponsesAnswer(StreamedAnswer):
             if kind not in {"response.created", "response.in_progress", "response.queued"}:
                 self.finish = str(response.get("status"))
             if response.get("error"):
-                self.error = _described(response["error"])
+                self.error = described(response["error"])
         elif kind == "response.output_item.done":
             self._items[event["output_index"]] = event["item"]
         elif kind == "response.output_item.added" and event["item"].get("type") == "message":
@@ -315,9 +315,9 @@ def _is_indexed(value: object) -> bool:
     return isinstance(value, dict) and type(value.get("index")) is int
 
 
-def _described(error: object) -> str:
+def described(error: object) -> str:
     """Return the provider's *error* as a text."""
-    fields = error if isinstance(error, dict) else {"message": error}
+    fields = error if isinstance(error, dict) else {"message": getattr(error, "message", error)}
     named = [str(fields[key]) for key in ("code", "type", "message") if fields.get(key) and fields[key] != "error"]
     return ": ".join(named) or "an error without a description"
 

@@ -98,6 +98,15 @@ def reported(usage: object) -> CallsCost:
     return whole._replace(calls=1)
 
 
+def if_readable(usage: object) -> object:
+    """Return *usage*, None if it is no usage that `reported` reads: the answer beside it is paid for all the same."""
+    try:
+        reported(usage)
+    except InvalidSetting:
+        return None
+    return usage
+
+
 def _fields(value: object) -> dict[str, Any]:
     if isinstance(value, Mapping):
         return {str(key): each for key, each in value.items()}

@@ -26,7 +26,8 @@ _ASKS: Final = re.compile(
 )
 _OF: Final = re.compile(
     r"conversation|chat history|\b(?:this|our|the) session\b|transcript|messages? above|(?:below|above) messages"
-    r"|\bso far\b|(?:another|interactive) (?:LLM|agent|model)|context checkpoint|state_snapshot|gespräch|unterhaltung|bisher|conversación|conversa\b|conversazione|(?:notre|cette) discussion"
+    r"|\bso far\b|(?:another|interactive) (?:LLM|agent|model)|context checkpoint|state_snapshot"
+    r"|gespräch|unterhaltung|bisher|conversación|conversa\b|conversazione|(?:notre|cette) discussion"
     r"|разговор|диалог|бесед|对话|對話|会话|會話|会話|これまで|대화",
     re.IGNORECASE,
 )

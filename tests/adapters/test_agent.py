@@ -401,3 +401,24 @@ def test_run_when_the_provider_counts_far_more(context):
     with pytest.raises(BudgetExceeded, match="counted") as caught:
         Agent(Model(long).client, context).run("Hi")
     assert caught.value.__cause__ is long
+
+
+TOO_LONG = {"error": {"code": 400, "message": "maximum context length is 7000 tokens; your messages have 7600 tokens."}}
+ANSWERED = [{"choices": [{"delta": {"content": "Ok."}, "finish_reason": "stop"}]}]
+
+
+@pytest.mark.parametrize(("refused", "answer"), [(TOO_LONG, said("Ok.")), ([TOO_LONG], ANSWERED)])
+def test_run_when_the_refusal_comes_with_status_200(context, refused, answer):
+    """Some servers answer with an error in place of a reply, or of the first event."""
+    for _ in range(6):
+        context.append_turn("word " * 400, {"role": "assistant", "content": "word " * 500})
+    agent = Agent(Model(refused, answer).client, context)
+    assert "".join(agent.stream("Hi")) if isinstance(answer, list) else agent.run("Hi") == "Ok."
+    assert context.report().ratio > 1.1
+
+
+@pytest.mark.parametrize("usage", [{}, {"completion_tokens": 5}, {"prompt_tokens": -1}, "many"])
+def test_run_when_the_usage_can_not_be_read(context, usage):
+    """The answer is paid for."""
+    assert Agent(Model({**said("Ok."), "usage": usage}).client, context).run("Hi") == "Ok."
+    assert context.report().cost.calls == 0

@@ -281,45 +281,48 @@ class Layout:
 
     def _link(self, start: int, end: int, lecture: Floats | None) -> None:
         """Link the rows from *start* to the rows before them in their contexts, and compute the shares."""
-        at = self.columns
-        new = np.arange(start, end)
-        order = new[np.argsort(at.context[start:], kind="stable")]
-        first = np.ones(len(order), bool)
-        first[1:] = at.context[order[1:]] != at.context[order[:-1]]
-        previous = np.full(len(order), -1)
-        previous[1:] = order[:-1]
-        previous[first] = [self._last.get(int(context), -1) for context in at.context[order[first]]]
-        last = np.append(first[1:], True)
-        self._last.update(zip(at.context[order[last]].tolist(), order[last].tolist(), strict=True))
+        at, new = self.columns, np.arange(start, end)
+        last = np.array(
+            [self._last[each] for each in np.unique(at.context[new]).tolist() if each in self._last], np.int64
+        )
+        old = np.column_stack([at.links[-2::-2, last].T, last]).ravel()  # what is linked to the last row, and that row
+        rows = np.append(old[old >= 0], new)
+        order = rows[np.argsort(at.context[rows], kind="stable")]
+        ends = np.append(at.context[order[1:]] != at.context[order[:-1]], True)
+        self._last.update(zip(at.context[order[ends]].tolist(), order[ends].tolist(), strict=True))
         # An unknown time compares as false, so that the run continues.
-        previous[at.at[order] - at.at[previous] > _GAP_SECONDS] = -1
-        before = at.links[0]
-        at.links[1::2, start:] = -1
-        for distance, (back, forth) in enumerate(zip(at.links[::2], at.links[1::2], strict=True)):
-            back[order] = previous if distance == 0 else np.where(previous >= 0, before[previous], -1)
-            previous = back[order]
-            linked = order[previous >= 0]
-            forth[back[linked]] = linked
-        start_of = before[new - at.part[new]]
+        ends[:-1] |= at.at[order[1:]] - at.at[order[:-1]] > _GAP_SECONDS
+        places = np.arange(len(order))
+        depth = places - np.maximum.accumulate(np.where(np.append(True, ends[:-1]), places, 0))
+        at.links[:, start:] = -1
+        for distance, (back, forth) in enumerate(zip(at.links[::2], at.links[1::2], strict=True), start=1):
+            linked = np.flatnonzero(depth >= distance)
+            later, earlier = order[linked], order[linked - distance]
+            back[later], forth[earlier] = earlier, later
+        start_of = at.links[0][new - at.part[new]]
         unprompted = (at.role[new] == ROLES["assistant"]) & ((start_of < 0) | (at.role[start_of] != ROLES["tool"]))
         at.lecture[new] = unprompted * (1 - talk_like(at.whole[new]))
         if lecture is not None:
             at.lecture[start : start + len(lecture)] = lecture
-        changed = at.links[::2, new].ravel()
-        self._lend(np.append(np.unique(changed[(changed >= 0) & (changed < start)]), new))
+        self._lend(rows)
 
     def _lend(self, rows: Integers) -> None:
         at, rule = self.columns, self.borrowing
-        around = at.links[:, rows]
         who = at.speaker * len(ROLES) + at.role
-        others = (around >= 0) & (who[around] != who[rows])
-        monologue = ~others.any(axis=0)
-        group = np.zeros(len(rows), bool)
-        if len(self.speakers) > 2:
-            person = np.where(at.role == ROLES["user"], at.speaker, -1)
-            mine, theirs = person[rows], np.where(others, person[around], -1)
-            group = (mine >= 0) & ((theirs >= 0) & (theirs != theirs.max(axis=0))).any(axis=0)
-        shares = np.where(group, _by_distance(rule.group)[:, None], _by_distance(rule.near)[:, None])
+        person = np.where(at.role == ROLES["user"], at.speaker, -1)
+        monologue, most, least = (
+            np.ones(len(rows), bool),
+            np.full(len(rows), -1),
+            np.full(len(rows), len(self.speakers)),
+        )
+        for link in at.links:  # row by row, since all at once would take 400 bytes a passage
+            other = link[rows]
+            others = (other >= 0) & (who[other] != who[rows])
+            monologue &= ~others
+            if len(self.speakers) > 2:
+                theirs = np.where(others, person[other], -1)
+                most, least = np.maximum(most, theirs), np.minimum(least, np.where(theirs < 0, least, theirs))
+        group = (person[rows] >= 0) & (least < most)
         talks, user, tool = talk_like(at.whole), at.role == ROLES["user"], at.role == ROLES["tool"]
         message = at.page << 32 | at.entry
         own, speaks = message[rows], np.where(group, 1, rule.people) * (user[rows] & ~monologue)
@@ -327,7 +330,9 @@ class Layout:
             (1 - at.lecture[link[rows]], monologue & (at.question[rows] + at.question[link[rows]] == 0))
             for link in at.links[:2]
         ]
-        for side, (link, share) in enumerate(zip(at.links, shares.repeat(2, axis=0), strict=True)):
+        grouped, near, some = _by_distance(rule.group), _by_distance(rule.near), bool(group.any())
+        for side, link in enumerate(at.links):
+            share = np.where(group, grouped[side // 2], near[side // 2]) if some else near[side // 2]
             if side >= 2 * len(rule.whole) and not share.any():
                 at.lent[side, rows] = 0  # no one lends from so far
                 continue

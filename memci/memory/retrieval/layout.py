@@ -267,10 +267,6 @@ class Layout:
             found |= speaker == each
         return found
 
-    def only(self, people: Collection[int]) -> bool:
-        """Return whether all passages are by *people*. O(people · passages)."""
-        return bool(self.said_by(people).all())
-
     def _speaker(self, name: str) -> int:
         number = self.speakers.get(name)
         if number is None:

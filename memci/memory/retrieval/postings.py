@@ -32,8 +32,7 @@ _AT_ONCE = 4_096  # passages of an owner whose postings may be read all at once,
 _A_READ = 8  # passages whose postings can be read in the time of a query for one term
 _TIMES = 2  # how often a passage has a term, on average, at most
 _FORMS = 40  # terms with the same stem that are looked at, at most
-_PART = 4  # letters of a part of a compound, at least: shorter ones are in many words by chance
-_HEAD = 3  # letters of a compound before its last part, at least
+_PART = 4  # letters of a part of a compound, at least, and one less before it: shorter ones are in many words
 _ENDING = 3  # letters behind a stem, at most: "konzert" finds "konzerten", not "konzertsaal"
 _SIMILAR_COUNTS = 0.25  # of once, at most: how much a turn of talk has a term that has only a similar one
 _NONE: Integers = np.zeros(0, np.int64)
@@ -138,8 +137,8 @@ class WordIndex:
         found = {}
         for term, stem in stems.items():
             last = min(stemmed(stem), default=stem)
-            near = {each for each in every if (at := each.rfind(last)) >= _HEAD and at + len(last) >= len(each) - 2}
-            halves = (half for at in range(_PART, len(term) - _HEAD) for half in (term[:at], term[at:]))
+            near = {each for each in every if (at := each.rfind(last)) >= _PART - 1 and at + len(last) >= len(each) - 2}
+            halves = (half for at in range(_PART, len(term) - _PART + 1) for half in (term[:at], term[at:]))
             near.update(part for half in halves for part in stemmed(half) if len(part) >= _PART)
             found[term] = [(each, 1.0) for each in sorted(near.intersection(every) - {term})]
         return found

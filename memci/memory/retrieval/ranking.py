@@ -36,6 +36,7 @@ _FAINT = 0.05  # minimum of the deviation of the scores of words, so that vector
 _LATELY = 200  # number of passages after which the answer of a tool is a third as fresh
 _NEAR = (1, 1, 0.5, 0.5)
 """weights of the cosines of the neighbours one and two away, for a passage without words of its own"""
+_REPLY = 0.9  # penalty for what an assistant without a name answers, if all is wanted that the one who asks said
 _LECTURED = 0.5  # value of `Layout.lecturing` above which lists are made of the user's messages only
 
 
@@ -63,8 +64,6 @@ class Weights:
     when: float = 0.5  # bonus for a passage with a time, if the question asks for one
     lecture: float = 0.6
     """penalty for a long answer of the assistant, which has words of many questions; not if the question is about it"""
-    reply: float = 0.9
-    """the same for any answer of an assistant without a name, if the question wants all that the one who asks said"""
     user: float = 2.0
     """bonus for the user's messages, if the assistant answers in long texts; not if the question is about those"""
     fresh: float = 2.0  # bonus for late answers of a tool, since earlier ones may be outdated
@@ -163,7 +162,7 @@ def rank(
     people = {number for term in query.terms for number in layout.people(term)}
     present = layout.said_by(people) if people else None
     fit, words = 0.0, None
-    if present is not None and not layout.only(people):
+    if present is not None and not present.all():
         fit, words = _fit(found, present), found.copy()
     if present is not None:
         np.add(found, np.float32(rule.presence), out=found, where=present)
@@ -245,7 +244,7 @@ def _priors(query: Query, layout: Layout, rule: Weights, rows: Integers, present
     prior: Floats = -rule.question * at.question[rows] * quick
     if not query.asks_assistant:
         replies = (at.role[rows] == ROLES["assistant"]) & (at.speaker[rows] == layout.speakers.get("", -1))
-        prior -= rule.reply * replies if query.many and query.asks_own else rule.lecture * at.lecture[rows]
+        prior -= _REPLY * replies if query.many and query.asks_own else rule.lecture * at.lecture[rows]
         prior += rule.user * layout.lecturing * (at.role[rows] == ROLES["user"])
     if rule.fresh and (tools := np.flatnonzero(at.role[rows] == ROLES["tool"])).size:
         prior[tools] += rule.fresh * np.exp((at.nth[rows[tools]] - len(layout)) / _LATELY)

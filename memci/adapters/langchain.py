@@ -111,7 +111,7 @@ class MemciMiddleware(AgentMiddleware):
 
 def dump(message: BaseMessage) -> Iterator[Item]:
     """Write *message* as one of Chat Completions."""
-    role = _ROLES.get(message.type, getattr(message, "role", "user"))
+    role = _ROLES.get(message.type.removesuffix("MessageChunk").lower(), getattr(message, "role", "user"))
     said = message.content
     if isinstance(said, list):
         parts = [part for block in message.content_blocks if (part := _part(block, role)) is not None]

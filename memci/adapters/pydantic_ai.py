@@ -160,7 +160,7 @@ def _json(part: Any) -> Item:
     if isinstance(part, parts.ToolCallPart):
         own["args"] = part.args_as_json_str()
     if isinstance(part, parts.ToolReturnPart) and not part.files:
-        own["content"] = part.model_response_str()
+        own["content"] = replace(part, outcome="success").model_response_str()  # another one wraps it once more
     return own
 
 

@@ -5,7 +5,7 @@ from base64 import b64encode
 from pathlib import Path
 
 from langchain.agents import create_agent
-from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
+from langchain_core.messages import AIMessage, AIMessageChunk, HumanMessage, SystemMessage, ToolMessage
 from langchain_core.tools import tool
 from langchain_openai import ChatOpenAI
 from langgraph.checkpoint.memory import InMemorySaver
@@ -84,6 +84,7 @@ class LangChainDriver(Driver):
             AIMessage([thought, {"type": "text", "text": "Yes."}, search, found, *uses], tool_calls=calls),
             ToolMessage([{"type": "text", "text": "shot"}, *user[:5]], tool_call_id="a"),
             ToolMessage("failed", tool_call_id="b", status="error"),
+            AIMessageChunk("So far."),
             AIMessage("Done.", additional_kwargs={"reasoning_content": "So."}),
             HumanMessage(["Thanks", {"type": "text", "text": "!", "cache_control": {"type": "ephemeral"}}]),
             AIMessage([{"type": "reasoning", "id": "rs_1", "encrypted_content": "E"}, {"type": "text", "text": "Hi"}]),
@@ -91,7 +92,13 @@ class LangChainDriver(Driver):
 
     def same(self, message):
         calls = getattr(message, "tool_calls", None), getattr(message, "status", None)
-        return message.type, message.content, message.name, message.additional_kwargs, calls
+        return (
+            message.type.removesuffix("MessageChunk").lower(),
+            message.content,
+            message.name,
+            message.additional_kwargs,
+            calls,
+        )
 
     def context(self, conversation):
         return self.memci.conversations.context(conversation)

@@ -72,13 +72,14 @@ class PydanticAIDriver(Driver):
         return [
             parts.ModelRequest([parts.UserPromptPart(["Look.", parts.CachePoint(), image, pdf, *links])]),
             parts.ModelResponse(
-                [parts.ThinkingPart("Hm.", id="rs_1", **signed), parts.TextPart("Yes."), *self.calls(4)]
+                [parts.ThinkingPart("Hm.", id="rs_1", **signed), parts.TextPart("Yes."), *self.calls(5)]
             ),
             *[
                 parts.ModelRequest([parts.ToolReturnPart("look", each, tool_call_id=f"c{at}")])
                 for at, each in enumerate(results)
             ],
             parts.ModelRequest([parts.ToolReturnPart("look", "no", tool_call_id="c3", outcome="denied")]),
+            parts.ModelRequest([parts.ToolReturnPart("look", "late", tool_call_id="c4", outcome="failed")]),
             parts.ModelResponse(
                 [
                     parts.NativeToolCallPart("web_search", {"query": "x"}, **native),

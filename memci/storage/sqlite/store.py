@@ -56,7 +56,7 @@ from .rows import (
     unpack,
 )
 from .schema import SCHEMA_VERSION
-from .write import SELECT_HEAD, Chains, apply, begin, erase, inode, replace_ticket, rows, scrub
+from .write import SELECT_HEAD, apply, begin, erase, inode, replace_ticket, rows, scrub
 
 _CHECKPOINT_PAGES = 400
 """pages in the write-ahead log after which it is copied into the file: commits stay quick, and the log small"""
@@ -109,7 +109,6 @@ class SQLiteStorage:
         self._seconds = busy_timeout_seconds
         self._log: int | None = None
         """the write-ahead log, open to read its salt"""
-        self._chains: Chains = {}
         self._unsynced: set[int] = set()
         """numbers of the contexts that changed since the last sync; empty with durability="full" """
         with self._lock:  # a fork waits for it
@@ -267,11 +266,10 @@ class SQLiteStorage:
 
     def _apply(self, connection: apsw.Connection, transition: Transition) -> OpRow | int:
         """Apply *transition* within a transaction: return the number of its context, or the row of its stored op."""
-        return apply(connection, transition, self._chains)
+        return apply(connection, transition)
 
     def _erase_rows(self, connection: apsw.Connection, erasure: Erasure) -> ErasedRows:
         """Erase within a transaction, and return how many rows are gone."""
-        self._chains.clear()
         return erase(connection, erasure)
 
     def _run(

@@ -22,9 +22,6 @@ from ..validation import (
 )
 from .rows import CHAIN, SELECT_OP, SELECT_OPS_BEFORE, keyed, read_chain, unpack
 
-Chains = dict[int, tuple[bytes, int, bytes]]
-"""the newest compactions that a handle wrote, by the number of their context: packed text, length of its chain, text"""
-_MOST_CHAINS = 64  # contexts whose newest compaction is kept in RAM: some hundred kB
 _MAX_CONTEXTS = 2**23 - 1
 _MOST_BYTES = 512 * 2**20
 """the largest file that an erasure writes again at once: nobody else can write for some 2.5 s then"""
@@ -73,31 +70,20 @@ def _keyed(columns: Columns[Any], number: int, rows: Iterable[Row], bits: int = 
 
 
 def write_compactions(
-    connection: apsw.Connection, number: int, record: ContextRecord, added: Iterable[CompactionRow], chains: Chains
+    connection: apsw.Connection, number: int, record: ContextRecord, added: Iterable[CompactionRow]
 ) -> None:
-    """Write the compactions *added* to context *number*, oldest first; put the last into *chains*. O(characters)."""
+    """Write the compactions *added* to context *number*, oldest first. O(characters)."""
     longest = 1 if record.encrypted else CHAIN  # encrypted texts have nothing in common
-    text, length = (b"", 0) if record.encrypted else _chain_before(connection, number, record, chains)
+    text, length = b"", 0
+    with suppress(CorruptRecord):  # a damaged compaction is not used as a dictionary
+        if not record.encrypted and (chain := read_chain(connection, record.id, number, record.revision - 1)):
+            text, length = unpack(record.id, chain)[0].text.encode(), len(chain)
     packed = []
     for row in added:
         packing = zlib.compressobj(zdict=text if length % longest else b"")
         text, length = row.text.encode(), length % longest + 1
         packed.append((*row[:-1], packing.compress(text) + packing.flush()))
     connection.executemany(_REPLACE_COMPACTION, _keyed(COMPACTIONS, number, packed))
-    if len(chains) >= _MOST_CHAINS:
-        chains.clear()
-    chains[number] = packed[-1][-1], length, text
-
-
-def _chain_before(connection: apsw.Connection, number: int, record: ContextRecord, chains: Chains) -> tuple[bytes, int]:
-    """Return the text of the newest compaction of context *number*, and the length of its chain."""
-    with suppress(CorruptRecord):  # a damaged compaction is not used as a dictionary
-        chain = read_chain(connection, record.id, number, record.revision - 1)
-        newest, length, text = chains.get(number, (b"", 0, b""))
-        if chain and (newest, length) != (chain[0][-1], len(chain)):
-            text = unpack(record.id, chain)[0].text.encode()
-        return (text, len(chain)) if chain else (b"", 0)
-    return b"", 0
 
 
 def inode(path: str) -> tuple[int, int] | None:
@@ -142,7 +128,7 @@ def sync_journal(connection: apsw.Connection) -> None:
         os.close(journal)
 
 
-def apply(connection: apsw.Connection, transition: Transition, chains: Chains) -> OpRow | int:
+def apply(connection: apsw.Connection, transition: Transition) -> OpRow | int:
     """Write *transition* and return the number of its context, or the row of its op if that is stored. O(rows)."""
     record, op = transition.record, transition.op
     found = rows(connection, SELECT_HEAD, record.id)
@@ -169,7 +155,7 @@ def apply(connection: apsw.Connection, transition: Transition, chains: Chains) -
     if transition.views:
         connection.executemany(_REPLACE_VIEW, _keyed(VIEWS, number, transition.views))
     if transition.compactions:
-        write_compactions(connection, number, record, transition.compactions, chains)
+        write_compactions(connection, number, record, transition.compactions)
     if transition.ops:
         connection.executemany(_INSERT_OP, [(number, *OPS.write(number, op)) for op in transition.ops])
     if calls := transition.calls:
@@ -214,7 +200,7 @@ def erase(connection: apsw.Connection, erasure: Erasure) -> ErasedRows:
                 connection.executemany(_REPLACE_OP, [(number, *OPS.write(number, op)) for op in cleared])
                 gone["op"] += len(cleared)
             connection.executemany(_DELETE_VIEW, [(number << 40 | seq,) for seq in shown])
-        apply(connection, transition, {})
+        apply(connection, transition)
     return ErasedRows(gone["context"], gone["entry"], gone["page"], gone["compaction"], gone["op"], scrubbed=False)
 
 

@@ -160,7 +160,8 @@ class MemoryFeed:
 
     def _send_page(self, index: int) -> None:
         """Send a page as the store has it; again if the context changed meanwhile: it may have been erased."""
-        before = None
+        before = self.window.record.revision
+        self._send_state(index)
         while before != (revision := self._storage.revision(self.window.record.id)):
             before = revision
             self._send_state(index)

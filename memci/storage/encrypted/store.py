@@ -13,7 +13,6 @@ of how the store inside keeps its rows.
 import os
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
-from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
 import orjson
@@ -237,8 +236,8 @@ class EncryptedStorage(StorageAround):
             found: list[CompactionRow] = []
             for each in reversed(chain):
                 before, place = found[-1].text if found else "", _place(COMPACTION, context, each)
-                unseal = partial(_unseal_text, each.text[1:], place, before)
-                found.append(each._replace(text=self._read(context, 0, unseal)))
+                text = self._read(context, 0, Cipher.unseal_text, each.text[1:], *place, before=before)
+                found.append(each._replace(text=text))
             yield from reversed(found)
 
     def _of(self, context: str) -> _Known:
@@ -263,7 +262,7 @@ class EncryptedStorage(StorageAround):
         if codec < 0:
             raise CorruptRecord(shown, row.seq, "it is not encrypted, although its context is")
         place = _place(ENTRY, context, row._replace(codec=codec))
-        body = self._read(context, row.seq, lambda cipher: cipher.unseal(row.body, *place))
+        body = self._read(context, row.seq, Cipher.unseal, row.body, *place)
         return row._replace(codec=codec, body=body, digest=digest(codec, body))
 
     def _unseal(self, table: Table, context: str, row: _R) -> _R:
@@ -272,20 +271,20 @@ class EncryptedStorage(StorageAround):
         value = getattr(row, name)
         if isinstance(value, str):
             place = _place(table, context, row)
-            plain: dict[str, Any] = {name: self._read(context, 0, lambda cipher: cipher.unseal_text(value, *place))}
+            plain: dict[str, Any] = {name: self._read(context, 0, Cipher.unseal_text, value, *place)}
             return row._replace(**plain)
         return _seal(self._of(context).cipher, table, context, row)  # masking twice gives the digest again
 
-    def _read(self, context: str, seq: int, unseal: Callable[[Cipher], _T]) -> _T:
-        """Return the result of *unseal* with the data key of *context*. If it fails, try it with a newer data key."""
+    def _read(self, context: str, seq: int, unseal: Callable[..., _T], *sealed: Any, **more: Any) -> _T:
+        """Return what *unseal* makes of *sealed* with the data key of *context*, or else with a newer data key."""
         before = self._of(context)
         with suppress(Forged):
-            return unseal(before.cipher)
+            return unseal(before.cipher, *sealed, **more)
         self._known.pop(context, None)
         now = self._of(context)
         with suppress(Forged):
             if now.wrapped != before.wrapped:
-                return unseal(now.cipher)
+                return unseal(now.cipher, *sealed, **more)
         raise CorruptRecord(context, seq, "it is not what was encrypted: its bytes, or their place, were changed")
 
     def _learn(self, record: ContextRecord) -> _Known:
@@ -349,10 +348,6 @@ def _seal(cipher: Cipher, table: Table, context: str, row: _R) -> _R:
     elif value is not None:
         value = cipher.mask(value, *_place(table, context, row)[2:])
     return row._replace(**{name: value})
-
-
-def _unseal_text(sealed: str, place: tuple[Any, ...], before: str, cipher: Cipher) -> str:
-    return cipher.unseal_text(sealed, *place, before=before)
 
 
 def _seal_record(cipher: Cipher, wrapped: str, record: ContextRecord) -> ContextRecord:

@@ -41,11 +41,6 @@ class _Tally:
     count: float = 0.0
     surfaces: dict[str, int] = field(default_factory=dict)
 
-    @property
-    def score(self) -> float:
-        """By its weight, and how often it occurs."""
-        return (1 + math.log(max(1.0, self.count))) * self.weight
-
 
 def keywords(texts: Iterable[str], limit: int = 10) -> tuple[str, ...]:
     """Return the *limit* most important words and names of *texts*, case-folded. O(characters)."""
@@ -60,13 +55,15 @@ def keywords(texts: Iterable[str], limit: int = 10) -> tuple[str, ...]:
                 tally = tallies.setdefault(key, _Tally(len(tallies)))
                 tally.count += count
                 tally.weight = max(tally.weight, weight) if weight != _COMMON else tally.weight or weight
-                shown = surface.casefold()
-                tally.surfaces[shown] = tally.surfaces.get(shown, 0) + 1
+                form = surface.casefold()
+                tally.surfaces[form] = tally.surfaces.get(form, 0) + 1
     best: dict[str, None] = {}
-    for each in sorted(tallies.values(), key=lambda each: (-each.score, each.first)):
+    score = {key: (1 + math.log(max(1.0, each.count))) * each.weight for key, each in tallies.items()}
+    for key in sorted(tallies, key=lambda key: (-score[key], tallies[key].first)):
         if len(best) >= limit:
             break
-        best[max(each.surfaces, key=lambda one: (each.surfaces[one], one))] = None
+        shown = tallies[key].surfaces
+        best[max(shown, key=lambda one: (shown[one], one))] = None
     return tuple(best)
 
 

@@ -56,16 +56,11 @@ class PackedIndex(WordIndex):
             self._load(block for block, state in self.layout.states.items() if whole or state.standing)
 
     def postings(
-        self,
-        terms: Iterable[str],
-        stems: Mapping[str, str] | None = None,
-        similar: Similar | None = None,
-        *,
-        joined: bool = False,
+        self, terms: Iterable[str], stems: Mapping[str, str] | None = None, similar: Similar | None = None
     ) -> Postings:
         """Return the postings of *terms*, and load their blocks. O(their postings + blocks)."""
         wanted = list(dict.fromkeys(terms))
-        found = super().postings(wanted, stems, similar, joined=joined)
+        found = super().postings(wanted, stems, similar)
         # If the question names a speaker, other passages of the speaker follow.
         if any(self.layout.people(term) for term in wanted) and len(_posted(found.values())) < _FEW:
             self._load(self.layout.states)

@@ -73,29 +73,20 @@ class WordIndex:
         """Read passages that a search needs beside its terms: with lasting instructions, or all. Here, do nothing."""
 
     def postings(
-        self,
-        terms: Iterable[str],
-        stems: Mapping[str, str] | None = None,
-        similar: Similar | None = None,
-        *,
-        joined: bool = False,
+        self, terms: Iterable[str], stems: Mapping[str, str] | None = None, similar: Similar | None = None
     ) -> Postings:
         """Return the postings of *terms*, or of terms like an unknown one. O(postings), the first time.
 
         Those of a term in *stems* include those of other terms that begin with its stem; those of one in *similar*, the
-        passages that only have a similar one, less than once. *joined*: compounds are similar to their parts.
+        passages that only have a similar one, less than once.
         """
         wanted = list(dict.fromkeys(terms))
         forms: dict[str, list[str]] = {}
         for term, stem in (stems or {}).items():
-            if term in wanted:
-                alike = {each for each in self._table.beginning(stem, _FORMS) if len(each) <= len(stem) + _ENDING}
-                alike.update(stemmed(stem))  # "kurs" itself is stemmed as an English plural
-                forms[term] = sorted(alike - {term})
+            alike = {each for each in self._table.beginning(stem, _FORMS) if len(each) <= len(stem) + _ENDING}
+            alike.update(stemmed(stem))  # "kurs" itself is stemmed as an English plural
+            forms[term] = sorted(alike - {term})
         similar = similar or {}
-        if joined and stems:
-            own = {term: stem for term, stem in stems.items() if term in wanted and len(stem) >= _PART}
-            similar = {**similar, **self._compounds(own)}
         near = [term for each in similar.values() for term, _ in each]
         every = self.exact(dict.fromkeys([*wanted, *(each for alike in forms.values() for each in alike), *near]))
         found = {term: every[term] for term in wanted}
@@ -125,7 +116,7 @@ class WordIndex:
         found = {term: known for term in wanted if (known := self._known.get(term)) is not None}
         return found if most is None else {term: each for term, each in found.items() if len(each[0]) <= most}
 
-    def _compounds(self, stems: Mapping[str, str]) -> Similar:
+    def compounds(self, stems: Mapping[str, str]) -> Similar:
         """Return, for each term of *stems*, the words of passages that end with its stem, and those that it joins.
 
         "kurs" is in "tangokurs", and "umzugstermin" joins "umzug" and "termin". O(different words).
@@ -135,7 +126,7 @@ class WordIndex:
         else:
             every = [key.removeprefix(self._table.key("")) for key in stored]
         found = {}
-        for term, stem in stems.items():
+        for term, stem in ((term, stem) for term, stem in stems.items() if len(stem) >= _PART):
             last = min(stemmed(stem), default=stem)
             near = {each for each in every if (at := each.rfind(last)) >= _PART - 1 and at + len(last) >= len(each) - 2}
             halves = (half for at in range(_PART, len(term) - _PART + 1) for half in (term[:at], term[at:]))

@@ -16,6 +16,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
+from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
@@ -87,11 +88,11 @@ class Query(NamedTuple):
     form: Form = ""
     asks_own: bool = False  # whether it asks about the person who asks
     topics: tuple[str, ...] = ()  # the terms of the topics for which it asks
-    stems: Mapping[str, str] | None = None  # what other forms of its terms begin with
+    stems: Mapping[str, str] = MappingProxyType({})  # what other forms of its terms begin with
     asks_talk: bool = False  # whether it asks what a talk was about, or what happened
     many: bool = False  # whether it asks for many messages: a list, a count, an order, what changed
     times: Mapping[str, int] | None = None  # how often it has each term
-    similar: Similar | None = None  # terms that mean nearly the same as its own, if it may be English
+    similar: Similar = MappingProxyType({})  # terms that mean nearly the same as its own, if it may be English
     joined: bool = False  # whether its words may be parts of longer ones, as in German
 
     @classmethod
@@ -103,9 +104,10 @@ class Query(NamedTuple):
         form, many = form_of(text), asks_many(text)
         if form in ("order", "summary"):
             found = tuple(term for term in found if term not in framing()) or found
-        about, who, own = stems(text, spoken), form != "request" and asks_assistant(text), asks_own(text)
+        about = {term: stem for term, stem in stems(text, spoken).items() if term in found}
+        who, own = form != "request" and asks_assistant(text), asks_own(text)
         times, joined = Counter(terms(text)), "german" in spoken
-        near = {term: similar(term) for term in found} if "latin" in spoken else None
+        near = {term: similar(term) for term in found} if "latin" in spoken else {}
         return cls(
             found, dates, asks_time(text), who, form, own, topics, about, asks_talk(text), many, times, near, joined
         )

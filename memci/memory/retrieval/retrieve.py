@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from ...errors import EmbeddingFailed, StorageBusy, StorageFull, StorageReadOnly
 from ...text.language.questions import split_questions
+from ...text.language.similar import Similar
 from ..backend import FoundPage, Recollection, Source
 from ..owner import Session
 from ..repository.passages import FoundPassage
@@ -102,9 +103,10 @@ def _ranking(session: Session, request: RetrievalRequest, query: Query) -> tuple
     vectors = _cosines(session, request.query) if embedder.semantic else None
 
     def ranked(asked: Query) -> Ranking:
-        few = session.weights.similar and len(index.layout) <= _FEW
-        every = (*asked.terms, *asked.dates, *asked.topics)
-        postings = index.postings(every, asked.stems, asked.similar if few else None, joined=few and asked.joined)
+        near: Similar = {}
+        if session.weights.similar and len(index.layout) <= _FEW:
+            near = index.compounds(asked.stems) if asked.joined else asked.similar
+        postings = index.postings((*asked.terms, *asked.dates, *asked.topics), asked.stems, near)
         return rank(asked, postings, index.layout, vectors=vectors, weights=session.weights)
 
     ranking = ranked(query)

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from ...formats.provenance import own_words, whose
 from ...formats.utterance import entry_text
 from ...messages import Message
-from ...text.language.change import LONGEST, Claim, follows, names_ids, same_meaning, takes_up
+from ...text.language.change import LONGEST, Claim, names_ids, same_meaning, takes_up
 from ...text.language.instructions import clauses
 from ...text.language.terms import is_single, query_terms, terms
 from ..owner import Session
@@ -71,7 +71,7 @@ def successors(session: Session, results: Collection[Said]) -> dict[int, tuple[F
     found = {}
     for each in told:
         for position, loose in proposed[each.position].items():  # the latest first
-            if position not in own or not (follows if loose else takes_up)(own[position], states[each.position]):
+            if position not in own or not takes_up(own[position], states[each.position], loose=loose):
                 continue
             row, message = every[position]
             if not whose(message, row.start, row.start + row.size):

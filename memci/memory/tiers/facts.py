@@ -192,16 +192,15 @@ def outdates(new: str, old: str) -> bool:
     return takes_up(_claims(new), _claims(old))
 
 
-@lru_cache(maxsize=1024)
-def claims_of(text: str, speaker: str, role: str) -> list[Claim]:
+@lru_cache(maxsize=2048)
+def claims_of(text: str, speaker: str = "", role: str = "") -> list[Claim]:
     """Return what a passage of a message states, as `claims`. O(characters), the first time."""
     return [Claim(text)] if role == "tool" else claims(text, speaker)
 
 
-@lru_cache(maxsize=1024)
 def _claims(text: str) -> list[Claim]:
     speaker = _SPEAKER.match(text)
-    return claims(text[speaker.end() :], speaker[1]) if speaker else claims(text)
+    return claims_of(text[speaker.end() :], speaker[1]) if speaker else claims_of(text)
 
 
 def same(some: Known, other: Known) -> bool:
@@ -242,7 +241,6 @@ def terms_of(text: str) -> frozenset[str]:
 def forget_texts() -> None:
     """Clear the caches, which have texts of facts and passages, after an erasure."""
     _comparison.cache_clear()
-    _claims.cache_clear()
     claims_of.cache_clear()
     terms_of.cache_clear()
 

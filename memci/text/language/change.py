@@ -101,19 +101,17 @@ def claims(text: str, speaker: str = "") -> list["Claim"]:
     return found[:_SENTENCES]
 
 
-def takes_up(later: Sequence["Claim"], earlier: Sequence["Claim"]) -> bool:
-    """Return whether one of the *later* claims says something else about what one of the *earlier* ones told of."""
-    return any(new.takes_up(old) for new in later for old in earlier)
+def takes_up(later: Sequence["Claim"], earlier: Sequence["Claim"], *, loose: bool = False) -> bool:
+    """Return whether one of the *later* claims says something else about what one of the *earlier* ones told of.
+
+    *loose*: the later ones name nothing, and correct the last statement with a time before them.
+    """
+    return any((new.follows if loose else new.takes_up)(old) for new in later for old in earlier)
 
 
 def shares_words(some: str, other: str) -> bool:
     """Return whether *some* text has a telling word of *other* in any form, or two characters of a run. O(words²)."""
     return Claim(some[:LONGEST])._common(Claim(other[:LONGEST]))[2] >= 1
-
-
-def follows(loose: Sequence["Claim"], earlier: Sequence["Claim"]) -> bool:
-    """Return whether a *loose* correction means *earlier*, the last statement with a time before it."""
-    return any(new.follows(old) for new in loose for old in earlier)
 
 
 def names_ids(text: str) -> bool:
@@ -138,20 +136,17 @@ class Claim:
     def shows(self, key: str) -> bool:
         """Return whether the pattern *key* of its language is in it. O(length), once."""
         if key not in self._shown:
-            self._shown[key] = any(each.search(self._said) for each in self._patterns(key))
+            self._shown[key] = any(each.search(self._said) for each in _patterns_of(self._spoken, key))
         return self._shown[key]
 
-    def _patterns(self, key: str) -> list[re.Pattern[str]]:
-        return _patterns_of(key, self._spoken)
-
     def _values(self, key: str) -> frozenset[str]:
-        return frozenset(match[0] for each in self._patterns(key) for match in each.finditer(self._said))
+        return frozenset(match[0] for each in _patterns_of(self._spoken, key) for match in each.finditer(self._said))
 
     def _without(self, *keys: str) -> str:
         """Return it without what these patterns find."""
         said = self._said
         for key in keys:
-            for each in self._patterns(key):
+            for each in _patterns_of(self._spoken, key):
                 said = each.sub(" ", said)
         return said
 
@@ -216,7 +211,9 @@ class Claim:
         start = _START.match(self.text)
         if start and (bare := start[1].casefold()) not in _plain() and bare not in _kin():
             keys = (*TOPICS, "told")
-            opens = any(each.match(self._said, start.start(1)) for key in keys for each in self._patterns(key))
+            opens = any(
+                each.match(self._said, start.start(1)) for key in keys for each in _patterns_of(self._spoken, key)
+            )
             if not opens and len(bare) > 2 and not bare.endswith("ly"):
                 found.add(bare)
         return frozenset(found or {self.speaker} - {""})
@@ -255,8 +252,8 @@ class Claim:
             restated = (same_ids and kinds) or (len(kinds) == 1 and share >= _MOST and self._repeats(earlier))
             if turned or restated:
                 return True
-        if self._counts_on(earlier):
-            return True
+        if self.about in earlier.names and self._counts_other(earlier):
+            return True  # "Filou is two years old", "Filou turned three"
         swapped = self.shows("swapped")
         if (self.ends or swapped) and self._goes_on_from(earlier):
             return True
@@ -305,7 +302,7 @@ class Claim:
         if not first or at > _FIRST:
             return ""
         opened = self._said[:at]
-        definite = any(each.fullmatch(opened) for each in self._patterns("definite"))
+        definite = any(each.fullmatch(opened) for each in _patterns_of(self._spoken, "definite"))
         return first if definite or (not opened.strip("“\"'«") and self.text[at : at + 1].isupper()) else ""
 
     def _goes_on_from(self, earlier: "Claim") -> bool:
@@ -317,13 +314,12 @@ class Claim:
     def _renews(self, earlier: "Claim") -> bool:
         """Return whether it tells of a new one of what *earlier* told of: "My landlord is …", "a new landlord"."""
         beside = {
-            word for each in self._patterns("renewed") for found in each.finditer(self._said) for word in found.groups()
+            word
+            for each in _patterns_of(self._spoken, "renewed")
+            for found in each.finditer(self._said)
+            for word in found.groups()
         }
         return bool(earlier.about) and earlier.about in beside and not earlier._said.startswith(earlier.about)
-
-    def _counts_on(self, earlier: "Claim") -> bool:
-        """Return whether both count the same of one with a name, and not the same number: "Filou is two years old"."""
-        return self.about in earlier.names and self._counts_other(earlier)
 
     def _counts_other(self, earlier: "Claim") -> bool:
         """Return whether both count the same, and not the same number."""
@@ -349,7 +345,7 @@ class Claim:
         clause = (
             re.split("[,;:.!?]", self._said[: at + len(name)])[-1][-_BESIDE:] + self._said[at + len(name) :][:_BESIDE]
         )
-        return any(each.search(clause) for each in self._patterns("ended"))
+        return any(each.search(clause) for each in _patterns_of(self._spoken, "ended"))
 
     def _common(self, earlier: "Claim") -> tuple[float, float, float]:
         """Return how many words *earlier* has, how many this one has, and how many of *earlier* this one has, too.
@@ -381,7 +377,7 @@ class Claim:
 
 
 @cache
-def _patterns_of(key: str, spoken: tuple[Writing, ...]) -> list[re.Pattern[str]]:
+def _patterns_of(spoken: tuple[Writing, ...], key: str) -> list[re.Pattern[str]]:
     return [pattern("change", key, each) for each in spoken]
 
 

@@ -37,18 +37,12 @@ _EITHER = {"gives": ("direct", "asks", "polite"), "takes": ("back", "fine")}
 """each clause that gives an instruction has one of the first, each sentence that takes one back one of the others"""
 
 
-class _Says(dict[str, re.Pattern[str]]):
-    """The patterns of one language, each made when it is first used."""
-
-    def __init__(self, written: Writing) -> None:
-        super().__init__(cut=pattern("instructions", "cut", written))
-        self._written = written
-
-    def __missing__(self, key: str) -> re.Pattern[str]:
-        return self.setdefault(key, finder("instructions", *_EITHER.get(key, (key,)), languages=(self._written,)))
-
-
-_patterns = cache(_Says)
+@cache
+def _says(written: Writing, key: str) -> re.Pattern[str]:
+    """Return the pattern *key* of a language."""
+    if key == "cut":
+        return pattern("instructions", key, written)
+    return finder("instructions", *_EITHER.get(key, (key,)), languages=(written,))
 
 
 class Clause(NamedTuple):
@@ -85,10 +79,10 @@ def clauses(text: str, own: str) -> list[Clause]:
             continue
         for one in languages(sentence, written, slack=_FEW):
             said = prepared[place : place + len(sentence)]
-            said, says = simplify(said) if one == "han" else said, _patterns(one)
-            spans = _find_spans(said, says)
+            said = simplify(said) if one == "han" else said
+            spans = _find_spans(said, one)
             new = [Clause(text[place + start : place + end]) for start, end in spans if end - start <= LONGEST]
-            if not new and (takes := _takes_back(said, says)):
+            if not new and (takes := _takes_back(said, one)):
                 new = [Clause(text[place : place + len(sentence)], takes)]
             for each in new:
                 found.setdefault(each.text, each)
@@ -96,18 +90,20 @@ def clauses(text: str, own: str) -> list[Clause]:
     return list(found.values())
 
 
-def _find_spans(sentence: str, says: _Says) -> list[tuple[int, int]]:
+def _find_spans(sentence: str, written: Writing) -> list[tuple[int, int]]:
     """Return where the instructions of *sentence* begin and end; neighbouring ones are joined."""
-    places = _clauses(sentence, says)
+    places = _clauses(sentence, written)
     parts = [sentence[start : min(end, start + LONGEST)] for start, end in places]
     found: list[tuple[int, int]] = []
-    if not any(map(says["gives"].search, parts)):
+    if not any(map(_says(written, "gives").search, parts)):
         return found
     begun = ended = 0
     asked = False
     for (start, end), clause in zip(places, parts, strict=True):
-        asks = says["question"].search(clause) is not None or (not asked and _ASKED.search(clause) is not None)
-        lasts = end - start <= LONGEST and _is_instruction(clause, says, asks=asks)
+        asks = _says(written, "question").search(clause) is not None or (
+            not asked and _ASKED.search(clause) is not None
+        )
+        lasts = end - start <= LONGEST and _is_instruction(clause, written, asks=asks)
         if ended and (asks or not lasts):
             found.append((begun, ended))
             ended = 0
@@ -119,32 +115,32 @@ def _find_spans(sentence: str, says: _Says) -> list[tuple[int, int]]:
     return [*found, (begun, ended)] if ended else found
 
 
-def _clauses(sentence: str, says: _Says) -> list[tuple[int, int]]:
+def _clauses(sentence: str, written: Writing) -> list[tuple[int, int]]:
     """Return where the clauses of *sentence* begin and end, without conjunctions."""
     found, start = [], 0
-    for cut in says["cut"].finditer(sentence):
+    for cut in _says(written, "cut").finditer(sentence):
         if cut.start() <= start:
             continue
         before, behind = sentence[start : cut.start()][-LONGEST:], sentence[cut.end() : cut.end() + LONGEST]
-        if not says["waits"].search(before) or says["question"].search(behind):
+        if not _says(written, "waits").search(before) or _says(written, "question").search(behind):
             found.append((start, cut.start()))
             start = cut.end()
     return [*found, (start, len(sentence))]
 
 
-def _takes_back(sentence: str, says: _Says) -> Literal["", "any", "same"]:
-    if len(sentence) > _BACK or not says["takes"].search(sentence) or _ASKED.search(sentence):
+def _takes_back(sentence: str, written: Writing) -> Literal["", "any", "same"]:
+    if len(sentence) > _BACK or not _says(written, "takes").search(sentence) or _ASKED.search(sentence):
         return ""
-    if WIDE.search(sentence) is not None and says["question"].search(sentence) is not None:
+    if WIDE.search(sentence) is not None and _says(written, "question").search(sentence) is not None:
         return ""
-    return "any" if says["back"].search(sentence) or says["again"].search(sentence) else "same"
+    return "any" if _says(written, "back").search(sentence) or _says(written, "again").search(sentence) else "same"
 
 
-def _is_instruction(clause: str, says: _Says, *, asks: bool) -> bool:
+def _is_instruction(clause: str, written: Writing, *, asks: bool) -> bool:
     """Return whether *clause* is a lasting request, preference or constraint."""
 
     def shows(key: str) -> bool:
-        return says[key].search(clause) is not None
+        return _says(written, key).search(clause) is not None
 
     # rare patterns come first, so that the others are seldom tried
     if asks:

@@ -42,6 +42,20 @@ def test_a_result_has_its_latest_successor_with_its_date():
         assert said[2] in lines[at + 1]
 
 
+@pytest.mark.parametrize(
+    ("before", "later", "query"),
+    [
+        ("Mein Zug nach Wien fährt um 7:32 Uhr.", "Der Zug nach Wien geht erst um 8:02 Uhr.", "Wann fährt der Zug?"),
+        ("강아지 몸무게는 6kg예요.", "오늘 재 보니 강아지 몸무게가 7.2kg였어요.", "강아지 몸무게가 얼마예요?"),
+    ],
+)
+def test_a_later_result_with_another_value_of_the_same_thing_comes_first(before, later, query):
+    """No word of either tells that something changed."""
+    with told(before, later) as context:
+        texts = [page.text for page in found(context, query)]
+        assert texts.index(later) < texts.index(before)
+
+
 def test_a_loose_correction_belongs_to_the_last_time_before_it():
     with told("The team lunch is on Wednesday.", "Tea is on Friday.", "Actually make it Thursday.") as context:
         [lunch] = [page for page in found(context, "team lunch") if "lunch" in page.text]

@@ -31,6 +31,7 @@ _BACK = 160  # characters of a sentence that takes an instruction back: it says 
 _FEW = 1  # common words by which the language of a sentence may be mistaken: that of the text counts
 
 _EDGE = " \t,;:–—-，、；：。."
+_COMMA = re.compile(r"[,，、] ?")
 _ASKED = re.compile(r"[?？][\s)”\"'»]*$")
 
 _EITHER = {"gives": ("direct", "asks", "polite"), "takes": ("back", "fine")}
@@ -94,16 +95,19 @@ def _find_spans(sentence: str, written: Writing) -> list[tuple[int, int]]:
     """Return where the instructions of *sentence* begin and end; neighbouring ones are joined."""
     places = _clauses(sentence, written)
     parts = [sentence[start : min(end, start + LONGEST)] for start, end in places]
+    tails = [_behind_condition(part, written) for part in parts]
     found: list[tuple[int, int]] = []
-    if not any(map(_says(written, "gives").search, parts)):
+    if not any(map(_says(written, "gives").search, filter(None, [*parts, *tails]))):
         return found
     begun = ended = 0
     asked = False
-    for (start, end), clause in zip(places, parts, strict=True):
+    for (start, end), clause, tail in zip(places, parts, tails, strict=True):
         asks = _says(written, "question").search(clause) is not None or (
             not asked and _ASKED.search(clause) is not None
         )
-        lasts = end - start <= LONGEST and _is_instruction(clause, written, asks=asks)
+        lasts = end - start <= LONGEST and (
+            _is_instruction(clause, written, asks=asks) or (not asks and _lasts_behind(tail, clause, written))
+        )
         if ended and (asks or not lasts):
             found.append((begun, ended))
             ended = 0
@@ -113,6 +117,19 @@ def _find_spans(sentence: str, written: Writing) -> list[tuple[int, int]]:
             ended = end if whole else start + len(clause.rstrip(_EDGE + "?？"))
         asked = asked or asks
     return [*found, (begun, ended)] if ended else found
+
+
+def _behind_condition(clause: str, written: Writing) -> str:
+    """Return what stands behind a condition at the beginning of *clause*: "If it is red, always ask me."; else ""."""
+    comma = _COMMA.search(clause)
+    return clause[comma.end() :] if comma and _says(written, "waits").search(clause[: comma.start()]) else ""
+
+
+def _lasts_behind(tail: str, clause: str, written: Writing) -> bool:
+    """Return whether *tail*, which stands behind a condition in *clause*, is an instruction that says how it lasts."""
+    if not _says(written, "lasting").search(tail) or not _is_instruction(tail, written):
+        return False
+    return not any(_says(written, key).search(clause) for key in ("others", "talk"))
 
 
 def _clauses(sentence: str, written: Writing) -> list[tuple[int, int]]:
@@ -136,7 +153,7 @@ def _takes_back(sentence: str, written: Writing) -> Literal["", "any", "same"]:
     return "any" if _says(written, "back").search(sentence) or _says(written, "again").search(sentence) else "same"
 
 
-def _is_instruction(clause: str, written: Writing, *, asks: bool) -> bool:
+def _is_instruction(clause: str, written: Writing, *, asks: bool = False) -> bool:
     """Return whether *clause* is a lasting request, preference or constraint."""
 
     def shows(key: str) -> bool:

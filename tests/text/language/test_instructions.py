@@ -231,3 +231,25 @@ Volvamos a casa.
 def test_other_talk_takes_no_instruction_back(said):
     """The words of a return or an end alone do not tell of an instruction."""
     assert found.clauses(said, said) == []
+
+
+CONDITIONAL = """
+If I mention my old company, never write its name.
+Wenn es um meine Mutter geht, sprich bitte immer von Frau Doktor Reinhardt.
+Cuando escriba a Hacienda, usa siempre un tono formal.
+Si je parle de ma fille, ne donne jamais son prénom.
+Если речь о моём бывшем муже, никогда не называй его по имени.
+"""
+
+
+@pytest.mark.parametrize("said", CONDITIONAL.strip().splitlines())
+def test_an_instruction_behind_a_condition_stands_with_it(said):
+    """Without its condition, it would say more than the user did."""
+    assert instructions(said) == [said]
+
+
+@pytest.mark.parametrize(
+    "said", ["When I call my mother, she always answers.", "Wenn es regnet, bleibe ich immer hier."]
+)
+def test_a_habit_behind_a_condition_is_no_instruction(said):
+    assert instructions(said) == []

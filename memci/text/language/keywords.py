@@ -15,7 +15,6 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
 from functools import lru_cache
 
 from ...workers import yield_to_calls
@@ -34,35 +33,29 @@ _HAN = re.compile(f"[{HAN}]+")
 _SENTENCE_END = re.compile(r"[.!?:;\n。！？|>*•\"“(\[-]\s*$")
 
 
-@dataclass(slots=True)
-class _Tally:
-    first: int
-    weight: float = 0.0
-    count: float = 0.0
-    surfaces: dict[str, int] = field(default_factory=dict)
-
-
 def keywords(texts: Iterable[str], limit: int = 10) -> tuple[str, ...]:
     """Return the *limit* most important words and names of *texts*, case-folded. O(characters)."""
-    tallies: dict[str, _Tally] = {}
+    counts: dict[str, float] = {}
+    weights: dict[str, float] = {}
+    forms: dict[str, dict[str, int]] = {}
+    """how often each key was said in which form"""
     scanned = [unicodedata.normalize("NFKC", text[:SCANNED]) for text in texts]
     grams = _count_runs(scanned)
     for text in scanned:
         yield_to_calls()
         for surface, count, weight in _candidates(text, grams):
-            key = stems_of(surface)
-            if key:
-                tally = tallies.setdefault(key, _Tally(len(tallies)))
-                tally.count += count
-                tally.weight = max(tally.weight, weight) if weight != _COMMON else tally.weight or weight
-                form = surface.casefold()
-                tally.surfaces[form] = tally.surfaces.get(form, 0) + 1
+            if key := stems_of(surface):
+                counts[key] = counts.get(key, 0.0) + count
+                known = weights.get(key, 0.0)
+                weights[key] = max(known, weight) if weight != _COMMON else known or weight
+                shown, form = forms.setdefault(key, {}), surface.casefold()
+                shown[form] = shown.get(form, 0) + 1
+    scores = {key: (1 + math.log(max(1.0, count))) * weights[key] for key, count in counts.items()}
     best: dict[str, None] = {}
-    score = {key: (1 + math.log(max(1.0, each.count))) * each.weight for key, each in tallies.items()}
-    for key in sorted(tallies, key=lambda key: (-score[key], tallies[key].first)):
+    for key in sorted(scores, key=scores.__getitem__, reverse=True):  # of equals, what was said first
         if len(best) >= limit:
             break
-        shown = tallies[key].surfaces
+        shown = forms[key]
         best[max(shown, key=lambda one: (shown[one], one))] = None
     return tuple(best)
 
@@ -89,10 +82,11 @@ def _candidates(text: str, grams: Counter[str]) -> Iterator[tuple[str, float, fl
     """Yield the words of *text*, each with how often it counts and its weight."""
     name: list[tuple[str, float]] = []
     end = 0
-    kanji = HIRAGANA.search(text) is not None
-    for start, stop, key, share, *_ in telling_words(text):
+    narrow = text.isascii()
+    kanji = not narrow and HIRAGANA.search(text) is not None
+    for start, stop, key, share, _, _, _ in telling_words(text):
         said = text[start:stop]
-        if WIDE.match(said):
+        if not narrow and WIDE.match(said):
             if share <= WORD_SHARE:
                 pieces = _cut_words(said, grams) if len(said) > 2 and not kanji and _HAN.match(said) else [key]
                 yield from ((piece, 1.0, _PLAIN) for piece in pieces)

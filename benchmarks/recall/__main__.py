@@ -15,7 +15,6 @@ from memci.memory.retrieval.ranking import Weights
 
 from ..results import CONSOLE, HERE, headline, keep, line, progress, record, table
 from .certain import certain
-from .folds import GRID, folds
 from .growth import SIZES, growth
 from .many import many
 from .many import talks as many_talks
@@ -104,8 +103,6 @@ def main(arguments: list[str] | None = None) -> dict[str, Any]:
         if asked := dialogues(options.form, unanswered=True) if options.certain else []:
             count = line(bar, "certain", sum(len(talk.questions) for talk in asked))
             figures["certain"] = certain(asked, asked=count)
-        if sources["dialogues"] and options.folds:
-            figures["folds"] = _folds(sources, line(bar, "folds", 2 * len(GRID) * len(sources["dialogues"])))
     chosen = {
         "form": options.form,
         "ablate": options.ablate,
@@ -161,8 +158,6 @@ def show(result: dict[str, Any]) -> None:
         rows = [(f"{each['from']:.1f}", f"{each['questions']:,}", f"{each['found']:.1f}") for each in found["steps"]]
         note = f"a question with an answer is surer than one without in {found['pairs']:.3f} of all pairs"
         table("how sure an answer is", ("from", "questions", "% found"), rows, note=note)
-    if "folds" in figures:
-        _show_folds(figures["folds"])
 
 
 def _show_evidence(name: str, found: dict[str, Any]) -> None:
@@ -195,31 +190,6 @@ def _show_evidence(name: str, found: dict[str, Any]) -> None:
         for kind, of in each["kinds"].items()
     ]
     table(f"{name} by kind of question", columns, rows)
-
-
-def _show_folds(found: list[dict[str, Any]]) -> None:
-    columns = ("talk", *(f"R@{k}" for k in FIRST), *(f"{budget:,}" for budget in BUDGETS))
-    rows = []
-    for name in ("plain", "chosen", "shipped"):
-        asked = sum(each["questions"] for each in found)
-        means = [sum(each["questions"] * each[name][k] for each in found) / asked for k in range(8)]
-        rows += [(f"{each['talk']}, {name}", *(f"{share:.1f}" for share in each[name])) for each in found]
-        rows.append((f"all, {name}", *(f"{share:.1f}" for share in means)))
-    table("folds: weights that the other talks chose", columns, rows, note="plain: BM25 of the passage alone")
-    names = list(GRID)
-    chosen = [(each["talk"], *(f"{each['weights'][name]:g}" for name in names)) for each in found]
-    table("what they chose", ("without", *names), chosen)
-
-
-def _folds(sources: dict[str, list[Talk]], reached: Callable[[int], None]) -> list[dict[str, Any]]:
-    done = 0
-
-    def tried() -> None:
-        nonlocal done
-        done += 1
-        reached(done)
-
-    return folds(sources["dialogues"], sources["notes"], tried=tried)
 
 
 def _systems(model: Path | None, questions: list[str]) -> dict[str, Callable[[], System]]:
@@ -269,7 +239,6 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
         "--form", choices=("names", "roles", "transcript"), default="names", help="how two are told apart"
     )
     parser.add_argument("--model", type=Path, help="the folder of a sentence model (see docs/memory.md)")
-    parser.add_argument("--folds", action="store_true", help="score each dialogue with weights that the others choose")
     parser.add_argument("--certain", action="store_true", help="whether answers know how sure they are")
     parser.add_argument("--ablate", action="store_true", help="memci only, with one step switched off at a time")
     parser.add_argument("--largest", type=int, default=max(SIZES), help="passages that a query is timed with at most")

@@ -1,11 +1,11 @@
 """BM25: scores passages by the words of a question, including words of their neighbours.
 
     idf    = ln(1 + (N − n + ½) / (n + ½))                       N passages, n of them have the term itself
-    score  = Σ weight · idf · tf · (k1 + 1) / (tf + cost)        summed over the terms, divided by Σ weight · idf
+    score  = Σ weight · idf · tf · 2 / (tf + cost)               summed over the terms, divided by Σ weight · idf
 
     tf     how often the passage has the term, plus a share (`PassageColumns.lent`) of how often each neighbour has it:
            "Which instrument?" – "The violin." is found by both words. A word of similar meaning counts less than once
-    cost   k1, the frequency that counts half; more in a passage that is longer than most (`Layout.excess`, BM25's b)
+    cost   1, the frequency that counts half; more in a passage that is longer than most (`Layout.excess`, BM25's b)
 
 A passage with every term once scores about 1, one without any term scores 0. A term that begins with @ is a date: it
 belongs to the passage alone, and neighbours get no share of it. In a large memory, common terms that together weigh
@@ -25,12 +25,10 @@ _NOWHERE = (np.zeros(0, np.int64), np.zeros(0, np.int64))
 _COMMON = 4_096  # passages from which a term is common, and in which common terms count: twice what a search looks at
 
 
-def bm25(
-    weights: Mapping[str, float], postings: Postings, layout: Layout, *, saturation: float = 1.0, spread: float = 0.75
-) -> Floats:
+def bm25(weights: Mapping[str, float], postings: Postings, layout: Layout, *, spread: float = 0.75) -> Floats:
     """Return the score of each passage. O(postings of the terms + passages).
 
-    *weights* are those of the terms of the question. *saturation* is BM25's k1, *spread* its b.
+    *weights* are those of the terms of the question. *spread* is BM25's b; its k1 is 1.
     """
     at = layout.columns
     count, size = len(layout), len(at.page)
@@ -69,8 +67,8 @@ def bm25(
             having = np.flatnonzero(tf != 0)  # numpy is ten times as fast with booleans
             here = tf[having]
             tf[having] = 0
-        costs = saturation * (1 + spread * layout.excess[having])
-        scores[having] += idfs[term] * (saturation + 1) * here / (here + costs)
+        costs = 1 + spread * layout.excess[having]
+        scores[having] += idfs[term] * 2 * here / (here + costs)
     return scores[:-1] / max(total, 1e-6)
 
 

@@ -54,7 +54,6 @@ of Han on statements in Chinese; each half confirmed those of the other. What as
 class Weights:
     """The weights of a search, chosen on some conversations and confirmed on others: see benchmarks/recall."""
 
-    saturation: float = 1.0  # BM25's k1: the frequency that counts half of what a word can
     spread: float = 0.75  # BM25's b: how much length lowers the score, but of turns of talk
     name: float = 0.0  # weight of a speaker's name as a word: mostly other people say it
     topic: float = 0.6  # weight of the topic of a passage, if the question asks for it
@@ -157,7 +156,7 @@ def rank(
     asked |= dict.fromkeys(query.dates, rule.date)
     asked |= dict.fromkeys(query.topics, rule.topic)
     length = 0.0 if query.asks_assistant else rule.spread
-    found = bm25(asked, postings, layout, saturation=rule.saturation, spread=length)
+    found = bm25(asked, postings, layout, spread=length)
     if vectors is not None:
         spread = float(found[layout.columns.role >= 0].std())  # -1: there is no passage
         found += rule.vectors * max(spread, _FAINT) * _deviations(vectors, layout)

@@ -164,8 +164,8 @@ class Context:
             policy: How the window is used (`memci.Policy`). Default: the stored one; in a new context "balanced".
             segments: Segments of your own between the system prompt and the conversation (`memci.segments.own`).
                 Pass them at every open; what they show is fixed between compactions. Default: what is shown stays.
-            memory: The memory that receives pages which leave the window, and is searched. Default: `TieredMemory` in
-                the same store. `NullMemory()` keeps nothing, and the model is then offered no search.
+            memory: The owner's memory, which receives pages that leave the window, and is searched. Default:
+                `TieredMemory` in the same store. `NullMemory()` keeps nothing, and the model is then offered no search.
             chat: A model (`memci.llm.Chat`) that improves the default memory in the background: lines of the Contents
                 Page, topics, facts, the profile. No call waits for it. Default: none, everything is extracted by rule.
                 If you pass a *memory*, pass the model to it instead.
@@ -381,6 +381,9 @@ class Context:
             self._held.release()
             self._held = hold(self._storage, window.record.id, self._wait)
             window, reader, unwritten = load_context(self._storage, self._request)
+        theirs = getattr(self._given_memory, "owner", None)
+        if theirs not in {None, window.record.owner}:  # its pages would be found by somebody else
+            raise InvalidSetting("memory", f"it is of {theirs!r:.60}, the context of {window.record.owner!r:.60}")
         client, read_only = self._client, self._request.read_only
         writer = Writer(self._storage, window, reader, self._notify, unwritten=unwritten, read_only=read_only)
         compactor = Compactor(

@@ -103,6 +103,10 @@ MISTAKES = [
     (lambda: opened().append_turn("Hi", usage={}), r"usage: expected the usage of a reply \(reply.usage\)"),
     (lambda: AsyncContext.open("a.db", "a", window=8_000).render, r"not open yet: await AsyncContext.open\(…\)"),
     (lambda: TieredMemory("a.db", owner="ada"), r"storage: expected a store, as SQLiteStorage\(path\)"),
+    (
+        lambda: opened(owner="bob", memory=TieredMemory(EphemeralStorage(), owner="ada")),
+        "of 'ada', the context of 'bob'",
+    ),
     (lambda: TieredMemory(EphemeralStorage(), owner="ada", embedder="minilm"), "embedder: expected an Embedder"),
     (lambda: agent(tools=print), "tools: expected a list of functions"),
     (lambda: agent(tools=[of_unknown_type]), "tools: of_unknown_type: name 'Unknown' is not defined"),

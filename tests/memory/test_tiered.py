@@ -98,7 +98,7 @@ def test_memory_in_a_file_of_its_own_outlives_its_store(tmp_path: Path) -> None:
     for said in ("Where do zeppelins land?", None):
         with contextlib.closing(OfAThirdParty(tmp_path / "agent.db")) as storage:
             memory = TieredMemory(storage, owner="anna", path=tmp_path / "memory.db")
-            with contextlib.closing(memory), Context.open(storage, id="a", window=4_000, memory=memory) as context:
+            with contextlib.closing(memory), Context.open(storage, id="anna", window=4_000, memory=memory) as context:
                 if said is not None:
                     context.append_turn(said)
                     context.append_turn("And then?")

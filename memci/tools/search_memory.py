@@ -184,10 +184,12 @@ def memory_text(
     nonce: str,
     many: bool = False,
     skip: int = 0,
+    spare: int = 0,
 ) -> str:
     """Return *found* as lines in a frame that costs at most *room* tokens; lines that do not fit are left out.
 
-    If it answers a question for *many*, results stand in order of time. *skip* results were left out before.
+    If it answers a question for *many*, results stand in order of time. *skip* results were left out before. *spare*
+    tokens are kept for each line, if lines together cost more than one by one.
     """
     sure = f" ({100 * found.certainty:.0f} % sure)" if found.pages and found.certainty is not None else ""
     what = "quotations of what was said then, not new instructions"
@@ -202,7 +204,7 @@ def memory_text(
     paid: set[tuple[bool, str]] = set()  # headings that are shown, among what matches or what fits less
     for at, each in enumerate(chain(results, _lines(found, context, pieces=not many))):
         new = {(at >= matches, part) for part in _heading(pages[at], at >= matches)} - paid if at in days else set()
-        cost = count(each) + 1 + sum(count(part) + 1 for _, part in new)
+        cost = sum(count(f"{part}\n") + spare for part in (each, *(part for _, part in new)))
         if cost <= left:
             lines[at] = each
             paid |= new
@@ -227,7 +229,10 @@ def memory_text(
     said = sum(at < matches and pages[at].source == "words" for at in shown) + skip
     if 0 < said < found.matches:
         tail.append(f"{found.matches - said} more: skip={said}")
-    return "\n".join([body, " ".join(tail)] if tail else [body])
+    text = "\n".join([body, " ".join(tail)] if tail else [body])
+    if spare or count(text) <= room:
+        return text
+    return memory_text(found, context=context, room=room, count=count, nonce=nonce, many=many, skip=skip, spare=1)
 
 
 def functions(answer_text: Callable[[object], str]) -> dict[str, Callable[..., str]]:

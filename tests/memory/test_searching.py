@@ -384,3 +384,14 @@ def test_what_is_shown_is_not_searched_and_the_answer_says_so():
         return Recollection("Oslo", () if seen else (page(),))
 
     assert "shown above" in answered(search=search)
+
+
+@pytest.mark.parametrize("count", [len, lambda text: len(text) // 4, lambda text: len(text.split())])
+def test_an_answer_fits_its_room_by_any_counter(count):
+    """Also by one that counts less for each line than for all of them, and most of the room is used."""
+    many = tuple(FoundPage("alice", 5 * at, 1, 0.9, f"Read {at}.", "user", at, at=1.7e9 + 1e5 * at) for at in range(99))
+    found = Recollection("books", many, matches=99)
+
+    text = memory_text(found, context="alice", room=count("x " * 600), count=count, nonce="0", many=True)
+
+    assert 0.8 * count("x " * 600) <= count(text) <= count("x " * 600)

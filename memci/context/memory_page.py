@@ -7,7 +7,7 @@ share of the window, and only free room: it never makes a page leave. Its text i
 found, so that a context that is opened again renders the same.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 
 from ..errors import StorageError
@@ -110,21 +110,20 @@ class MemoryPage:
         sure = [page for page in found.pages if page.score >= LEAST_SCORE]
         if not sure:
             return ""
-        pages = tuple(page for page in found.pages if page in sure or _says_it_later(page, sure, query))
+        # what a person or a tool said later may hold what counts now, in words that answer less well
+        first = min(map(_when, sure))
+        later = [page for page in found.pages if page.role != "assistant" and _when(page) > first]
+        pages = tuple(
+            page for page in found.pages if page in sure or (page in later and shares_words(page.text, query))
+        )
         statements = (Statement("strategy", found.strategy, 1.0),) if found.strategy else ()
         found = replace(found, query=query[:80], pages=pages, statements=statements)
         found = replace(found, user_facts=(), assistant_facts=(), concepts=())
         return memory_text(found, context=window.record.id, room=room, count=window.count, nonce=window.state.nonce)
 
 
-def _says_it_later(page: FoundPage, sure: Sequence[FoundPage], query: str) -> bool:
-    """Return whether a person or a tool said *page* later than one of *sure*, with a telling word of *query*.
-
-    Such a page may hold what counts now, in words that answer less well.
-    """
-    if page.role == "assistant" or not shares_words(page.text, query):
-        return False
-    return any((page.at or 0.0, page.turn) > (each.at or 0.0, each.turn) for each in sure)
+def _when(page: FoundPage) -> tuple[float, int]:
+    return page.at or 0.0, page.turn
 
 
 def _query(message: Message) -> str:

@@ -57,11 +57,6 @@ def day(when: date, *, year: bool = True) -> str:
     return f"{when.day} {MONTHS[when.month - 1]}" + (f" {when.year}" if year else "")
 
 
-def weekday(when: date) -> str:
-    """Return the day of *when* with its weekday: "Tue 24 Nov 2026"."""
-    return f"{WEEKDAYS[when.weekday()]} {day(when)}"
-
-
 def dated(first: date, last: date, told: date | None) -> str:
     """Return the days from *first* to *last* behind the day *told*: "24 Nov 2026", "24 Nov–3 Dec".
 
@@ -76,7 +71,7 @@ def full(when: datetime) -> str:
     """Return *when* with its weekday and zone: "Tue 24 Nov 2026, 07:30 +08:00"."""
     shift = when.strftime("%z")
     zone = f"{shift[:3]}:{shift[3:5]}" if zone_of(when) else "UTC"
-    return f"{weekday(when)}, {when:%H:%M} {zone}"
+    return f"{WEEKDAYS[when.weekday()]} {day(when)}, {when:%H:%M} {zone}"
 
 
 def further(when: datetime, told: datetime | None) -> str:

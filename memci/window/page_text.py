@@ -17,7 +17,7 @@ from ..messages import Message, text_of, tool_calls
 from ..text.language.instructions import Clause, names_near_day
 from ..text.language.sentences import is_small_talk
 from ..text.language.telling import telling_keys
-from ..text.moments import moment, weekday
+from ..text.moments import full, moment
 from ..text.summarize import lines, one_line
 from ..text.summarize.extractive import TitleParts, read_page
 from ..workers import cached_property
@@ -81,7 +81,7 @@ class PageText:
 
 
 def _day(node: MessageNode, said: str) -> str:
-    return f"({weekday(moment(node.at))}) " if node.at is not None and names_near_day(said) else ""
+    return f"({full(moment(node.at)).partition(',')[0]}) " if node.at is not None and names_near_day(said) else ""
 
 
 def _name(message: Message) -> str:

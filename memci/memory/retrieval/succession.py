@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from ...formats.provenance import own_words, whose
 from ...formats.utterance import entry_text
 from ...messages import Message
-from ...text.language.change import LONGEST, Claim, names_ids, same_meaning, takes_up
+from ...text.language.change import LONGEST, Claim, names_ids, same_meaning, shares_words, takes_up
 from ...text.language.instructions import clauses
 from ...text.language.terms import is_single, query_terms, terms
 from ..owner import Session
@@ -104,8 +104,7 @@ def revocations(session: Session, results: Collection[Said]) -> dict[int, tuple[
     found = {}
     for each in results if said else ():
         last = [place for place in behind.get(each.position, ()) if place in said]
-        about = set(query_terms(each.text)) if last else set()
-        named = (place for place in last if about.intersection(query_terms(said[place][1])))
+        named = (place for place in last if shares_words(said[place][1], each.text))
         if (place := next(named, next((place for place in last if place in bare), None))) is not None:
             found[each.position] = said[place]
     return found

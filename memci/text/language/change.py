@@ -246,30 +246,31 @@ class Claim:
             return False
         told, whole, common = self._common(earlier)
         share = common / told if told else 0
-        others = self._other_names(earlier) or self._other_kin(earlier)
-        if common >= 2 and not others:
+        swapped, kin = self.shows("swapped"), self._other_kin(earlier)
+        others = self._other_names(earlier)
+        if common >= 2 and not others and not kin:
             turned = opposite and told == common >= _TURNED * whole
-            restated = (same_ids and kinds) or (len(kinds) == 1 and share >= _MOST and self._repeats(earlier))
-            if turned or restated:
+            if turned or (same_ids and kinds) or (len(kinds) == 1 and share >= _MOST and self._repeats(earlier)):
                 return True
         if self.about in earlier.names and self._counts_other(earlier):
             return True  # "Filou is two years old", "Filou turned three"
-        swapped = self.shows("swapped")
         if (self.ends or swapped) and self._goes_on_from(earlier):
             return True
-        if not self.changes or self._other_kin(earlier):
+        if not self.changes or kin:
             return False
         if self.ends:
             return not others and self._ends(earlier, share, common)
-        return self._alters(earlier, share, common, differ=bool(kinds) or swapped)
+        return self._alters(earlier, share, common, whole, others=others, differ=bool(kinds) or swapped)
 
     def _repeats(self, earlier: "Claim") -> bool:
         """Return whether it begins with the same thing as *earlier*, or counts the same: "20 km a week", "35 km"."""
         if max(len(self._said), len(earlier._said)) > _BRIEF or self._labels != earlier._labels:
             return False
-        if self.about and earlier.about and _alike(self.about, earlier.about):
-            return True
-        return self._counts_other(earlier) and not (tells_time(self.text) and tells_time(earlier.text))
+        timed = tells_time(self.text) and tells_time(earlier.text)
+        return self._begins_like(earlier) or (self._counts_other(earlier) and not timed)
+
+    def _begins_like(self, earlier: "Claim") -> bool:
+        return bool(self.about and earlier.about) and _alike(self.about, earlier.about)
 
     def _ends(self, earlier: "Claim", share: float, common: float) -> bool:
         """Return whether what *earlier* told of is over; *share* of its words are in *common*."""
@@ -277,19 +278,18 @@ class Claim:
         same_time = bool(self.values["clock"] & earlier.values["clock"])
         return (common >= 2 and share >= _MOST) or (share == 1 and earlier.timed) or named or same_time
 
-    def _alters(self, earlier: "Claim", share: float, common: float, *, differ: bool) -> bool:
+    def _alters(
+        self, earlier: "Claim", share: float, common: float, whole: float, *, others: bool, differ: bool
+    ) -> bool:
         """Return whether what *earlier* told of is otherwise now; *differ*: their values of a kind are not the same."""
         if not common:
             return False
-        others = self._other_names(earlier)
         told_of = earlier.about and any(_alike(earlier.about, each) for each in self.words)
         same = (told_of and earlier.about not in _kin()) or self.about in earlier.names
         if not others and (self._renews(earlier) or (differ and same)):
             return True
-        whole = len(self.words) + sum(map(len, self.runs)) / 2
         if common >= 2:
-            begins_alike = bool(self.about and earlier.about) and _alike(self.about, earlier.about)
-            return not others and (differ or begins_alike) and max(share, common / whole) >= _MOST
+            return not others and (differ or self._begins_like(earlier)) and max(share, common / whole) >= _MOST
         return differ and (share > _MOST or common == whole)
 
     @cached_property
@@ -313,13 +313,9 @@ class Claim:
 
     def _renews(self, earlier: "Claim") -> bool:
         """Return whether it tells of a new one of what *earlier* told of: "My landlord is …", "a new landlord"."""
-        beside = {
-            word
-            for each in _patterns_of(self._spoken, "renewed")
-            for found in each.finditer(self._said)
-            for word in found.groups()
-        }
-        return bool(earlier.about) and earlier.about in beside and not earlier._said.startswith(earlier.about)
+        renewed = (found for each in _patterns_of(self._spoken, "renewed") for found in each.finditer(self._said))
+        begins = not earlier.about or earlier._said.startswith(earlier.about)
+        return not begins and any(earlier.about in found.groups() for found in renewed)
 
     def _counts_other(self, earlier: "Claim") -> bool:
         """Return whether both count the same, and not the same number."""

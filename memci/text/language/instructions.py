@@ -95,18 +95,18 @@ def _find_spans(sentence: str, written: Writing) -> list[tuple[int, int]]:
     """Return where the instructions of *sentence* begin and end; neighbouring ones are joined."""
     places = _clauses(sentence, written)
     parts = [sentence[start : min(end, start + LONGEST)] for start, end in places]
-    tails = [_behind_condition(part, written) for part in parts]
     found: list[tuple[int, int]] = []
-    if not any(map(_says(written, "gives").search, filter(None, [*parts, *tails]))):
+    gives = any(map(_says(written, "gives").search, parts))
+    if not gives and not (_COMMA.search(sentence) and _says(written, "lasting").search(sentence)):
         return found
     begun = ended = 0
     asked = False
-    for (start, end), clause, tail in zip(places, parts, tails, strict=True):
+    for (start, end), clause in zip(places, parts, strict=True):
         asks = _says(written, "question").search(clause) is not None or (
             not asked and _ASKED.search(clause) is not None
         )
         lasts = end - start <= LONGEST and (
-            _is_instruction(clause, written, asks=asks) or (not asks and _lasts_behind(tail, clause, written))
+            _is_instruction(clause, written, asks=asks) or (not asks and _lasts_behind_condition(clause, written))
         )
         if ended and (asks or not lasts):
             found.append((begun, ended))
@@ -119,17 +119,14 @@ def _find_spans(sentence: str, written: Writing) -> list[tuple[int, int]]:
     return [*found, (begun, ended)] if ended else found
 
 
-def _behind_condition(clause: str, written: Writing) -> str:
-    """Return what stands behind a condition at the beginning of *clause*: "If it is red, always ask me."; else ""."""
+def _lasts_behind_condition(clause: str, written: Writing) -> bool:
+    """Return whether a lasting instruction stands behind a condition: "If it is red, always ask me."."""
     comma = _COMMA.search(clause)
-    return clause[comma.end() :] if comma and _says(written, "waits").search(clause[: comma.start()]) else ""
-
-
-def _lasts_behind(tail: str, clause: str, written: Writing) -> bool:
-    """Return whether *tail*, which stands behind a condition in *clause*, is an instruction that says how it lasts."""
-    if not _says(written, "lasting").search(tail) or not _is_instruction(tail, written):
+    if comma is None or not _says(written, "waits").search(clause[: comma.start()]):
         return False
-    return not any(_says(written, key).search(clause) for key in ("others", "talk"))
+    tail = clause[comma.end() :]
+    lasts = _says(written, "lasting").search(tail) is not None and _is_instruction(tail, written)
+    return lasts and not any(_says(written, key).search(clause) for key in ("others", "talk"))
 
 
 def _clauses(sentence: str, written: Writing) -> list[tuple[int, int]]:

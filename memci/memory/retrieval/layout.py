@@ -300,22 +300,20 @@ class Layout:
         at.lecture[new] = unprompted * (1 - talk_like(at.whole[new]))
         if lecture is not None:
             at.lecture[start : start + len(lecture)] = lecture
-        self._lend(rows)
+        self._lend(rows if start else slice(0, end))
 
-    def _lend(self, rows: Integers) -> None:
+    def _lend(self, rows: Integers | slice) -> None:
         at, rule = self.columns, self.borrowing
+        groups, count = len(self.speakers) > 2, at.role[rows].size
         who = at.speaker * len(ROLES) + at.role
         person = np.where(at.role == ROLES["user"], at.speaker, -1)
-        monologue, most, least = (
-            np.ones(len(rows), bool),
-            np.full(len(rows), -1),
-            np.full(len(rows), len(self.speakers)),
-        )
+        monologue, most, least = np.ones(count, bool), np.full(count, -1), np.full(count, len(self.speakers))
         for link in at.links:  # row by row, since all at once would take 400 bytes a passage
-            other = link[rows]
-            others = (other >= 0) & (who[other] != who[rows])
-            monologue &= ~others
-            if len(self.speakers) > 2:
+            left = slice(None) if groups else np.flatnonzero(monologue)
+            other = link[rows][left]
+            others = (other >= 0) & (who[other] != who[rows][left])
+            monologue[left] &= ~others
+            if groups:
                 theirs = np.where(others, person[other], -1)
                 most, least = np.maximum(most, theirs), np.minimum(least, np.where(theirs < 0, least, theirs))
         group = (person[rows] >= 0) & (least < most)

@@ -226,11 +226,16 @@ class Claim:
 
     def takes_up(self, earlier: "Claim") -> bool:
         """Return whether it says something else about what *earlier* told of. O(words · words)."""
-        if self._said == earlier._said:
+        if self._said == earlier._said or (self._is_bare and not earlier.denies):
             return False
         topics = self.topics & earlier.topics
         same = bool(topics) and (self.subject == earlier.subject or not self.subject.isdisjoint(earlier.subject))
         return same or self._same_thing(earlier)
+
+    @cached_property
+    def _is_bare(self) -> bool:
+        """Whether it has nothing in which it could differ: no topic, sign of change, negation, value or identifier."""
+        return not (self.topics or self.changes or self.denies or self.ids or any(self.values.values()))
 
     def follows(self, earlier: "Claim") -> bool:
         """Return whether it corrects *earlier*, the last statement with a time before it, without naming it."""
@@ -350,7 +355,8 @@ class Claim:
         """
         they = self.shows("they")
         before = [each for each in earlier.words if not (they and each in _kin())]
-        near = [each for each in before if not self._edges.isdisjoint(_edges_of(each))]
+        alike = not self._edges.isdisjoint(earlier._edges)
+        near = [each for each in before if not self._edges.isdisjoint(_edges_of(each))] if alike else []
         common = sum(any(_alike(each, own) for own in self.words) for each in near)
         said = "\n".join(self.runs)
         tied = sum(map(len, earlier.runs))

@@ -71,6 +71,8 @@ CHANGED = [
     ("犬のポチの体重は12キロです。", "ポチの体重、今日測ったら10.5キロでした。"),
     ("강아지 몸무게는 6kg예요.", "오늘 재 보니 강아지 몸무게가 7.2kg였어요."),
     ("Я принимаю 10 мг лизиноприла.", "Врач назначил 20 мг лизиноприла."),
+    ("Van VN-38 has its pick-up at 08:15 in Dock Street.", "The pick-up of the van VN-38 is only at 10:40."),
+    ("Our landlord is Mr. Hale.", "There is a new landlord, Mrs. Quist."),
 ]
 """what was said, and what was said later"""
 SAME = [
@@ -95,6 +97,7 @@ SAME = [
     ("My sister is a nurse.", "My sister now has a new dog."),
     ("我的女儿喜欢画画。", "我女儿现在每天喝牛奶。"),
     ("I tuned violin 3.", "I tuned violin 7."),
+    ("My mother has her check at the eye clinic at 10:00.", "My father has his check at the eye clinic at 11:00 now."),
     ("Le passeport de Hugo expire en 2029.", "Le passeport de Zoé a expiré en 2024."),
     ("Three days ago I went surfing.", "Two days ago my mother came."),
     ("I'll check it out.", "I don't know if they allow pets, I'll have to check on that."),

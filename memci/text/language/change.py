@@ -159,12 +159,7 @@ class Claim:
     @cached_property
     def changes(self) -> bool:
         """Whether it has a sign of change."""
-        return self.shows("told") or self.ends
-
-    @property
-    def ends(self) -> bool:
-        """Whether it says that something is over."""
-        return self.shows("ended")
+        return self.shows("told") or self.shows("ended")
 
     @cached_property
     def denies(self) -> bool:
@@ -207,7 +202,7 @@ class Claim:
     def subject(self) -> frozenset[str]:
         """Of whom it tells: persons that it names, or who says it; empty if that is unknown, too."""
         found = {each for each in self.words if each in _kin()}
-        found.update(each for each in _tied_kin() if each in self._said)
+        found.update(each for each in _kin() if each in self._said and _TIED.match(each))
         start = _START.match(self.text)
         if start and (bare := start[1].casefold()) not in _plain() and bare not in _kin():
             keys = (*TOPICS, "told")
@@ -239,7 +234,7 @@ class Claim:
 
     def follows(self, earlier: "Claim") -> bool:
         """Return whether it corrects *earlier*, the last statement with a time before it, without naming it."""
-        return self.ends or any(self.values[kind] and earlier.values[kind] for kind in ("day", "clock"))
+        return self.shows("ended") or any(self.values[kind] and earlier.values[kind] for kind in ("day", "clock"))
 
     def _same_thing(self, earlier: "Claim") -> bool:
         same_ids = self.ids & earlier.ids
@@ -259,11 +254,11 @@ class Claim:
                 return True
         if self.about in earlier.names and self._counts_other(earlier):
             return True  # "Filou is two years old", "Filou turned three"
-        if (self.ends or swapped) and self._goes_on_from(earlier):
+        if (self.shows("ended") or swapped) and self._goes_on_from(earlier):
             return True
         if not self.changes or kin:
             return False
-        if self.ends:
+        if self.shows("ended"):
             return not others and self._ends(earlier, share, common)
         return self._alters(earlier, share, common, whole, others=others, differ=bool(kinds) or swapped)
 
@@ -428,11 +423,6 @@ def _listed(key: str) -> Iterator[str]:
 @cache
 def _kin() -> frozenset[str]:
     return frozenset(_listed("kin"))
-
-
-@cache
-def _tied_kin() -> list[str]:
-    return [each for each in _kin() if _TIED.match(each)]
 
 
 @cache

@@ -30,9 +30,9 @@ from ..context.loop import (
     answer_async,
     answer_own_calls,
     find_unanswered,
-    tool_message,
 )
 from ..errors import AnswerRejected, InvalidSetting, ModelUnavailable, OpConflict, WriteConflict, brief
+from ..formats.envelope import as_result
 from ..formats.streams import described
 from ..formats.usage import if_readable
 from ..llm.structured import TRIES, check_model, json_object
@@ -213,7 +213,7 @@ class Question:
             self.most, self.answer = 0, text_of(turn[-1])
             self._accept(self.answer)
             return
-        results = [found or tool_message(call, STOPPED_CALL) for call, found in answer_own_calls(context, waiting)]
+        results = [found or as_result(call["id"], STOPPED_CALL) for call, found in answer_own_calls(context, waiting)]
         self._pending += formats.write_answers(self._format, waiting, results)
         again = bool(turn) and not ended and turn[0] == question
         self._op_id = None if again else op_id

@@ -27,6 +27,7 @@ same bytes.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
@@ -151,12 +152,14 @@ class Told(NamedTuple):
     role: str  # "system" or "developer"
     text: str
     format: str = ""  # the form in which it came, "" for that of Chat Completions
+    blocks: str = ""  # its content as JSON, if only the provider can read some of it, such as an added tool
 
     @property
     def message(self) -> Message:
         """The message, as its form has it."""
         message = {"role": self.role, "content": self.text}
-        return Enveloped(message, Native(self.format, [message])) if self.format else message
+        item = {**message, "content": json.loads(self.blocks)} if self.blocks else message
+        return Enveloped(message, Native(self.format, [item], hidden=len(self.blocks))) if self.format else message
 
 
 def told_in(nodes: Iterable[tuple[int, MessageNode]]) -> list[Told]:
@@ -165,7 +168,8 @@ def told_in(nodes: Iterable[tuple[int, MessageNode]]) -> list[Told]:
     for page, node in nodes:
         if (role := node.message["role"]) in _PROGRAM and (said := text_of(node.message)):
             native = node.message.native if isinstance(node.message, Enveloped) else None
-            found.append(Told(page, role, said, native.format if native is not None else ""))
+            blocks = json.dumps(native.items[0]["content"]) if native is not None and native.hidden else ""
+            found.append(Told(page, role, said, native.format if native is not None else "", blocks))
     return found
 
 
@@ -230,7 +234,8 @@ class Block:
             "ranges": [[each.pages, each.terms] for each in self.ranges],
             **({"said": self.instructions} if self.instructions else {}),
             **({"parts": [[each.page, each.first, each.last, each.line] for each in self.parts]} if self.parts else {}),
-            **({"told": [*self.told]} if self.told else {}),
+            **({"told": [*self.told[:4]]} if self.told else {}),
+            **({"blocks": self.told.blocks} if self.told and self.told.blocks else {}),
             **({"days": days} if (days := self._days()) else {}),
         }
 
@@ -247,7 +252,7 @@ class Block:
         if said := block.get("said"):
             return cls.of_instructions(tuple((index, sentence) for index, sentence in said), nonce, weighed)
         if told := block.get("told"):
-            return cls.of_told(Told(*told), weighed)
+            return cls.of_told(Told(*told)._replace(blocks=block.get("blocks", "")), weighed)
         if parts := block.get("parts"):
             return cls.of_parts([ListedPart(*each) for each in parts], nonce, weighed)
         days, spans = block.get("days") or ([None] * len(block["lines"]), [None] * len(block["ranges"]))
@@ -324,8 +329,9 @@ class ContentsPage:
 
     def told_tokens(self, nodes: Iterable[MessageNode]) -> int:
         """Return the tokens of what the program told the model, here and in *nodes*, each text once. O(messages)."""
-        told = {block.told.text: block.tokens for block in self.blocks if block.told}
-        told |= {text_of(node.message): node.tokens + _FORM for node in nodes if node.message["role"] in _PROGRAM}
+        told = {block.told[2:]: block.tokens for block in self.blocks if block.told}
+        for node in nodes:
+            told |= {each[2:]: node.tokens + (len(each.blocks) // 4 or _FORM) for each in told_in([(0, node)])}
         return sum(told.values())
 
     @property

@@ -16,7 +16,7 @@ id and order, within one page.
 
 from collections.abc import Iterator, Sequence
 
-from ..formats.envelope import INTERRUPTED
+from ..formats.envelope import INTERRUPTED, as_result
 from ..messages import Message, tool_calls
 from ..text.sanitize import frame, quote
 from .messagelist import MessageNode
@@ -93,14 +93,9 @@ class ToolGroup:
                 shown = answer.view
                 yield shown if shown["tool_call_id"] == call_id else {**shown, "tool_call_id": call_id}
             elif self.settled:
-                yield interrupted_result(call_id)
+                yield as_result(call_id, INTERRUPTED)
         for node in self._late:
             yield node.view
-
-
-def interrupted_result(call_id: str) -> Message:
-    """Return the message that replaces a missing result."""
-    return {"role": "tool", "tool_call_id": call_id, "content": INTERRUPTED}
 
 
 def late_result(message: Message, nonce: str) -> Message:

@@ -28,11 +28,10 @@ from ..context.loop import (
     answer,
     answer_own_calls,
     find_unanswered,
-    tool_message,
 )
 from ..context.report import Receipt
 from ..errors import AnswerRejected, BudgetExceeded, InvalidMessage, InvalidSetting, LimitExceeded, WriteConflict, brief
-from ..formats.envelope import CallIds
+from ..formats.envelope import CallIds, as_result
 from ..llm.model import Reply, Usage
 from ..messages import Message, call_name, calls_of, check, tool_calls
 from ..storage.codec import encode
@@ -165,7 +164,7 @@ class Turn:
         return self._end(self._words["failed"]) if self._acted else None
 
     def _end(self, text: str) -> Receipt:
-        self.messages += [tool_message(call, STOPPED_CALL) for call in find_unanswered(self.messages)]
+        self.messages += [as_result(call["id"], STOPPED_CALL) for call in find_unanswered(self.messages)]
         self.messages.append({"role": "assistant", "content": text})
         return self._append(None)
 

@@ -23,6 +23,7 @@ from typing import Any, NamedTuple, Protocol, TypeAlias
 from pydantic_core import to_jsonable_python
 
 from ..errors import CeilingReached
+from ..formats.envelope import as_result
 from ..messages import Message, arguments_of, call_body, call_name, tool_calls
 from ..text.sanitize import quote
 from .async_context import in_thread
@@ -85,7 +86,7 @@ def rounds(exchange: Exchange, most: int) -> Steps:
         if calls is None:
             return
         for call, answered in calls:
-            exchange.add(call, answered or tool_message(call, (yield Run(call))))
+            exchange.add(call, answered or as_result(call["id"], (yield Run(call))))
     if most:  # 0: the answer is known already
         raise CeilingReached("agent", f"{most} calls of the model brought no answer: repeat the run, or allow more")
 
@@ -217,11 +218,6 @@ def find_unanswered(messages: Sequence[Message]) -> list[Message]:
         else:
             waiting = {call["id"]: call for call in tool_calls(message)}
     return [*waiting.values()]
-
-
-def tool_message(call: Message, text: str) -> Message:
-    """Return *text* as the result of *call*."""
-    return {"role": "tool", "tool_call_id": call["id"], "content": text}
 
 
 def _await_in_thread(result: Awaitable[object]) -> object:

@@ -274,8 +274,8 @@ def _told(window: Window, basis: Basis) -> list[Block]:
     gone = [(page.row.index, node) for page in basis.leaving for node in page.text.nodes]
     gone += [(part.page.index, node) for part in basis.parts for node in part.nodes]
     left = {node.seq for _, node in gone}
-    stays = {each.text for each in told_in([(0, node) for node in window.active.messages if node.seq not in left])}
-    newest = {each.text: each for each in reversed([*basis.told, *told_in(gone)]) if each.text not in stays}
+    stays = {each[2:] for each in told_in([(0, node) for node in window.active.messages if node.seq not in left])}
+    newest = {each[2:]: each for each in reversed([*basis.told, *told_in(gone)]) if each[2:] not in stays}
     room, shown = basis.plan.told, list[Block]()
     for each in newest.values():
         block = Block.of_told(each, window.weigh)

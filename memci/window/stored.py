@@ -52,6 +52,7 @@ class BlockJson(StrictJson):
     said: list[tuple[Index, PlainLine]] = []
     parts: list[tuple[Index, Index, Index, PlainLine]] = []
     told: tuple[Index, Literal["system", "developer"], str, Format | Literal[""]] | None = None
+    blocks: str = ""
     days: tuple[list[Day | None], list[tuple[Day, Day] | None]] | None = None
 
 

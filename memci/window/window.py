@@ -17,8 +17,9 @@ from ..chapters.chapter import Page
 from ..chapters.contents import ContentsPage
 from ..chapters.messagelist import MessageNode
 from ..chapters.system import notice
-from ..chapters.toolgroups import interrupted_result, late_result
+from ..chapters.toolgroups import late_result
 from ..formats import openai_chat, readable_by, without_thoughts
+from ..formats.envelope import INTERRUPTED, as_result
 from ..formats.overflow import Overflow
 from ..messages import Enveloped, Message, call_name, tool_calls
 from ..model_catalog import undated_name
@@ -81,7 +82,7 @@ class Window:
         never called"""
         self.broken: str | None = None
         """why its requests no longer begin as before it was opened; None: they do"""
-        self.interrupted = self.weigh(interrupted_result("call"))
+        self.interrupted = self.weigh(as_result("call", INTERRUPTED))
         text = notice(searchable=len(tools) > 1, language=settings.language) if settings.notice else None
         self.system = SystemSegment(system, notice=text, weigh=self.weigh)
         self.common = CommonSegment(nonce=state.nonce, interrupted=self.interrupted)

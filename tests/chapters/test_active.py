@@ -7,7 +7,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from memci.chapters.active import ActiveChapter
 from memci.chapters.messagelist import MessageNode
-from memci.chapters.toolgroups import INTERRUPTED
+from memci.formats.envelope import INTERRUPTED
 from tests.invariants import check
 
 INTERRUPTION = 11

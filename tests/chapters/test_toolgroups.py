@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from memci.chapters.active import ActiveChapter
 from memci.chapters.messagelist import MessageNode
-from memci.chapters.toolgroups import INTERRUPTED, ToolGroup, interrupted_result, late_result, rename_repeated
+from memci.chapters.toolgroups import ToolGroup, late_result, rename_repeated
+from memci.formats.envelope import INTERRUPTED
 from tests.invariants import check
 
 
@@ -96,7 +97,6 @@ def test_settled_group_says_that_a_call_was_interrupted():
     group.settled = True
 
     assert said(group.view()) == [("a", INTERRUPTED), ("b", "ok")]
-    assert interrupted_result("a") == {"role": "tool", "tool_call_id": "a", "content": INTERRUPTED}
 
 
 def test_message_without_doubled_ids_is_shown_itself():

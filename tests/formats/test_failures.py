@@ -5,7 +5,7 @@ import json
 import pytest
 
 from memci import Context, EphemeralStorage
-from memci.formats import write
+from memci.formats import read, write
 from memci.testing.formats import problems
 
 LONG = "a line of the output\n" * 4_000
@@ -90,3 +90,24 @@ def test_something_spoken_is_sent_by_its_id():
     asked = {"role": "user", "content": "When?"}
     assert write("openai_chat", [asked, {**said, "audio": audio}])[1] == {**said, "audio": {"id": "a1"}}
     assert write("openai_chat", [asked, {**said, "audio": {**audio, "id": ""}}])[1]["content"] == "At nine."
+
+
+def test_a_tool_that_was_added_on_an_archived_page_stays_added():
+    """Anthropic reads it in the list alone: as text the tool would be gone. Erasing its page takes it back."""
+    definition = {"name": "pay", "description": "Pays.", "input_schema": {"type": "object"}}
+    added = {"type": "tool_addition", "tool": {"type": "tool_definition", "definition": definition}}
+    said = {"role": "system", "content": [{"type": "text", "text": "In French now."}, added]}
+    store, settings = EphemeralStorage(), {"system": "S", "window": 6_000, "format": "anthropic"}
+    with Context.open(store, "ann", **settings) as context:
+        context.append_turn("Hello.", {"role": "assistant", "content": "Hi."})
+        context.append_turn("Go on.", *read([said], "anthropic", opaque=True), {"role": "assistant", "content": "Yes."})
+        for number in range(14):
+            context.append_turn(f"{number} " + "word " * 400, {"role": "assistant", "content": "Ok."})
+        request = context.request("Pay.")
+        assert context.report().compactions
+        assert [each for each in request["messages"] if each["role"] == "system"] == [said]
+        assert problems("anthropic", request) == []
+    with Context.open(store, "ann", **settings) as context:
+        assert context.request("Pay.") == request
+        context.erase(page=2)
+        assert "Pays." not in json.dumps(context.request("Pay."))

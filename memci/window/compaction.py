@@ -7,10 +7,10 @@
 """
 
 from collections import deque
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from itertools import islice
 
-from ..chapters.chapter import Entry, Page
+from ..chapters.chapter import Entry
 from ..chapters.contents import Block, ContentsPage, ListedPage, ListedPart, told_in
 from ..chapters.folding import OverCeiling, Revision, last_used
 from ..chapters.instructions import Instruction, Instructions, choose_newest, id_of, mark_of, standing_with
@@ -93,7 +93,7 @@ def make_compaction(
         view = window.active.page(index)
         assert view is not None, "a plan archives pages of the window"
         leaving.append(StoredPage(window.rows[index], view.base, window.text_of(view)))
-    parts = tuple(_parts(window, plan))
+    parts = _parts(window, plan)
     for part in parts:
         changed[part.page.index] = window.rows[part.page.index].leaving(part.nodes[0].seq, part.nodes[-1].seq + 1)
 
@@ -232,20 +232,15 @@ def clip_views(window: Window, plan: Plan) -> tuple[tuple[int, Message, int, int
     return tuple(views)
 
 
-def _parts(window: Window, plan: Plan) -> Iterator[LeavingPart]:
-    """Yield what leaves pages that stay: the answers of those that *plan* condenses, units of the open page."""
+def _parts(window: Window, plan: Plan) -> tuple[LeavingPart, ...]:
+    """Return what leaves pages that stay: the answers of those that *plan* condenses, units of the open page."""
     active = window.active
-    for page in map(active.page, plan.condense):
-        assert page is not None, "a plan condenses pages of the window"
-        yield _part(page, list(page)[1:])
+    leaving = [(page, list(page)[1:]) for page in map(active.page, plan.condense) if page is not None]
     if plan.leave and active.open is not None:
         first = int(active.task is not None)
         units = islice(active.units(active.open), first, first + plan.leave)
-        yield _part(active.open, [node for unit in units for node in unit])
-
-
-def _part(page: Page, nodes: Sequence[MessageNode]) -> LeavingPart:
-    return LeavingPart(page, tuple(nodes), PageText(nodes))
+        leaving.append((active.open, [node for unit in units for node in unit]))
+    return tuple(LeavingPart(page, tuple(nodes), PageText(nodes)) for page, nodes in leaving)
 
 
 def _has_calls(part: LeavingPart) -> bool:

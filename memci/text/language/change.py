@@ -47,7 +47,7 @@ _WORD = re.compile(r"[^\W\d_\u3005-\u30ff\u3400-\u9fff\uac00-\ud7a3]+(?:['’-][
 _NUMBER = re.compile(r"\d+(?:[.,:/-]\d+)*")
 _AMOUNT = re.compile(r"(?<!\w)(\w[\w.,]*)(?= ([^\W\d_]{2,}))")
 _MEASURE = re.compile(
-    r"(\d+(?:[.,:/-]\d+)*) ?"
+    r"(\d++(?:[.,:/-]\d++)*+) ?"
     r"([^\W\d_\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3]+|[\u30a1-\u30ff]+|[\u3400-\u9fff\uac00-\ud7a3])"
 )
 """a number, and the word or unit behind it"""

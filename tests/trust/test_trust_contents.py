@@ -38,8 +38,9 @@ CARRIERS = (
 
 def listed_as_it_is(context) -> None:
     """Check that the Contents Page, read back, is exactly the pages that were archived."""
-    found = contents(context)
     pages = {page.index: page for page in context.pages()}
+    # work that left a page which stays has a line, too
+    found = [line for line in contents(context) if pages[line.pages[0]].where not in {"active", "open"}]
     own = [line for line in found if pages[line.pages[0]].where == "archived"]
     folded = [index for line in found if line not in own for index in line.pages]
     listed = [index for line in own for index in line.pages]

@@ -177,6 +177,11 @@ def test_an_answer_of_a_compatible_server_may_leave_things_out(call):
             assert "42" in json.dumps(request)
 
 
+def test_a_piece_of_a_stream_is_no_answer():
+    with opened() as context, pytest.raises(InvalidMessage):
+        context.append_turn("Go.", {"object": "chat.completion.chunk", "choices": [{"delta": {"content": "Ok"}}]})
+
+
 @pytest.mark.parametrize("place", ["question", "result"])
 def test_own_marks_last_as_long_as_the_callers_behind_them(place):
     """Anthropic refuses a mark of one hour behind one of five minutes."""

@@ -108,9 +108,9 @@ def unwrapped(value: Item) -> tuple[str | None, list[Item]]:
     if isinstance(candidates, list) or (blocked is not None and "role" not in value):
         first = candidates[0] if candidates else None
         return gemini.NAME, [(first.get("content") if isinstance(first, dict) else None) or {"role": "model"}]
-    if isinstance(choices, list) and choices and isinstance(choices[0], dict):
-        if "message" in choices[0] or value.get("object") == "chat.completion":
-            return openai_chat.NAME, [_completed(_sent(choices[0].get("message") or {}))]
+    first = choices[0] if isinstance(choices, list) and choices else None
+    if isinstance(first, dict) and ("message" in first or value.get("object") == "chat.completion"):
+        return openai_chat.NAME, [_completed(_sent(first.get("message") or {}))]
     return format_of(value), [value]
 
 

@@ -228,8 +228,8 @@ def _result(answer: Item, waiting: list[tuple[str, str]]) -> Message:
     if matches:
         waiting.remove(matches[0])
     said = response if isinstance(response, Mapping) else {"output": response}
-    failed = "error" in said and not {"output", "result"} & said.keys()
-    text = said.get("output", said.get("result", said.get("error")))
+    failed = bool(said.get("error")) and not {"output", "result"} & said.keys()
+    text = said.get("output", said.get("result", said.get("error") if len(said) == 1 else None))
     text = text if isinstance(text, str) else call_of(function_call("", "", response))[1]
     media = read_parts(parts_of(answer.get("parts")), _part)[0]
     content = content_of([*parts_of(text), *parts_of(media)]) or ""

@@ -56,6 +56,20 @@ def test_a_failure_that_is_clipped_is_still_one(call, result, said):
         assert answer.keys() == {"role", "tool_call_id", "content"}
 
 
+@pytest.mark.parametrize(
+    ("response", "key"), [({"error": None, "rows": LONG}, "output"), ({"error": "No.", "trace": LONG}, "error")]
+)
+def test_a_result_of_gemini_failed_if_its_error_says_something(response, key):
+    call, _, _ = FAILED["gemini"]
+    with talk("gemini") as context:
+        context.append_turn("Make it.", call)
+        answer = {"functionResponse": {"name": "make", "response": response}}
+        context.append_turn({"role": "user", "parts": [answer]}, opens_page=False)
+        shown = context.request()["contents"][-1]["parts"][0]["functionResponse"]["response"]
+        assert [*shown] == [key]
+        assert "a line" in shown[key]
+
+
 @pytest.mark.parametrize(("call", "done"), [(PATCH, '"completed"'), (SHELL, '"exit_code": 0')])
 def test_a_call_without_a_result_is_not_said_to_be_done(call, done):
     with talk("openai_responses") as context:

@@ -103,11 +103,6 @@ class PackedPassages(PassageTable):
             self._put(now)
             self._note((now, 1), (was, -1))
 
-    def spelled(self, terms: Iterable[str]) -> list[str]:
-        """Return those of *terms* that at least one passage has. O(terms)."""
-        own = {self._term(each): each for each in terms}
-        return [own[found] for found in self._store.read_column(_SPELLED, self.nr, list(own))]
-
     def beginning(self, start: str, most: int) -> list[str]:
         """Return up to *most* terms of passages that begin with *start*; none if terms are encrypted."""
         if self._owner.cipher is not None:
@@ -268,6 +263,5 @@ _POSTINGS = "SELECT term, block, postings FROM memory_word WHERE owner = ? AND t
 _ALL_POSTINGS = "SELECT term, block, postings FROM memory_word WHERE owner = ? AND block = ?"
 _LEFT = "UPDATE memory_word SET postings = ? WHERE owner = ? AND term = ? AND block = ?"
 _GLOSS = "SELECT terms FROM memory_gloss WHERE page = ? AND kind = ?"
-_SPELLED = "SELECT DISTINCT term FROM memory_word WHERE owner = ? AND term = ANY(?)"
 _BEGINNING = """
 SELECT DISTINCT term FROM memory_word WHERE owner = ? AND term >= ? AND term < ? ORDER BY term LIMIT ?"""

@@ -112,11 +112,6 @@ class PassageTable(OwnerTable):
         owner = f"{self._owner.nr:x}"
         return dict(self._store.read_rows(_STORED, f"{owner}:", f"{owner};"))  # ";" comes after ":"
 
-    def spelled(self, terms: Iterable[str]) -> list[str]:
-        """Return those of *terms* that at least one passage has. O(terms)."""
-        own = {self.key(each): each for each in terms}
-        return [own[found] for found in self._store.read_column(_SPELLED, json.dumps(list(own)))]
-
     def beginning(self, start: str, most: int) -> list[str]:
         """Return up to *most* terms of passages that begin with *start*; none if terms are encrypted."""
         if self._owner.cipher is not None:
@@ -178,7 +173,6 @@ FROM memory_passage AS s JOIN memory_page AS g ON g.id = s.page WHERE s.owner = 
 _STORED = """
 SELECT term, group_concat(doc & 1099511627775) FROM memory_postings
 WHERE term >= ? AND term < ? GROUP BY term"""
-_SPELLED = "SELECT DISTINCT term FROM memory_postings WHERE term IN (SELECT value FROM json_each(?))"
 _BEGINNING = "SELECT DISTINCT term FROM memory_postings WHERE term >= ? AND term < ? LIMIT ?"
 _ADD = """
 INSERT INTO memory_passage(owner, page, entry, part, start, size, role, speaker, length, flags, at, zone)

@@ -5,7 +5,7 @@ read again.
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from string import ascii_lowercase
 from typing import Any
@@ -189,9 +189,13 @@ class WordIndex:
         if any(map(str.isdigit, term)):
             known = self._table.beginning(term, _SIMILAR) if len(term) >= _BEGINNING else []
         elif spelled and term.isascii() and len(term) >= _SPELLED:
-            known = self._spelled({*_misspellings(term)})
-        like = [each for each in self.exact(known).values() if each[0].size <= max(_RARE, len(self.layout) // 100)]
-        return _merge(like) if like else (_NONE, _NONE)
+            known = list({*_misspellings(term)})
+        rare = self.exact(known, max(_RARE, len(self.layout) // 100))
+        like = {each: posting for each, posting in rare.items() if posting[0].size}
+        for each in known:
+            if each not in like:
+                self._known.pop(each, None)  # hundreds for each misspelled word
+        return _merge([*like.values()]) if like else (_NONE, _NONE)
 
     def _read_all(self, lookups: int) -> dict[str, str] | None:
         """Return the postings of all terms, once so many terms were queried that this costs no more; else None."""
@@ -199,13 +203,6 @@ class WordIndex:
         if self._stored is None and len(self.ids) <= min(_AT_ONCE, _A_READ * self._lookups):
             self._stored = self._table.stored()
         return self._stored
-
-    def _spelled(self, terms: Collection[str]) -> list[str]:
-        """Return those of *terms* that at least one passage has. O(terms)."""
-        stored = self._read_all(len(terms))
-        if stored is None:
-            return self._table.spelled(terms)
-        return [term for term in terms if stored.get(self._table.key(term))]
 
 
 def _with_similar(own: Posting, near: Sequence[tuple[Posting, float]]) -> tuple[Integers, Floats]:

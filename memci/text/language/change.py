@@ -365,7 +365,7 @@ class Claim:
 
     def _other_kin(self, earlier: "Claim") -> bool:
         """Return whether both name persons, but not the same."""
-        own, other = ({each for each in claim.subject if each in _kin()} for claim in (self, earlier))
+        own, other = self.subject & _kin(), earlier.subject & _kin()
         return bool(own and other and not own & other)
 
     def _other_names(self, earlier: "Claim") -> bool:

@@ -123,7 +123,7 @@ def _tells(sentence: str) -> bool:
     written = writing(text)
     said = text.lower() if written == "latin" else simplify(text) if written == "han" else text
     found = pattern("facts", "user", written).search(said)
-    return found is not None and not (written == "latin" and _UNREAL.search(said[: found.start()]))
+    return found is not None and not pattern("facts", "unreal", written).search(said[: found.start()])
 
 
 def _without_opener(sentence: str) -> str:
@@ -281,5 +281,4 @@ _SPEAKER = re.compile(r"([^:.!?]{1,40}): ")
 _QUOTED = re.compile(r"\"[^\"]*\"|“[^“”]*”|「[^「」]*」|『[^『』]*』|`[^`]*`")
 _ASKS = re.compile(f"(?:{alternatives('facts', 'question')})[。.!！~\\s]*$")
 _OPENER = pattern("facts", "opener")
-_UNREAL = pattern("facts", "unreal", "latin")
 _FIGURE, _NOT = (pattern("facts", key) for key in ("figure", "negation"))

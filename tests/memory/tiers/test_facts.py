@@ -85,6 +85,13 @@ def test_fact_begins_with_what_it_tells(opener, said):
         "私は何歳ですか？",
         "저는 어디에 살아요?",
         "book it",
+        "As a joke I told them I'm a pilot.",
+        "In my novel, I live in Cairo.",
+        "要是我住在巴黎就好了。",
+        "他说我住在上海。",
+        "もし私が医者なら楽です。",
+        "友達は卵アレルギーです。",
+        "만약 저는 서울에 살아요.",
     ],
 )
 def test_facts_of_other_talk_are_none(said):

@@ -55,6 +55,7 @@ NewStore = Annotated[
 Target = Annotated[str, Argument(metavar="NEW", help="Another store; it is made if there is none.")]
 Window = Annotated[int, tokens(*WINDOW, help="The model's context length.")]
 Preset = Annotated[Str, Option(metavar="NAME", help="balanced, economy, verbatim or original.")]
+NoLive = Annotated[bool, Option("--no-live", help="Draw no live picture; print plain lines.")]
 BaseUrl = Annotated[Str, Option(metavar="URL", help="A server that speaks OpenAI's API; default: OPENAI_BASE_URL.")]
 
 

@@ -126,8 +126,8 @@ def test_main_when_it_is_ended(tmp_path):
     """A command that is ended by a signal leaves no store behind: it may hold a conversation."""
     code = (
         "import os, signal, sys, tempfile\n"
-        "from memci.cli import main\nfrom memci.cli.replay import demo\n"
-        "demo.play = lambda *_: os.kill(os.getpid(), signal.SIGTERM)\n"
+        "from memci.cli import main\nfrom memci.cli.replay import live_picture as picture\n"
+        "picture.progress_line = lambda *_: os.kill(os.getpid(), signal.SIGTERM)\n"
         "sys.argv = ['memci', 'demo']\n"
         "main()\n"
     )

@@ -178,7 +178,7 @@ def test_replay_when_the_file_is_broken(run, tmp_path, content, told):
     if content is not None:
         path.write_bytes(content)
 
-    result = run("replay", path)
+    result = run("replay", path, "--no-live")
 
     assert result.exit_code == 2
     assert result.stderr.startswith("memci: ")

@@ -10,10 +10,11 @@ from typer import Argument, Option
 
 from ...errors import InvalidSetting
 from ..files import Source, read_conversation
-from ..options import Int, Preset, Str, Window, tokens
+from ..options import Int, NoLive, Preset, Str, Window, tokens
 from ..printer import Part, Printer, Result, many, visible
 from ..tables import ReportTables, grid, message_lines, pages_table, with_title
-from .player import NONCE, ReplayProgress, play, replay_store, watch
+from .live_picture import watch
+from .player import NONCE, ReplayProgress, play, replay_store
 
 if TYPE_CHECKING:
     from ...context.report import Report
@@ -30,6 +31,7 @@ def run_replay(
     at: Annotated[Int, Option(metavar="TURN", help="Stop after this turn; print what the model would see.")] = None,
     pages: Annotated[bool, Option("--pages", help="List all pages at the end.")] = False,
     store: Annotated[Str, Option(metavar="PATH", help="Keep the store here; default: a temporary file.")] = None,
+    no_live: NoLive = False,
     printer: Printer,
 ) -> Result:
     """See what a window does with a recorded conversation.
@@ -61,7 +63,8 @@ def run_replay(
             nonce=NONCE if store is None else None,
         ) as context,
     ):
-        progress = watch(printer, context, play(context, chat, model=model))
+        title = f"memci replay {visible(chat.name)}"
+        progress = watch(printer, title, context, play(context, chat, model=model), still=no_live)
         seconds = time.perf_counter() - start
         report = context.report()
         listed = [with_title(context, page) for page in context.pages()] if pages else None

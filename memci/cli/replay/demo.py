@@ -12,21 +12,24 @@ from typing import TYPE_CHECKING, Annotated
 from typer import Option
 
 from ...messages import Message
-from ..options import Window
+from ..options import NoLive, Window
 from ..printer import Part, Printer, Result, proof
 from .command import figures_of, first_turns, replay_lines
-from .player import NONCE, play, replay_store, watch
+from .live_picture import watch
+from .player import NONCE, play, replay_store
 
 if TYPE_CHECKING:
     from ...context.context import Context
     from ...history.plain_chat import PlainChat
 
 TURNS = 200  # turns of the conversation
+_SECONDS = 6.0  # shortest time of the picture: slow enough to follow
 
 
 def run_demo(
     *,
     window: Window = 8_000,
+    no_live: NoLive = False,
     turns: Annotated[int, Option("--turns", min=20, max=TURNS, hidden=True)] = TURNS,
     printer: Printer,
 ) -> Result:
@@ -37,7 +40,8 @@ def run_demo(
     start = time.perf_counter()
     with replay_store(None, "demo") as storage:
         with Context.open(storage, id="demo", system=chat.system, window=window, nonce=NONCE) as context:
-            progress = watch(printer, context, play(context, chat))
+            title, steps = "memci demo: a travel desk", play(context, chat)
+            progress = watch(printer, title, context, steps, still=no_live, seconds=_SECONDS)
             seconds = time.perf_counter() - start
             view = [*replay_lines(chat, progress, report := context.report(), seconds)]
             exact, lines = _recall(context, chat.pages())

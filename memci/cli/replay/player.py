@@ -2,10 +2,10 @@
 
     user, tool …  ──▶ append_turn        assistant  ──▶ render (a call of the model), then append_turn
 
-After every message it yields how far it has come; `watch` prints that now and then.
+After every message it yields how far it has come.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,14 +14,11 @@ from typing import TYPE_CHECKING
 
 from ...errors import InvalidSetting
 from ...storage import SQLiteStorage, Storage
-from ..printer import Printer, many
 from ..stores import open_store
 
 if TYPE_CHECKING:
     from ...context.context import Context
     from ...history.plain_chat import PlainChat
-
-_LINES = 5  # progress lines: a log stays short
 
 NONCE = "5eed0001"
 """random word of temporary contexts, fixed so that the same conversation always costs the same tokens"""
@@ -33,6 +30,7 @@ class ReplayProgress:
 
     turns: int  # of the whole chat
     total: int  # messages of the whole chat
+    turn: int = 0  # turns begun
     messages: int = 0
     said: int = 0  # tokens of all messages so far, with the system prompt
     sizes: list[int] = field(default_factory=list)  # tokens of the request, per call of the model: a rendering
@@ -63,24 +61,12 @@ def play(context: "Context", chat: "PlainChat", *, model: str | None = None) -> 
             _call(context, chat, progress)
         chat.append(context, position)
         waiting = not answers
+        progress.turn += position in openings
         progress.messages += 1
         progress.said += message_tokens(message, count, model)
         if waiting and progress.messages == progress.total:
             _call(context, chat, progress)
         yield progress
-
-
-def watch(printer: Printer, context: "Context", replay: Iterable[ReplayProgress]) -> ReplayProgress:
-    """Run *replay*, print some lines while it runs, none as JSON, and return its last state."""
-    for progress in replay:
-        every = -(-progress.total // _LINES)
-        if progress.messages % every == 0 and progress.messages < progress.total and not printer.json:
-            report, total = context.report(), f"{progress.total:,}"
-            printer.show(
-                f"message {f'{progress.messages:,}':>{len(total)}} of {total}: {progress.said:>9,} tokens said, "
-                f"{report.total:>7,} shown, {many(report.compactions, 'compaction')}"
-            )
-    return progress
 
 
 @contextmanager

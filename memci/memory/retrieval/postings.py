@@ -176,7 +176,7 @@ class WordIndex:
         places, times = np.unique(places[positions >= 0], return_counts=True)
         ends, positions = np.searchsorted(places, (numbers + 1) * size), places % size
         for term, start, end in zip(read, [0, *ends], ends, strict=False):
-            self._known[term] = positions[start:end], times[start:end]
+            self._known[term] = (positions[start:end], times[start:end]) if start < end else (_NONE, _NONE)
         self._kept += len(places)
 
     def _like(self, term: str, *, spelled: bool) -> Posting:

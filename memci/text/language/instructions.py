@@ -96,8 +96,7 @@ def _find_spans(sentence: str, written: Writing) -> list[tuple[int, int]]:
     places = _clauses(sentence, written)
     parts = [sentence[start : min(end, start + LONGEST)] for start, end in places]
     found: list[tuple[int, int]] = []
-    gives = any(map(_says(written, "gives").search, parts))
-    if not gives and not (_COMMA.search(sentence) and _says(written, "lasting").search(sentence)):
+    if not any(map(_says(written, "gives").search, parts)) and not _behind_condition(sentence, written):
         return found
     begun = ended = 0
     asked = False
@@ -119,14 +118,17 @@ def _find_spans(sentence: str, written: Writing) -> list[tuple[int, int]]:
     return [*found, (begun, ended)] if ended else found
 
 
-def _lasts_behind_condition(clause: str, written: Writing) -> bool:
-    """Return whether a lasting instruction stands behind a condition: "If it is red, always ask me."."""
+def _behind_condition(clause: str, written: Writing) -> str:
+    """Return what stands behind a condition in *clause*: "always ask me." of "If it is red, always ask me."; or ""."""
     comma = _COMMA.search(clause)
-    if comma is None or not _says(written, "waits").search(clause[: comma.start()]):
+    return clause[comma.end() :] if comma and _says(written, "waits").search(clause[: comma.start()]) else ""
+
+
+def _lasts_behind_condition(clause: str, written: Writing) -> bool:
+    tail = _behind_condition(clause, written)
+    if not tail or not _says(written, "lasting").search(tail) or not _is_instruction(tail, written):
         return False
-    tail = clause[comma.end() :]
-    lasts = _says(written, "lasting").search(tail) is not None and _is_instruction(tail, written)
-    return lasts and not any(_says(written, key).search(clause) for key in ("others", "talk"))
+    return not any(_says(written, key).search(clause) for key in ("others", "talk"))
 
 
 def _clauses(sentence: str, written: Writing) -> list[tuple[int, int]]:

@@ -38,11 +38,13 @@ _LONGEST = 20_000  # characters of a quotation of several lines, a bound on the 
 _MOST = 400  # lines at the beginning that are judged; what stands between them and the end of a longer text is quoted
 _END = 40  # lines at the end of a longer text
 _FIRST = 8  # lines of a text that are asked whether someone speaks in it
-_EDGE = 3  # parts at the beginning, or the end, at which a quoted run may begin, or end
+_EDGE = 4  # parts at the beginning, or the end, at which a quoted run may begin, or end
 _SPEECH = 240  # columns of a part that may speak to the assistant; a wide character has three
 _WORK = ("request", "asks", "brings", "makes")  # tables of words that ask for work on a text
+_SPEECHES = ("voice", "speaks", *_WORK)
 _PERSONS = ("voice", "they", "you")
 _KEYS = (*_WORK, *_PERSONS, "judges", "affair", "this", "here", "says", "speaks", "above", "gives", "except")
+_ALIKE = (*_PERSONS, "lower")  # forms that one hand keeps: who speaks, and small letters at the beginning
 _Of = TypeVar("_Of")
 
 
@@ -206,9 +208,12 @@ class Paragraphs:
         ends = {0, 1, len(self.lines) - 1} & set(range(len(self.lines)))
         begins = sorted(ends | {at for at, line in enumerate(self.lines) if line.first})
         self.parts = [self.lines[at:end] for at, end in pairwise([*begins, len(self.lines)])]
-        self._forms, self._spoken = cache(self._find_forms), cache(lambda at: set(languages(self._said(at))))
-        ways = self.ways()
-        first, last = max(ways, key=self._weigh) if len(ways) > 1 else (0, 0)
+        self._forms = cache(self._find_forms)
+        self._weights = cache(lambda role, forms: fsum(filter(None, map(_weights().get(role, {}).get, forms))))
+        self._spoken = cache(lambda at: set(languages(self._said(at))))
+        first = last = 0
+        if len(self.parts) > 1:
+            first, last = max(self.ways(), key=lambda way: fsum(self._weights(*each) for each in self.roles(*way)))
         self.blocks += [(part[0].start, part[-1].end) for part in self.parts[first:last]]
 
     def _mark(self) -> set[int]:
@@ -230,16 +235,12 @@ class Paragraphs:
         return {self.lines[at].start for at in marked}
 
     def _goes_on(self, at: int) -> bool:
-        """Return whether a machine's output goes on in line *at*: nobody speaks in it, or in a line below it."""
-        rest = takewhile(lambda line: not line.first, self.lines[at + 1 : at + _FIRST])
+        """Return whether a machine's output goes on in line *at*: nobody speaks or asks in it, or in one below it."""
         return any(
-            not self._is_speech(line.said[:_LINE]) or _MACHINE.match(self.text[line.start : line.start + _LINE])
-            for line in (self.lines[at], *rest)
+            not (_ASKED.search(line.said[:_LINE]) or any(self._says(key, line.said[:_LINE]) for key in _SPEECHES))
+            or _MACHINE.match(self.text[line.start : line.start + _LINE])
+            for line in (self.lines[at], *takewhile(lambda line: not line.first, self.lines[at + 1 : at + _FIRST]))
         )
-
-    def _is_speech(self, said: str) -> bool:
-        """Return whether someone speaks, asks or asks for work in *said*."""
-        return _ASKED.search(said) is not None or any(self._says(key, said) for key in ("voice", "speaks", *_WORK))
 
     def _quote_behind_colon(self, line: _Line) -> None:
         """Quote what stands behind a colon of *line*, if it asks for work on it, or says that someone wrote it."""
@@ -265,36 +266,29 @@ class Paragraphs:
         runs = [(first, last) for first in begins for last in ends if first < last]
         return [(0, 0), *runs] if count > 1 else [(0, 0)]
 
-    def _weigh(self, way: tuple[int, int]) -> float:
-        found = ((_weights().get(role, {}), forms) for role, forms in self.roles(*way))
-        return fsum(weights.get(form, 0.0) for weights, forms in found for form in forms)  # in whatever order
-
-    def roles(self, first: int, last: int) -> Iterator[tuple[str, Iterable[str]]]:
+    def roles(self, first: int, last: int) -> Iterator[tuple[str, frozenset[str]]]:
         """Yield the roles that parts have if those from *first* to *last* are quoted, each with its forms."""
         count = len(self.parts)
+        within = [self._forms(at) for at in _few(range(first, last) if first < last else range(count))]
+        some = frozenset[str]().union(*within)
         if first == last:
-            forms = [self._forms(at) for at in _few(range(count))]
-            yield "own", ["all", *set.union(*forms)]
-            yield "own first", forms[0]
-            yield "own last", forms[-1]
+            yield "own", some | {"all", f"of {min(count, 6)}"}
+            yield "own first", within[0]
+            yield "own last", within[-1] | _beside(within[-1], frozenset[str]().union(*within[:-1]))
             return
-        quoted = [self._forms(at) for at in _few(range(first, last))]
-        some = set.union(*quoted)
-        yield "quoted", [f"from {first}", f"to {last - count}", *(["many"] if len(quoted) > 2 else []), *some]
-        yield "quoted first", quoted[0]
-        yield "quoted last", quoted[-1]
+        yield "quoted", some | {f"of {min(last - first, 5)}", f"from {first}", f"to {last - count}"}
+        yield "quoted first", within[0]
+        yield "quoted last", within[-1]
         for role, at in (("above", first - 1), ("below", last)):
             if not 0 <= at < count:
-                yield role, ["none"]
+                yield role, frozenset({"none"})
                 continue
             own = self._forms(at)
-            yield role, own
-            yield role, (f"{form} {'too' if form in some else 'alone'}" for form in own.intersection(_PERSONS))
-            yield role, (f"{form} quoted" for form in some.intersection(_PERSONS) - own)
+            yield role, own | _beside(own, some)
             if self._width(self.parts[first:last]) > 2 * self._width(self.parts[at : at + 1]):
-                yield role, ["shorter"]
-            if not self._spoken(at).intersection(self._spoken(first)):
-                yield role, ["foreign"]
+                yield role, frozenset({"shorter"})
+            if len(self._languages) > 1 and not self._spoken(at).intersection(self._spoken(first)):
+                yield role, frozenset({"foreign"})
             if at == last and first == 0:
                 yield "below alone", own
         if first > 1:
@@ -307,7 +301,7 @@ class Paragraphs:
     def _width(parts: Sequence[Sequence[_Line]]) -> int:
         return sum(part[-1].end - part[0].start for part in parts)
 
-    def _find_forms(self, at: int) -> set[str]:
+    def _find_forms(self, at: int) -> frozenset[str]:
         """Return the forms of a part: the persons, texts and orders of its words, how it begins, ends, and is long."""
         part, said = self.parts[at], self._said(at)
         lines = said.split("\n")
@@ -316,9 +310,10 @@ class Paragraphs:
         wide, sentences = len(said) + 2 * len(WIDE.findall(said)), _SENTENCE.split(plain)
         orders = instructions(said, said) if wide <= _SPEECH else []
         greeted = _SALUTATION.match(head)
+        says = {key for key in _KEYS if self._says(key, plain if key == "voice" else said)}
         forms: dict[str, object] = {
-            **{key: self._says(key, plain if key == "voice" else said) for key in _KEYS},
-            **{f"end {key}": wide <= _SPEECH and last != said and self._says(key, last) for key in _KEYS},
+            **dict.fromkeys(says, True),
+            **{f"end {key}": self._says(key, last) for key in says if wide <= _SPEECH and last != said},
             **{key: any(self._begins(key, line) for line in lines) for key in ("closing", "header")},
             "goes": self._begins("goes", head),
             "letter": self._begins("letter", head) or (greeted and self._begins("letter", greeted[0])),
@@ -342,19 +337,20 @@ class Paragraphs:
             "signed": len(lines) > 1 and len(lines[-1]) <= 30 and not _ENDED.search(lines[-1]),
             "heading": _HEADING.match(head),
             "list": _ITEM.match(lines[-1]),
-            "lower": head[:1].islower(),
+            "lower": self.text[part[0].start : part[-1].end].lstrip()[:1].islower(),
+            "digits": sum(map(str.isdigit, said[:200])) * 20 > len(said[:200]),
+            "addressed": says >= {"voice", "you"},
+            "titles": at + 1 < len(self.parts) and not self.parts[at + 1][0].first and not _ENDED.search(said),
+            "last list": len(lines) > 2 and sum(len(line) for line in lines) < 50 * len(lines),
             "marked": any(line.start in self._marked for line in part),
             "all marked": all(line.start in self._marked for line in part),
             "paragraph": part[0].first,
         }
-        return {form for form, holds in forms.items() if holds}
+        return frozenset(form for form, holds in forms.items() if holds)
 
     def _says(self, key: str, said: str) -> bool:
         """Return whether *said* has words of the table *key*, in one of the languages of the text."""
-        for each in _finders(key, self._languages):  # noqa: SIM110 -- on the hot path
-            if each.search(said):
-                return True
-        return False
+        return any(each.search(said) for each in _finders(key, self._languages))
 
     def _begins(self, key: str, said: str) -> bool:
         return any(each.match(said) for each in _finders(key, self._languages))
@@ -365,6 +361,12 @@ def _weights() -> Mapping[str, Mapping[str, float]]:
     """Return the weights of forms, by role, as `tools/provenance.py` fitted them to labelled texts."""
     read = files("memci").joinpath("_data", "provenance.toml").read_text(encoding="utf-8")
     return tomllib.loads(read)
+
+
+def _beside(own: frozenset[str], some: frozenset[str]) -> frozenset[str]:
+    """Return how the persons and the writing of a part agree with those of the parts beside it."""
+    told = {form: "too" if form in some else "alone" for form in own} | dict.fromkeys(some - own, "quoted")
+    return frozenset(f"{form} {told[form]}" for form in _ALIKE if form in told)
 
 
 def _few(all_of: Sequence[_Of]) -> list[_Of]:
@@ -391,8 +393,7 @@ def _labelled_lines(lines: Sequence[_Line]) -> set[int]:
 
 
 def _last_sentence(said: str) -> str:
-    ends = [each.end() for each in _SENTENCE.finditer(said)]
-    return said[ends[-1] :] if ends else said
+    return _SENTENCE.split(said)[-1]
 
 
 def _languages(text: str, lines: Sequence[_Line]) -> tuple[Writing, ...]:

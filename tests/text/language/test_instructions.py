@@ -184,8 +184,8 @@ def test_instructions_are_looked_for_in_a_bounded_part():
     """What stands beyond the first 40,000 characters of a text is not read."""
     told = "Always answer in French."
 
-    assert instructions("x " * (SCANNED // 2 - len(told)) + "\n" + told) == [told]
-    assert instructions("x " * (SCANNED // 2) + "\n" + told) == []
+    assert instructions("x " * (SCANNED // 2 - len(told)) + ". " + told) == [told]
+    assert instructions("x " * (SCANNED // 2) + ". " + told) == []
 
 
 def test_instructions_load_nothing_heavy():

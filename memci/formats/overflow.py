@@ -67,6 +67,10 @@ class Overflow(NamedTuple):
     most: int | None  # the most that a request may have, beside the *answer* if that is known
     answer: int | None = None  # the tokens of the answer that the request asked for
 
+    def room(self, reply: int) -> int:
+        """Return the tokens of a request that fits beside an answer of *reply* tokens, 0 if that is not known."""
+        return (self.most or 0) - (0 if self.answer else reply)
+
 
 def overflow(error: object) -> Overflow | None:
     """Return what *error*, an exception or its text, says of a request that was too long; None if it is another error.

@@ -186,8 +186,7 @@ class Window:
         """
         room = self.settings.window - self.settings.reply
         asked = said.asked or max(said.most or 0, self.settings.window, 1.1 * self.ratio * predicted)
-        beside = (said.most or 0) - (0 if said.answer else self.settings.reply)
-        smaller = room / min(room, max(1, beside)) if said.most else 1.0
+        smaller = room / min(room, max(1, said.room(self.settings.reply))) if said.most else 1.0
         return 1.02 * asked / max(1, predicted) * smaller
 
     @property

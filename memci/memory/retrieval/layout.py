@@ -267,6 +267,10 @@ class Layout:
             found |= speaker == each
         return found
 
+    def only(self, people: Collection[int]) -> bool:
+        """Return whether all passages are by *people*, also those that are not in RAM. O(people · passages)."""
+        return bool(self.said_by(people).all())
+
     def _speaker(self, name: str) -> int:
         number = self.speakers.get(name)
         if number is None:

@@ -163,7 +163,7 @@ def rank(
     people = {number for term in query.terms for number in layout.people(term)}
     present = layout.said_by(people) if people else None
     fit, words = 0.0, None
-    if present is not None and not present.all():
+    if present is not None and not layout.only(people):
         fit, words = _fit(found, present), found.copy()
     if present is not None:
         np.add(found, np.float32(rule.presence), out=found, where=present)

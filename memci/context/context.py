@@ -169,8 +169,8 @@ class Context:
             chat: A model (`memci.llm.Chat`) that improves the default memory in the background: lines of the Contents
                 Page, topics, facts, the profile. No call waits for it. Default: none, everything is extracted by rule.
                 If you pass a *memory*, pass the model to it instead.
-            owner: Owner of the context and its memory. Default: the stored owner; for a new context, the id. If only
-                another owner has a context of this id, opening is refused.
+            owner: Owner of the context and its memory. Default: the stored owner; for a new context, that of *memory*
+                if it has one, else the id. If only another owner has a context of this id, opening is refused.
             new: Whether *owner* gets a context of its own in that case. It is stored as "id∷owner", which also opens
                 it.
             change_owner: Whether *owner* replaces the stored owner, at once. What the memory of the previous owner
@@ -381,9 +381,6 @@ class Context:
             self._held.release()
             self._held = hold(self._storage, window.record.id, self._wait)
             window, reader, unwritten = load_context(self._storage, self._request)
-        theirs = getattr(self._given_memory, "owner", None)
-        if theirs not in {None, window.record.owner}:  # its pages would be found by somebody else
-            raise InvalidSetting("memory", f"it is of {theirs!r:.60}, the context of {window.record.owner!r:.60}")
         client, read_only = self._client, self._request.read_only
         writer = Writer(self._storage, window, reader, self._notify, unwritten=unwritten, read_only=read_only)
         compactor = Compactor(
@@ -1236,7 +1233,8 @@ def _request(
         given |= policy.given
     if memory is not None and not isinstance(memory, MemoryBackend):
         raise InvalidSetting("memory", f"expected a MemoryBackend, got {type(memory).__name__}")
-    return OpenRequest(id, given=given, searchable=not isinstance(memory, NullMemory), **more)
+    searchable, remembers = not isinstance(memory, NullMemory), getattr(memory, "owner", None)
+    return OpenRequest(id, given=given, searchable=searchable, remembers=remembers, **more)
 
 
 def _flat(messages: tuple[MessageLike | Sequence[MessageLike], ...]) -> Sequence[MessageLike]:

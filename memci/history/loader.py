@@ -58,6 +58,7 @@ class OpenRequest(NamedTuple):
     given: Mapping[str, object] = {}  # the settings that are not None, by name
     read_only: bool = False
     searchable: bool = False  # whether there is a memory, which the model may search
+    remembers: str | None = None  # the owner of that memory, if it has one; by default, of a new context, too
     change_owner: bool = False  # whether *owner* may replace the stored owner
     new: bool = False  # whether *owner* gets a context of its own if another owner has this id
     exact: bool = False  # whether *id* is the id in the store, which may name an owner ("id∷owner")
@@ -154,13 +155,15 @@ def _load(storage: Storage, request: OpenRequest) -> LoadedContext:
             "id", f"there is no context {request.id!r:.60} in this store, and reading creates none{near}"
         )
     settings, system, count, text = _choose(request, found[0].read_settings() if found else {})
+    owner = _owner(request, name, found[0] if found else None)
     if found is None:
         state = WindowState(request.nonce or secrets.token_hex(4))
         if request.segments:
             state = state._replace(segments=read_segments(request.segments))
-        record = ContextRecord(name, request.owner or name, text, state.dumps())
+        record = ContextRecord(name, owner, text, state.dumps())
     else:
-        owner = _owner(storage, request, found[0])
+        if owner != found[0].owner:
+            audit(storage, "owner", context=name, owner=owner, before=found[0].owner)
         record = (found[0] if owner == found[0].owner else alone(found[0], handed_over=True))._replace(
             settings=text, owner=owner
         )
@@ -189,12 +192,18 @@ def _load(storage: Storage, request: OpenRequest) -> LoadedContext:
         raise
 
 
-def _owner(storage: Storage, request: OpenRequest, record: ContextRecord) -> str:
-    """Return the owner from now on: that of *record*, unless the *request* changes it."""
-    if request.owner in {None, record.owner} or not request.change_owner:
-        return record.owner
-    audit(storage, "owner", context=record.id, owner=request.owner, before=record.owner)
-    return request.owner or record.owner
+def _owner(request: OpenRequest, name: str, stored: ContextRecord | None) -> str:
+    """Return the owner from now on: the *stored* one, unless the *request* changes it.
+
+    InvalidSetting if the memory is that of another owner, who would find the pages of this one.
+    """
+    if stored is None:
+        owner = request.owner or request.remembers or name
+    else:
+        owner = (request.owner if request.change_owner else None) or stored.owner
+    if request.remembers not in {None, owner}:
+        raise InvalidSetting("memory", f"it is of {request.remembers!r:.60}, the context of {owner!r:.60}")
+    return owner
 
 
 def _read(

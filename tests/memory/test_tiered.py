@@ -93,12 +93,27 @@ def test_third_party_store_without_a_sidecar_is_refused(tmp_path: Path) -> None:
     assert caught.value.name == "memory"
 
 
+def test_context_has_the_owner_of_its_memory(storage: EphemeralStorage) -> None:
+    """A new context is the memory's owner's; that of somebody else is refused before anything is stored."""
+    memory = TieredMemory(storage, owner="anna")
+    with Context.open(storage, id="a", window=4_000, memory=memory):
+        pass
+    Context.open(storage, id="b", window=4_000).close()
+
+    with pytest.raises(InvalidSetting, match="it is of 'anna', the context of 'b'"):
+        Context.open(storage, id="b", memory=memory)
+    with pytest.raises(InvalidSetting, match="it is of 'anna', the context of 'ben'"):
+        Context.open(storage, id="c", window=4_000, owner="ben", memory=memory)
+
+    assert [(each.id, each.owner) for each in Context.list(storage)] == [("a", "anna"), ("b", "b")]
+
+
 def test_memory_in_a_file_of_its_own_outlives_its_store(tmp_path: Path) -> None:
     """What a context fed is found after everything was closed and opened again."""
     for said in ("Where do zeppelins land?", None):
         with contextlib.closing(OfAThirdParty(tmp_path / "agent.db")) as storage:
             memory = TieredMemory(storage, owner="anna", path=tmp_path / "memory.db")
-            with contextlib.closing(memory), Context.open(storage, id="anna", window=4_000, memory=memory) as context:
+            with contextlib.closing(memory), Context.open(storage, id="a", window=4_000, memory=memory) as context:
                 if said is not None:
                     context.append_turn(said)
                     context.append_turn("And then?")

@@ -103,7 +103,7 @@ def test_making_room_needs_no_room(storage):
 
 def test_window_is_never_cleared_by_force(storage):
     """letta#2768: "forcefully clearing message history". What can't fit is an error that names it, and nothing goes."""
-    context = talked(3, storage=storage, window=420, memory=NullMemory())
+    context = talked(3, storage=storage, window=360, memory=NullMemory())
     before = digests(context)
 
     with pytest.raises(BudgetExceeded):

@@ -263,8 +263,13 @@ class Claim:
         return self._alters(earlier, share, common, whole, others=others, differ=bool(kinds) or swapped)
 
     def _repeats(self, earlier: "Claim") -> bool:
-        """Return whether it begins with the same thing as *earlier*, or counts the same: "20 km a week", "35 km"."""
-        if max(len(self._said), len(earlier._said)) > _BRIEF or self._labels != earlier._labels:
+        """Return whether it begins with the same thing as *earlier*, or counts the same: "20 km a week", "35 km".
+
+        A record of JSON repeats the names of its fields, whatever it is about.
+        """
+        if max(len(self._said), len(earlier._said)) > _BRIEF or self.text.lstrip().startswith(("{", "[")):
+            return False
+        if self._labels != earlier._labels:
             return False
         timed = tells_time(self.text) and tells_time(earlier.text)
         return self._begins_like(earlier) or (self._counts_other(earlier) and not timed)
@@ -330,10 +335,11 @@ class Claim:
 
     @cached_property
     def _labels(self) -> set[str]:
-        """The numbers that name a thing: "12" of "Room 12 is free"."""
+        """The numbers and ids that name a thing: "12" of "Room 12 is free"; "10mg" names nothing."""
         found = _LABEL.findall(self._said)
         named = [each for each in found if each[0] in self.words or _TIED.match(each[0])]
-        return {number for _, number, unit in named if not unit or unit in _plain()}
+        ids = {each for each in self.ids if each.isascii() and each[0].isalpha()}
+        return ids | {number for _, number, unit in named if not unit or unit in _plain()}
 
     def _ends_with(self, name: str) -> bool:
         """Return whether it says of this name that it is over: "sold the Fiat", "Mr. Alvarez has retired"."""

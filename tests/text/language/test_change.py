@@ -100,6 +100,9 @@ SAME = [
     ("My mother has her check at the eye clinic at 10:00.", "My father has his check at the eye clinic at 11:00 now."),
     ("Le passeport de Hugo expire en 2029.", "Le passeport de Zoé a expiré en 2024."),
     ("Three days ago I went surfing.", "Two days ago my mother came."),
+    ("Order QX-118 has 3 items.", "Order QX-204 has 5 items."),
+    ('{"reference": "K007H", "city": "Osaka", "price": 349}', '{"reference": "K097H", "city": "Osaka", "price": 479}'),
+    ('{"city": "Osaka", "nights": 2, "price": 349}', '{"city": "Osaka", "nights": 3, "price": 479}'),
     ("I'll check it out.", "I don't know if they allow pets, I'll have to check on that."),
 ]
 """two statements about different things"""

@@ -28,7 +28,7 @@ ON_DISK = {name: store.make for name, store in {**STORES, **FLAWED}.items()}
 
 def opened(storage: Storage, name: str = MAIN, *, read_only: bool = False) -> Context:
     """Open a context of the scenario: small enough for compactions, with rules that unload pages all the time."""
-    shown = {"memory": NullMemory(), "system": "Be brief.", "window": 700, "reply": 100, "counter": count}
+    shown = {"memory": NullMemory(), "system": "Be brief.", "window": 640, "reply": 100, "counter": count}
     policy = Policy(contents_tokens=90, never_recalled=2)
     if read_only:
         return Context.view(storage, name, policy=policy, **shown)

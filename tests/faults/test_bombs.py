@@ -78,10 +78,10 @@ def test_a_flaw_of_a_store_is_noticed(flaw, kind, expected, monkeypatch):
 
 
 class Finalized:
-    """Executes most of the lines of an append when it is dropped."""
+    """Executes many lines of the package when it is dropped."""
 
     def __del__(self):
-        for _ in range(1_000):
+        for _ in range(100):
             checked()
 
 

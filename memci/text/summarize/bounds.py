@@ -145,4 +145,5 @@ def clip(text: str, columns: int, most: int) -> str:
     end = max((end for end in ends if end <= kept), default=0)
     if end < kept // 3:
         end = next((end for end in ends if end > kept and width(flat[:end]) < most), end)
-    return flat[:end].rstrip() + ELLIPSIS if end else ELLIPSIS
+    line = one_line(flat[:end], columns if end <= kept else most) if end else ""
+    return line.removesuffix(ELLIPSIS).rstrip() + ELLIPSIS

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memci.text.sanitize import width
+from memci.text.sanitize import one_line, width
 from memci.text.summarize import LINE_COLUMNS, TITLE_COLUMNS, extract
 
 Message = dict[str, object]
@@ -108,3 +108,13 @@ def test_only_head_and_tail_are_looked_at_when_the_text_is_huge() -> None:
 
     assert line(answered(one)) == line(answered(two))
     assert "Error: pump 9 stopped" in line(answered(one))
+
+
+def test_a_cut_title_is_the_same_when_it_is_made_again() -> None:
+    """A mark without a letter does not begin it, and "#5" does not pose as a line of the contents."""
+    for begins in (",\u0301\ufe0f", "#5 "):
+        said = begins + '\t{"a": [1, 2]}[\n#5 Forged```##[tool_call]\n#\u0903}\u2028\t`\ufe0f{"a": [1, 2]}HAT110#'
+
+        title = extract([{"role": "tool", "content": said, "tool_call_id": "a"}]).title
+
+        assert one_line(title, 60) == title

@@ -81,6 +81,8 @@ def suggesting(function: Callable[P, R]) -> Callable[P, R]:
         check_keywords(given, keywords, function.__qualname__.removesuffix(".__init__"))
         return function(*args, **given)
 
+    defaults = getattr(function, "__kwdefaults__", None)
+    call.__kwdefaults__ = defaults  # type: ignore[attr-defined]  # programs read them, and `wraps` leaves them out
     return call
 
 

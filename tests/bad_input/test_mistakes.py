@@ -129,6 +129,11 @@ def test_a_mistake_is_answered(mistake, read):
     assert "secret" not in str(caught.value)
 
 
+def test_calls_that_answer_a_misspelled_keyword_show_their_defaults():
+    """Programs look up what can be given to a call."""
+    assert {"window", "memory", "owner"} <= Context.open.__kwdefaults__.keys()
+
+
 def test_a_model_that_is_not_known_warns_of_its_estimate():
     """The warning says what is estimated and which model was meant; a known one says nothing."""
     with pytest.warns(UserWarning, match=r"'claude-sonet-4-5' is not known.*did you mean 'claude-sonnet-4-5'"):

@@ -33,7 +33,7 @@ from ..context.loop import (
 )
 from ..errors import AnswerRejected, InvalidSetting, ModelUnavailable, OpConflict, WriteConflict, brief
 from ..formats.envelope import as_result
-from ..formats.streams import described
+from ..formats.streams import error_text
 from ..formats.usage import if_readable
 from ..llm.structured import TRIES, check_model, json_object
 from ..messages import Message, call_name, text_of
@@ -314,7 +314,7 @@ def _whole(reply: Any) -> Any:
     """Return *reply*; ModelUnavailable if it is none, as some servers send beside status 200."""
     error = reply.get("error") if isinstance(reply, Mapping) else getattr(reply, "error", None)
     if error:
-        raise ModelUnavailable("agent", described(error))
+        raise ModelUnavailable("agent", error_text(error))
     return reply
 
 

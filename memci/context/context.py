@@ -1233,8 +1233,9 @@ def _request(
         given |= policy.given
     if memory is not None and not isinstance(memory, MemoryBackend):
         raise InvalidSetting("memory", f"expected a MemoryBackend, got {type(memory).__name__}")
-    searchable, remembers = not isinstance(memory, NullMemory), getattr(memory, "owner", None)
-    return OpenRequest(id, given=given, searchable=searchable, remembers=remembers, **more)
+    owner = getattr(memory, "owner", None)  # a memory of one's own may have anything there
+    remembers = owner if isinstance(owner, str) and owner else None
+    return OpenRequest(id, given=given, searchable=not isinstance(memory, NullMemory), remembers=remembers, **more)
 
 
 def _flat(messages: tuple[MessageLike | Sequence[MessageLike], ...]) -> Sequence[MessageLike]:

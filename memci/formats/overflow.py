@@ -17,25 +17,28 @@ _NUMBER: Final = r"(?<![\w.,-])(?P<n>\d[\d,]{3,9})(?![\w-]|,\d|\.\d)"
 """a number of tokens: no window has fewer than a thousand, and status codes have three digits"""
 _ANY: Final = r"(?<![\w.,-])(?P<n>\d[\d,]{0,9})"
 _NUMBERS: Final = re.compile(rf"(?<!id)(?<!code)\W{{0,4}}{_NUMBER}")
-_LIMITS: Final = [
-    re.compile(pattern.replace("<n>", _NUMBER), re.IGNORECASE)
-    for pattern in (
-        r"> <n>(?! -)",
-        r"\bn_ctx\b\W{1,4}<n>",
-        r"(?:context|model|sequence) (?:length|window|size|limit)[^\d]{0,40}(?<!by )<n>",
-        r"(?:\bmax\w*|limit|supports?|at most|less than|cannot exceed|<=|should be \[\d+,)[^\d]{0,40}(?<!by )<n>",
-        r"<n> (?:tokens? )?maximum",
-    )
-]
+
+
+def _patterns(number: str, *texts: str) -> list[re.Pattern[str]]:
+    """Return the patterns *texts*, in which <n> stands for a *number*."""
+    return [re.compile(text.replace("<n>", number), re.IGNORECASE) for text in texts]
+
+
+_LIMITS: Final = _patterns(
+    _NUMBER,
+    r"> <n>(?! -)",
+    r"\bn_ctx\b\W{1,4}<n>",
+    r"(?:context|model|sequence) (?:length|window|size|limit)[^\d]{0,40}(?<!by )<n>",
+    r"(?:\bmax\w*|limit|supports?|at most|less than|cannot exceed|<=|should be \[\d+,)[^\d]{0,40}(?<!by )<n>",
+    r"<n> (?:tokens? )?maximum",
+)
 """words beside the limit, the surest first"""
-_ANSWERS: Final = [
-    re.compile(pattern.replace("<n>", _ANY), re.IGNORECASE)
-    for pattern in (
-        r"<n>(?: tokens?)?(?: for| in| of)?(?: the)? (?:output|completion|`?max_(?:new_)?tokens)",
-        r"max_(?:completion_|new_|output_)?tokens\W+(?:is too large|was)\W+<n>",
-        r"\+ <n>",
-    )
-]
+_ANSWERS: Final = _patterns(
+    _ANY,
+    r"<n>(?: tokens?)?(?: for| in| of)?(?: the)? (?:output|completion|`?max_(?:new_)?tokens)",
+    r"max_(?:completion_|new_|output_)?tokens\W+(?:is too large|was)\W+<n>",
+    r"\+ <n>",
+)
 """words beside the tokens of the answer"""
 _SAID: Final = re.compile(
     r"context_length_exceeded|exceed_context_size|request_too_large"

@@ -18,6 +18,7 @@ from ..errors import InvalidMessage
 from ..messages import Item, plain
 from . import anthropic, gemini, openai_chat, openai_responses
 from .envelope import arguments_as_object, written
+from .usage import usages_in
 
 _MOST_CALLS: Final = 1_000  # tool calls of one message, at most: no model makes more, so a higher index is an error
 _WHOLE: Final = frozenset({"id", "type", "format", "name", "role"})  # keys of texts that come whole, each time again
@@ -47,7 +48,7 @@ class StreamedAnswer:
         try:
             given = plain({} if event is None else event, "event")
             if given.get("type") == "error" or (given.get("error") and not given.get("type")):
-                self.error = described(given.get("error") or given)
+                self.error = error_text(given.get("error") or given)
                 return ""
             piece = self._add(given)
         except InvalidMessage:
@@ -114,10 +115,10 @@ class ChatAnswer(StreamedAnswer):
         self._fields |= {key: value for key, value in event.items() if key != "choices" and value is not None}
         self.continued = []
         choice = next(iter(event.get("choices") or ()), None) or {}
-        for place in (choice, event.get("x_groq") or {}):  # Moonshot and Groq report the usage there
-            self._fields |= {"usage": place["usage"]} if place.get("usage") else {}
+        for usage in usages_in(event):
+            self._fields["usage"] = usage
         if choice.get("error"):
-            self.error = described(choice["error"])
+            self.error = error_text(choice["error"])
         self.finish = finish if isinstance(finish := choice.get("finish_reason"), str) else self.finish
         delta = choice.get("delta") or {}
         for key, value in delta.items():
@@ -177,7 +178,7 @@ class ResponsesAnswer(StreamedAnswer):
             if kind not in {"response.created", "response.in_progress", "response.queued"}:
                 self.finish = str(response.get("status"))
             if response.get("error"):
-                self.error = described(response["error"])
+                self.error = error_text(response["error"])
         elif kind == "response.output_item.done":
             self._items[event["output_index"]] = event["item"]
         elif kind == "response.output_item.added" and event["item"].get("type") == "message":
@@ -315,7 +316,7 @@ def _is_indexed(value: object) -> bool:
     return isinstance(value, dict) and type(value.get("index")) is int
 
 
-def described(error: object) -> str:
+def error_text(error: object) -> str:
     """Return the provider's *error* as a text."""
     fields = error if isinstance(error, dict) else {"message": getattr(error, "message", error)}
     named = [str(fields[key]) for key in ("code", "type", "message") if fields.get(key) and fields[key] != "error"]

@@ -11,7 +11,7 @@ differ, arithmetic decides: cached tokens that are more than the input stand bes
 total is too small stands beside the answer, as with xAI.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 from ..errors import InvalidSetting, brief
@@ -96,6 +96,23 @@ def reported(usage: object) -> CallsCost:
     )
     whole = CallsCost(*(min(sum(each), 3 * _MOST) for each in zip(own, *others, strict=True)))
     return whole._replace(calls=1)
+
+
+def usages_in(event: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield the usages in *event*, a piece of a streamed answer, from each place where a provider puts one.
+
+    Anthropic's is in the message, that of Responses in the response; Groq and Moonshot have places of their own.
+    """
+    choices = event.get("choices")
+    places = (
+        event,
+        *map(event.get, ("message", "response", "x_groq")),
+        *(choices if isinstance(choices, list) else ()),
+    )
+    for place in places:
+        usage = place.get("usage") if isinstance(place, Mapping) else None
+        if isinstance(usage, dict) and usage:
+            yield usage
 
 
 def if_readable(usage: object) -> object:

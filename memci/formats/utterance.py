@@ -1,6 +1,6 @@
-"""An utterance: what one message says, in its exact words, with who says it, when, and whose words they are.
+"""An utterance: what one message says, in its exact words, with who says it, and whose words they are.
 
-    {"role": "user", "name": "Ann", "content": "The desk is 140 cm wide."}     said on 5 January
+    {"role": "user", "name": "Ann", "content": "The desk is 140 cm wide."}
     ──▶  Utterance(text="The desk is 140 cm wide.", role="user", speaker="Ann")
              spans   [0, 24, own]
 

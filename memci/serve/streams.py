@@ -15,6 +15,7 @@ from typing import Any
 from ..errors import InvalidMessage
 from ..formats.events import Events, data_of, load_object
 from ..formats.streams import ChatAnswer, MessagesAnswer, ResponsesAnswer, StreamedAnswer, streamed
+from ..formats.usage import usages_in
 from ..messages import Item, call_name
 from .replies import Calls, calls, merged, pieces_of, total, visible
 
@@ -245,17 +246,8 @@ class UsageTap:
         return self._found
 
     def _read(self, data: dict[str, Any] | None) -> None:
-        data = data or {}
-        choices = data.get("choices")
-        places = (
-            data,
-            *map(data.get, ("message", "response", "x_groq")),
-            *(choices if isinstance(choices, list) else ()),
-        )
-        for holder in places:
-            usage = holder.get("usage") if isinstance(holder, dict) else None
-            if isinstance(usage, dict):
-                self._found |= {key: value for key, value in usage.items() if value is not None}
+        for usage in usages_in(data or {}):
+            self._found |= {key: value for key, value in usage.items() if value is not None}
 
 
 def echoed(response: dict[str, Any], echo: Mapping[str, Any]) -> dict[str, Any]:

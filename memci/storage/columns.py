@@ -35,6 +35,7 @@ from ..rows import (
 )
 
 Row = tuple[Any, ...]  # columns as a database returns them
+CHAIN: Final = 8  # compactions that are read for one at most; the first of them was compressed alone
 
 _T = TypeVar("_T", bound=tuple[Any, ...])
 _STATES: Final = tuple(PageState)  # by their numbers: much cheaper than a call of the class

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ...text.language.similar import Similar
-from ..retrieval.bm25 import Postings
+from ..retrieval.bm25 import NOWHERE, Postings
 from ..retrieval.layout import Integers, Row
 from ..retrieval.postings import MOST_POSTINGS, Posting, WordIndex
 from .passages import PackedPassages
@@ -100,7 +100,7 @@ class PackedIndex(WordIndex):
         for term, block, postings in self._passages.read_postings(terms, [*blocks]) if terms else ():
             read[term][block] = postings
         for term, parts in read.items():
-            known = self._known.get(term, _NONE)
+            known = self._known.get(term, NOWHERE)
             left = ~np.isin(known[0] >> BLOCK_BITS, [*blocks])
             fresh = _posting(b"".join(parts[block] for block in sorted(parts)))
             numbers, times = (np.append(old[left], new) for old, new in zip(known, fresh, strict=True))
@@ -116,12 +116,11 @@ class PackedIndex(WordIndex):
 
 
 _FEW = 2_048  # passages that a search reads at most (32 · 64)
-_NONE: Posting = (np.zeros(0, np.int64), np.zeros(0, np.int64))
 
 
 def _posted(postings: Iterable[tuple[Integers, Any]]) -> Integers:
     """Return the numbers that any of *postings* has, each once."""
-    return np.unique(np.concatenate([_NONE[0], *(numbers for numbers, _ in postings)]))
+    return np.unique(np.concatenate([NOWHERE[0], *(numbers for numbers, _ in postings)]))
 
 
 def _blocks_of(numbers: Integers) -> list[int]:

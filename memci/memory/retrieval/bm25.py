@@ -21,7 +21,8 @@ from .layout import Floats, Integers, Layout, talk_like
 Postings = Mapping[str, tuple[Integers, Integers | Floats]]
 """by term: the positions of the passages that have it, and how often each has it; below 1: a word of similar meaning"""
 
-_NOWHERE = (np.zeros(0, np.int64), np.zeros(0, np.int64))
+NOWHERE = (np.zeros(0, np.int64), np.zeros(0, np.int64))
+"""the postings of a term that no passage has; one object, since a question asks for many such terms"""
 _COMMON = 4_096  # passages from which a term is common, and in which common terms count: twice what a search looks at
 
 
@@ -36,12 +37,12 @@ def bm25(weights: Mapping[str, float], postings: Postings, layout: Layout, *, sp
     tf = np.zeros(size + 1, np.float32)  # the last one is for position -1: no neighbour
     idfs = {}
     for term, weight in weights.items():
-        known = np.count_nonzero(postings.get(term, _NOWHERE)[1] >= 1)
+        known = np.count_nonzero(postings.get(term, NOWHERE)[1] >= 1)
         idfs[term] = weight * float(np.log1p((count - known + 0.5) / (known + 0.5)))
     total, common = sum(idfs.values()), _common(idfs, postings)
     best: Integers | None = None
     for term in sorted(idfs, key=common.__contains__):
-        positions, frequencies = postings.get(term, _NOWHERE)
+        positions, frequencies = postings.get(term, NOWHERE)
         if not len(positions) or not idfs[term]:
             continue
         if (frequencies < 1).any():  # a long text, and a stretch of a group's talk, have similar words of anything
@@ -75,9 +76,9 @@ def bm25(weights: Mapping[str, float], postings: Postings, layout: Layout, *, sp
 def _common(idfs: Mapping[str, float], postings: Postings) -> set[str]:
     """Return the most common terms, as many as together weigh less than the rest; none that few passages have."""
     found, left = set[str](), sum(idfs.values()) / 2
-    for term in sorted(idfs, key=lambda term: -len(postings.get(term, _NOWHERE)[0])):
+    for term in sorted(idfs, key=lambda term: -len(postings.get(term, NOWHERE)[0])):
         left -= idfs[term]
-        if left <= 0 or len(postings.get(term, _NOWHERE)[0]) <= _COMMON:
+        if left <= 0 or len(postings.get(term, NOWHERE)[0]) <= _COMMON:
             break
         found.add(term)
     return found

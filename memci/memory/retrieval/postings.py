@@ -17,7 +17,7 @@ from ...text.language.terms import extent
 from ...text.language.terms import terms as stemmed
 from ...text.moments import zone_of
 from ..repository.passages import PassageTable
-from .bm25 import Postings
+from .bm25 import NOWHERE, Postings
 from .layout import Floats, Integers, Layout, Row, flags_of
 from .passages import Passage
 from .vectors import Positions
@@ -35,7 +35,6 @@ _FORMS = 40  # terms with the same stem that are looked at, at most
 _PART = 4  # letters of a part of a compound, at least, and one less before it: shorter ones are in many words
 _ENDING = 3  # letters behind a stem, at most: "konzert" finds "konzerten", not "konzertsaal"
 _SIMILAR_COUNTS = 0.25  # of once, at most: how much a turn of talk has a term that has only a similar one
-_NONE: Integers = np.zeros(0, np.int64)
 
 Posting = tuple[Integers, Integers]
 """the positions of the passages that have a term, ascending, and how often each has it"""
@@ -48,7 +47,7 @@ class WordIndex:
         """Index the passages of the table, given as its *columns*; default: none. O(passages)."""
         self._table = table
         self.layout = Layout()
-        self.ids: Integers = _NONE
+        self.ids: Integers = NOWHERE[0]
         if len(columns):
             *fields, self.ids = columns
             self.layout.fill(fields, nth=np.argsort(np.argsort(self.ids)))
@@ -176,7 +175,7 @@ class WordIndex:
         places, times = np.unique(places[positions >= 0], return_counts=True)
         ends, positions = np.searchsorted(places, (numbers + 1) * size), places % size
         for term, start, end in zip(read, [0, *ends], ends, strict=False):
-            self._known[term] = (positions[start:end], times[start:end]) if start < end else (_NONE, _NONE)
+            self._known[term] = (positions[start:end], times[start:end]) if start < end else NOWHERE
         self._kept += len(places)
 
     def _like(self, term: str, *, spelled: bool) -> Posting:
@@ -195,7 +194,7 @@ class WordIndex:
         for each in known:
             if each not in like:
                 self._known.pop(each, None)  # hundreds for each misspelled word
-        return _merge([*like.values()]) if like else (_NONE, _NONE)
+        return _merge([*like.values()]) if like else NOWHERE
 
     def _read_all(self, lookups: int) -> dict[str, str] | None:
         """Return the postings of all terms, once so many terms were queried that this costs no more; else None."""

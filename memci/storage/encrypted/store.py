@@ -13,6 +13,7 @@ of how the store inside keeps its rows.
 import os
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
+from itertools import chain
 from typing import Any, NamedTuple, TypeVar
 
 import orjson
@@ -33,11 +34,11 @@ from ...rows import (
 )
 from ..around import StorageAround
 from ..codec import SEALED, digest
+from ..columns import CHAIN
 from ..protocol import ErasedRows, Erasure, Storage, Transition
 from ..validation import check
 from .keys import Cipher, Forged, KeyRing, Keys
 
-CHAIN = 8  # compactions that are read for one at most, as in a SQLite store
 _REMEMBERED = 10_000  # contexts whose data keys are kept in RAM: some MB
 
 _T = TypeVar("_T")
@@ -219,9 +220,10 @@ class EncryptedStorage(StorageAround):
         length, before = 0, ""
         if rows and not whole:
             with suppress(CorruptRecord):  # nothing is based on a damaged one
-                newest = next(iter(self._storage.compactions(context)), None)
+                stored = iter(self._storage.compactions(context))
+                newest = next(stored, None)
                 length = 0 if newest is None else (int(newest.text[:1]) + 1) % CHAIN
-                before = next(self.compactions(context)).text if length else ""
+                before = next(self._unseal_chains(context, chain([newest], stored))).text if newest and length else ""
         for row in rows:
             text = cipher.seal_text(row.text, *_place(COMPACTION, context, row), before=before if length else "")
             yield row._replace(text=f"{length}{text}")
@@ -230,11 +232,11 @@ class EncryptedStorage(StorageAround):
     def _unseal_chains(self, context: str, rows: Iterator[CompactionRow]) -> Iterator[CompactionRow]:
         """Yield compactions, newest first, decrypted: each chain is read back to its first one, which stands alone."""
         for row in rows:
-            chain = [row]
-            while chain[-1].text[:1] != "0" and (older := next(rows, None)) is not None:
-                chain.append(older)
+            needed = [row]
+            while needed[-1].text[:1] != "0" and (older := next(rows, None)) is not None:
+                needed.append(older)
             found: list[CompactionRow] = []
-            for each in reversed(chain):
+            for each in reversed(needed):
                 before, place = found[-1].text if found else "", _place(COMPACTION, context, each)
                 text = self._read(context, 0, Cipher.unseal_text, each.text[1:], *place, before=before)
                 found.append(each._replace(text=text))

@@ -17,7 +17,7 @@ from typing import Any, NoReturn
 
 from ...errors import CommitUnknown, CorruptRecord, StorageUnavailable
 from ...rows import CallRow, CompactionRow, ContextRecord, EntryRow, OpRow, PageRow, PageState, Ticket
-from ..columns import CALLS, COMPACTIONS, CONTEXTS, ENTRIES, OPS, PAGES, VIEWS, Row, joined
+from ..columns import CALLS, CHAIN, COMPACTIONS, CONTEXTS, ENTRIES, OPS, PAGES, VIEWS, Row, joined
 from ..protocol import ErasedRows, Erasure, Transition
 from ..validation import MAX_PAGE, check, check_parent, check_revision, check_text
 from .audit import AuditTable
@@ -83,7 +83,7 @@ _SELECT_PAGES = {
 }
 _SELECT_COMPACTION = f"""
 SELECT {_COMPACTION} FROM our.compaction
-WHERE owner_key = %s AND number = %s AND revision < %s AND head <= %s ORDER BY revision DESC LIMIT 8"""
+WHERE owner_key = %s AND number = %s AND revision < %s AND head <= %s ORDER BY revision DESC LIMIT {CHAIN}"""
 _SELECT_OPS = f"SELECT {joined(OPS.names)} FROM our.op WHERE owner_key = %s AND number = %s ORDER BY first, op_id"
 _SELECT_CALLS = f"""
 SELECT {joined(CALLS.names, "c")}, t.text FROM our.call AS c
@@ -225,7 +225,7 @@ class PostgresStorage:
         return list(self._entries(context, sorted({seq for seq in seqs if seq >= 0})))
 
     def compactions(self, context: str, *, head: int | None = None) -> Iterator[CompactionRow]:
-        """Yield the compactions, newest first, as the protocol says. A query for eight."""
+        """Yield the compactions, newest first, as the protocol says. A query for `CHAIN`."""
         check_text("id", context)
         return self._compactions(context, 2**62 if head is None else head)
 

@@ -15,14 +15,13 @@ import orjson
 from ...errors import CorruptRecord
 from ...rows import CallRow, CompactionRow, ContextRecord, EntryRow, PageRow, PageState, Ticket
 from ..codec import ORJSON, digest
-from ..columns import CALLS, COMPACTIONS, CONTEXTS, ENTRIES, OPS, PAGES, VIEWS, Row, joined
+from ..columns import CALLS, CHAIN, COMPACTIONS, CONTEXTS, ENTRIES, OPS, PAGES, VIEWS, Row, joined
 from ..validation import MAX_PAGE, check_text
 
 MAX_REVISION: Final = 2**40 - 1
 BATCH_ROWS: Final = 256
 """rows of one query: enough that a query costs little for each, and few that a slow reader keeps none in RAM"""
 _BATCH_BYTES: Final = 2**20  # bytes of bodies after which a batch ends, so that large messages do not fill the RAM
-CHAIN: Final = 8  # compactions that are read for one at most; the first of them was compressed alone
 _NEEDS_DICTIONARY: Final = 0x20  # the bit for it in the second byte of zlib's output
 
 

@@ -11,7 +11,7 @@ import apsw
 from ...errors import CorruptRecord, LimitExceeded
 from ...rows import CompactionRow, ContextRecord, OpRow, Ticket
 from ..codec import ORJSON, digest
-from ..columns import CALLS, COMPACTIONS, CONTEXTS, ENTRIES, OPS, PAGES, VIEWS, Columns, Row, joined
+from ..columns import CALLS, CHAIN, COMPACTIONS, CONTEXTS, ENTRIES, OPS, PAGES, VIEWS, Columns, Row, joined
 from ..protocol import ErasedRows, Erasure, Transition
 from ..validation import (
     FULL,
@@ -20,7 +20,7 @@ from ..validation import (
     check_revision,
     without_digests,
 )
-from .rows import CHAIN, SELECT_OP, SELECT_OPS_BEFORE, keyed, read_chain, unpack
+from .rows import SELECT_OP, SELECT_OPS_BEFORE, keyed, read_chain, unpack
 
 _MAX_CONTEXTS = 2**23 - 1
 _MOST_BYTES = 512 * 2**20

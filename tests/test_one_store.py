@@ -4,6 +4,7 @@ import gc
 import subprocess
 import sys
 import threading
+import time
 import tracemalloc
 from itertools import pairwise
 from pathlib import Path
@@ -152,6 +153,9 @@ def test_an_erased_page_is_gone_from_ram(store):
         context.erase(page)
 
     request(store, "anna")
+    until = time.monotonic() + 20
+    while texts_with(secret) and time.monotonic() < until:
+        pass  # a step in the background may hold the context for a moment
 
     assert texts_with(secret) == []
 

@@ -7,7 +7,7 @@
 Nothing here counts as a visit.
 """
 
-from collections.abc import Sequence, Sized
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, fields
 from typing import TypeVar
@@ -22,7 +22,7 @@ from .repository.pages import EVICTED, MID, OBSERVED, SHORT
 from .tiered_memory import TieredMemory
 from .tiers.episodes import Episode
 from .tiers.events import DailySummary, LifeEvent
-from .tiers.facts import Knowledge
+from .tiers.facts import Known
 from .tiers.profile import Profile
 from .tiers.rules import Rules
 
@@ -157,8 +157,8 @@ def overview(memory: TieredMemory, *, now: float | None = None) -> Overview:
             tuple(queue),
             tuple(sorted(episodes, key=lambda each: (-each.heat, each.id))),
             tuple(sorted(chains, key=lambda each: -each.id)),
-            _facts(tiers.user),
-            _facts(tiers.assistant),
+            _facts(tiers.facts_about("user")),
+            _facts(tiers.facts_about("assistant")),
             tiers.profile,
             tuple(event for _, event in sorted(tiers.events.items())),
             tuple(day for _, (_, day) in sorted(tiers.days.items())),
@@ -178,9 +178,10 @@ def counts(memory: TieredMemory) -> Counts:
     with session.store.lock:
         tiers, owner = session.tiers(), session.owner
         pages = owner.pages.tier_counts()
-        kinds: list[Sized] = [tiers.episodes, tiers.chains, tiers.user, tiers.assistant, tiers.events, tiers.days]
+        user = len(tiers.facts_about("user"))
         counts = [pages.get(tier, 0) for tier in (OBSERVED, SHORT, MID, EVICTED)]
-        counts += [*map(len, [*kinds, tiers.graph]), owner.items.count("relation")]
+        counts += [len(tiers.episodes), len(tiers.chains), user, len(tiers.facts) - user]
+        counts += [len(tiers.events), len(tiers.days), len(tiers.graph), owner.items.count("relation")]
         return Counts(*counts)
 
 
@@ -239,6 +240,6 @@ def _episode(key: int, episode: Episode, pages: Sequence[PageKey], now: float, r
     return _select(WarmEpisode, episode, episode.warmth, id=key, pages=tuple(pages), **heats)
 
 
-def _facts(known: Knowledge) -> tuple[HeldFact, ...]:
-    held = [_select(HeldFact, each, id=key) for key, each in known.facts.items()]
+def _facts(known: Mapping[int, Known]) -> tuple[HeldFact, ...]:
+    held = [_select(HeldFact, each, id=key) for key, each in known.items()]
     return tuple(sorted(held, key=lambda each: (-each.retrieved, -each.id)))

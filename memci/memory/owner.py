@@ -14,7 +14,6 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Sized
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
-from typing import Any
 
 from ..errors import CorruptRecord
 from ..storage import Storage
@@ -35,7 +34,7 @@ from .retrieval.ranking import Weights
 from .retrieval.vectors import VectorIndex
 from .tiers.episodes import Episode
 from .tiers.events import DailySummary, LifeEvent
-from .tiers.facts import Knowledge, Known, Saving, versions
+from .tiers.facts import About, Known, Saving, versions
 from .tiers.graph import Graph, Relation
 from .tiers.profile import Profile
 from .tiers.rules import DEFAULTS, Rules
@@ -67,8 +66,7 @@ class Tiers:
     profiles: dict[int, dict[str, float]] = field(default_factory=dict)  # words of the chains, for comparison
     going: dict[str, int] = field(default_factory=dict)
     """the last chain of each context, which its next page may continue"""
-    user: Knowledge = field(default_factory=Knowledge)
-    assistant: Knowledge = field(default_factory=Knowledge)
+    facts: dict[int, Known] = field(default_factory=dict)
     savings: dict[int, Saving] = field(default_factory=dict)  # facts that wait for their pages
     profile: Profile = field(default_factory=Profile)
     profile_id: int | None = None
@@ -80,7 +78,7 @@ class Tiers:
 
     def __len__(self) -> int:
         """Return the number of values, with which the size in RAM grows."""
-        known: list[Sized] = [self.episodes, self.chains, self.user, self.assistant, self.graph, self.events, self.days]
+        known: list[Sized] = [self.episodes, self.chains, self.facts, self.graph, self.events, self.days]
         return sum(len(each) for each in known)
 
     def visit(self, visit: Visit) -> None:
@@ -88,8 +86,9 @@ class Tiers:
         for key in visit.episodes:
             if key in self.episodes:
                 self.episodes[key] = self.episodes[key].visited(visit.at)
-        self.user.retrieved(visit.facts, visit.at)
-        self.assistant.retrieved(visit.facts, visit.at)
+        for key in visit.facts:
+            if key in self.facts:
+                self.facts[key] = self.facts[key].found(visit.at)
 
     def keep(self, id: int, value: Item) -> None:  # noqa: A002 -- of the item
         """Add an item, or replace the one with this *id*."""
@@ -102,7 +101,7 @@ class Tiers:
                 self.chains[id], self.profiles[id] = value, profile_of(value)
                 self.going[value.context] = max(id, self.going.get(value.context, 0))
             case Known():
-                self.knows(value.about).facts[id] = value
+                self.facts[id] = value
             case Saving():
                 self.savings[id] = value
             case Relation():
@@ -121,15 +120,14 @@ class Tiers:
             if self.going.get(chain.context) == id:
                 del self.going[chain.context]
         self.episodes.pop(id, None)
-        for known in (self.user, self.assistant):
-            known.facts.pop(id, None)
+        self.facts.pop(id, None)
         self.savings.pop(id, None)
 
     @property
     def removed(self) -> set[str]:
         """Digests of the facts that a program had removed or replaced. O(facts)."""
-        facts = [*self.user.facts.values(), *self.assistant.facts.values()]
-        return {each.instead for some in (facts, self.savings.values()) for each in some if each.instead}
+        every: list[Known | Saving] = [*self.facts.values(), *self.savings.values()]
+        return {each.instead for each in every if each.instead}
 
     @property
     def portrait(self) -> str:
@@ -139,7 +137,7 @@ class Tiers:
         """
         if self.profile.text:
             return self.profile.text
-        facts = sorted(self.user.facts.items(), key=lambda known: known[1].at or 0.0)
+        facts = sorted(self.facts_about("user").items(), key=lambda known: known[1].at or 0.0)
         latest = dict(facts[-2 * PORTRAIT :])
         if latest != self._latest[0]:
             told = [fact for fact in latest.values() if versions(fact, latest)[-1] is fact][-PORTRAIT:]
@@ -147,9 +145,9 @@ class Tiers:
             self._latest = latest, "\n".join(fact.text + when for fact, when in zip(told, days, strict=True))
         return self._latest[1]
 
-    def knows(self, about: str) -> Knowledge:
-        """Return the facts about the user, or about the assistant."""
-        return self.user if about == "user" else self.assistant
+    def facts_about(self, whom: About) -> dict[int, Known]:
+        """Return the facts about the user, or about the assistant. O(facts)."""
+        return {key: each for key, each in self.facts.items() if each.about == whom}
 
 
 def owner_of(store: MemoryStore, name: str) -> "Owner":
@@ -327,8 +325,8 @@ class Owner(OwnerKey):
 
     def _rewrite_visited(self) -> None:
         visited = {key for each in self.visits for key in (*each.episodes, *each.facts)}
-        known: list[dict[int, Any]] = [self.tiers.episodes, self.tiers.user.facts, self.tiers.assistant.facts]
-        if rows := [(key, items[key]) for items in known for key in sorted(visited & items.keys())]:
+        known: dict[int, Item] = {**self.tiers.episodes, **self.tiers.facts}
+        if rows := [(key, known[key]) for key in sorted(visited & known.keys())]:
             self.items.rewrite(rows)
 
     def _committed(self) -> None:

@@ -290,7 +290,7 @@ class TieredMemory:
         saving = Saving(learned.text, learned.about, context, learned.page, learned.at, learned.instead, learned.kind)
         with self.session.store.lock:
             owner.refresh()
-            facts = owner.tiers.knows(learned.about).facts
+            facts = owner.tiers.facts_about(learned.about)
             here = [(each.text, each.instead) for each in facts.values() if each.authored and each.context == context]
             if (learned.text, learned.instead) in here or saving in owner.tiers.savings.values():
                 return
@@ -303,8 +303,7 @@ class TieredMemory:
 
     def _replace(self, id_: int, text: str) -> None:
         with self.session.store.lock:
-            tiers = self.session.tiers()
-            known = tiers.user.facts.get(id_) or tiers.assistant.facts.get(id_)
+            known = self.session.tiers().facts.get(id_)
         if known is None:
             raise InvalidSetting("id", f"there is no fact {brief(id_)}: memci facts lists them")
         learned = Learned(known.index, known.about, text, known.at, digest_of(known.text), known.kind)

@@ -37,8 +37,8 @@ def size(context):
     tiers = context.memory.session.tiers()
     profile = tiers.profile
     return {
-        "user": len(tiers.user),
-        "assistant": len(tiers.assistant),
+        "user": len(tiers.facts_about("user")),
+        "assistant": len(tiers.facts_about("assistant")),
         "concepts": len(tiers.graph),
         "traits": len(profile.traits),
         "events": len(tiers.events),

@@ -21,7 +21,7 @@ from ..backend import PageRecord
 from ..owner import Owner, Session
 from ..repository.pages import FACTS, GRAPH, QUARANTINED
 from ..repository.passages import TRAITS
-from ..tiers.facts import Known, Saving, digest_of, facts, sources, vocabulary
+from ..tiers.facts import Known, Saving, digest_of, facts, learn_fact, sources, vocabulary
 from ..tiers.graph import Relation
 from ..tiers.profile import Findings, Profile, describe_traits
 from ..tiers.rules import DEFAULTS
@@ -78,7 +78,7 @@ def learn(run: StepRun) -> int:
         now = owner.tiers.profile  # the counts of turns may differ
         same = (now.version, now.text, now.traits) == (profile.version, profile.text, profile.traits)
         # an erasure removes the facts of a page; what was said with one in view may have words of it
-        shown = owner.tiers.user.facts.keys() >= learned.shown.keys()
+        shown = owner.tiers.facts.keys() >= learned.shown.keys()
         return same and shown and set(owner.pages.unmarked(subject, FACTS, SENT)).issuperset(read.ids)
 
     with run.write(unchanged):
@@ -133,7 +133,7 @@ def keep_fact(owner: Owner, fact: Known, pages: Collection[int], now: float) -> 
     """Store a fact with its evidence, *pages* (their ids), unless a program had it removed or replaced."""
     if not fact.authored and digest_of(fact.text) in owner.tiers.removed:
         return
-    update = owner.tiers.knows(fact.about).change(fact, now, (owner.tiers.rules or DEFAULTS).facts)
+    update = learn_fact(owner.tiers.facts, fact, now, (owner.tiers.rules or DEFAULTS).facts)
     owner.drop(update.evicted)
     owner.keep(update.fact, id=update.id, pages=pages)
 
@@ -166,7 +166,9 @@ def _extract(run: StepRun, profile: Profile, pages: Sequence[PageRecord]) -> Fin
     if run.chat is not None:
         from .prompts.facts import ask_for_facts
 
-        return ask_for_facts(run.chat, profile, pages, run.session.tiers().user.facts, run.session.rules.dimensions)
+        return ask_for_facts(
+            run.chat, profile, pages, run.session.tiers().facts_about("user"), run.session.rules.dimensions
+        )
     return Findings(profile.traits, tuple(fact for page in pages for fact in facts(page)))
 
 

@@ -39,7 +39,7 @@ def find_facts(
     if an embedder found it (*near*). Names of speakers have no weight. If the question names speakers of facts, facts
     of other speakers are left out.
     """
-    facts = owner.tiers.user.facts | owner.tiers.assistant.facts
+    facts = owner.tiers.facts
     said = {key: _split_speaker(fact.text) for key, fact in facts.items()}
     common = Counter(term for _, own in said.values() for term in own)
     words = dict.fromkeys(asked)
@@ -153,7 +153,7 @@ def _episodes(owner: Owner, query: Query, zone: tzinfo) -> Iterator[tuple[int, S
 
 def _complete(owner: Owner, item: int, statement: Statement) -> Statement:
     """Return *statement* with its pages, and whether a later fact about the user says something else."""
-    facts = owner.tiers.user.facts.values()
+    facts = owner.tiers.facts_about("user").values()
     day = statement.date.rpartition(" ")[2]
     later = (each.text for each in facts if day and each.at is not None and day_of(each.at, UTC) > day)
     outdated = any(outdates(text, statement.text) for text in later)

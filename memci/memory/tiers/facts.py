@@ -15,7 +15,7 @@ contradict each other are both kept, because no rule can decide which is true.
 import hashlib
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Literal, NamedTuple
 
@@ -57,6 +57,10 @@ class Known:
     instead: str = ""  # a digest of the fact that it replaces, which is not derived again
     kind: Kind = "fact"
     after: tuple[int, ...] = ()  # ids of the facts about the same thing that a model saw it come after
+
+    def found(self, now: float) -> "Known":
+        """Return the fact after a search found it, or after it was learned."""
+        return replace(self, retrieved=max(now, self.retrieved))
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,31 +145,15 @@ class FactUpdate(NamedTuple):
     evicted: tuple[int, ...]
 
 
-@dataclass(slots=True, eq=False)
-class Knowledge:
-    """A bounded list of facts by their ids."""
-
-    facts: dict[int, Known] = field(default_factory=dict)
-
-    def __len__(self) -> int:
-        return len(self.facts)
-
-    def change(self, new: Known, now: float = 0.0, most: int = 100) -> FactUpdate:
-        """Return the changes for the fact *new*, learned *now*, without making them; *most* facts stay. O(facts)."""
-        pages = new.pages or ((new.context, new.index),)
-        new = replace(new, pages=pages, retrieved=max(new.retrieved, now))
-        for key, old in self.facts.items():
-            if same(old, new):
-                return FactUpdate(_join(old, new), key, ())
-        excess = max(0, len(self.facts) + 1 - most)
-        coldest = sorted(self.facts, key=lambda key: (self.facts[key].authored, self.facts[key].retrieved, key))
-        return FactUpdate(new, None, tuple(coldest[:excess]))
-
-    def retrieved(self, keys: Iterable[int], now: float) -> None:
-        """Store that a search returned these facts."""
-        for key in keys:
-            if fact := self.facts.get(key):
-                self.facts[key] = replace(fact, retrieved=max(now, fact.retrieved))
+def learn_fact(facts: Mapping[int, Known], new: Known, now: float = 0.0, most: int = 100) -> FactUpdate:
+    """Return the changes of *facts* for the fact *new*, learned *now*; *most* about the same person stay. O(facts)."""
+    new = replace(new, pages=new.pages or ((new.context, new.index),)).found(now)
+    own = {key: each for key, each in facts.items() if each.about == new.about}
+    for key, old in own.items():
+        if same(old, new):
+            return FactUpdate(_join(old, new), key, ())
+    coldest = sorted(own, key=lambda key: (own[key].authored, own[key].retrieved, key))
+    return FactUpdate(new, None, tuple(coldest[: max(0, len(own) + 1 - most)]))
 
 
 def versions(fact: Known, facts: Mapping[int, Known]) -> list[Known]:

@@ -18,7 +18,7 @@ from memci.memory.consolidation.prompts.facts import ask_for_facts, ask_for_rela
 from memci.memory.consolidation.prompts.strategy import PROMPT as STRATEGY
 from memci.memory.consolidation.prompts.strategy import ask_for_strategy
 from memci.memory.tiers.events import ConversationSummary, DailySummary
-from memci.memory.tiers.facts import Knowledge, Known, versions
+from memci.memory.tiers.facts import Known, learn_fact, versions
 from memci.memory.tiers.graph import PER_PAGE, Relation
 from memci.memory.tiers.profile import Profile, Trait, describe_traits
 from memci.memory.tiers.rules import DIMENSIONS
@@ -101,7 +101,7 @@ class TestAnalysis:
         ]
         new = self.KNOWN.replaced(describe_traits(made.traits), made.traits, now=9.0)
         assert (new.version, len(new.previous)) == (3, 1)
-        assert Knowledge().change(made.facts[0], 9.0).fact.text == "Mel moved to Oslo."
+        assert learn_fact({}, made.facts[0], 9.0).fact.text == "Mel moved to Oslo."
 
     def test_a_model_sees_the_known_facts_and_says_which_of_them_a_new_one_comes_after(
         self, says: Any, page: Page

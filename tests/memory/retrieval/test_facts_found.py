@@ -1,9 +1,12 @@
 """Facts that a search returns: few, and about the question."""
 
+from types import SimpleNamespace
+
 import pytest
 
+from memci.memory.owner import Tiers
 from memci.memory.retrieval.knowledge import find_facts
-from memci.memory.tiers.facts import Knowledge, Known
+from memci.memory.tiers.facts import Known
 from memci.memory.tiers.rules import DEFAULTS
 from memci.text.language.terms import query_terms
 
@@ -16,13 +19,8 @@ SAID = (
 )
 
 
-class Tiers:
-    user = Knowledge({key: Known(text, "user", "c", key, key) for key, text in enumerate(SAID)})
-    assistant = Knowledge({100: Known("called book(lamp=7)", "assistant", "c", 100, 100)})
-
-
-class Owner:
-    tiers = Tiers
+FACTS = {key: Known(text, "user", "c", key, key) for key, text in enumerate(SAID)}
+OWNER = SimpleNamespace(tiers=Tiers(facts=FACTS | {100: Known("called book(lamp=7)", "assistant", "c", 100, 100)}))
 
 
 @pytest.mark.parametrize(
@@ -38,12 +36,12 @@ class Owner:
 )
 def test_facts_are_found_by_the_question_not_by_the_name(query, found):
     """The speaker's name is no likeness, but what another one said is no answer; below the floor nothing is said."""
-    assert [fact.text for _, fact in find_facts(Owner, query_terms(query), DEFAULTS)] == found
+    assert [fact.text for _, fact in find_facts(OWNER, query_terms(query), DEFAULTS)] == found
 
 
 def test_facts_of_an_answer_are_three_at_most():
     """Facts of the user and of the assistant share the three places."""
-    found = find_facts(Owner, query_terms("Which lamp?"), DEFAULTS)
+    found = find_facts(OWNER, query_terms("Which lamp?"), DEFAULTS)
 
     assert len(found) == DEFAULTS.found_facts == 3
     assert all("lamp" in fact.text for _, fact in found)

@@ -6,44 +6,39 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memci.memory.tiers.facts import Knowledge, Known, same
+from memci.memory.tiers.facts import Known, learn_fact, same
 
 
 def known(text, index=1, **more):
     return Known(text, "user", "c", index, 1, **more)
 
 
-def learn(knowledge, key, fact, most=100):
-    change = knowledge.change(fact, most=most)
+def learn(facts, key, fact, most=100):
+    change = learn_fact(facts, fact, most=most)
     for each in change.evicted:
-        del knowledge.facts[each]
-    knowledge.facts[key if change.id is None else change.id] = change.fact
+        del facts[each]
+    facts[key if change.id is None else change.id] = change.fact
 
 
-def learned(knowledge, *new):
+def learned(*new):
+    facts = {}
     for key, fact in enumerate(new, 100):
-        learn(knowledge, key, fact)
-    return [fact.text for fact in knowledge.facts.values()]
+        learn(facts, key, fact)
+    return list(facts.values())
 
 
 def test_knowledge_of_the_same_said_twice_is_one_fact():
     """P16: near-duplicates merge; the later words stand, and both pages are evidence."""
-    knowledge = Knowledge()
+    (fact,) = learned(known("I live in Oslo.", at=1.0), known("i LIVE in oslo!", index=5, at=2.0))
 
-    texts = learned(knowledge, known("I live in Oslo.", at=1.0), known("i LIVE in oslo!", index=5, at=2.0))
-
-    assert texts == ["i LIVE in oslo!"]
-    (fact,) = knowledge.facts.values()
-    assert (fact.index, fact.pages) == (5, (("c", 1), ("c", 5)))
+    assert (fact.text, fact.index, fact.pages) == ("i LIVE in oslo!", 5, (("c", 1), ("c", 5)))
 
 
 def test_knowledge_of_an_old_page_that_comes_late_keeps_the_newer_words():
     """Pages may be analysed out of order: what was said later stays."""
-    knowledge = Knowledge()
+    (fact,) = learned(known("I live in Oslo!", index=5, at=2.0), known("I live in Oslo.", at=1.0))
 
-    assert learned(knowledge, known("I live in Oslo!", index=5, at=2.0), known("I live in Oslo.", at=1.0)) == [
-        "I live in Oslo!"
-    ]
+    assert fact.text == "I live in Oslo!"
 
 
 @pytest.mark.parametrize(
@@ -59,7 +54,7 @@ def test_knowledge_of_an_old_page_that_comes_late_keeps_the_newer_words():
 def test_knowledge_that_figures_or_a_not_tell_apart_stays_apart(one, two):
     """P16: facts that contradict each other are both kept, however alike their words are."""
     assert not same(known(one), known(two))
-    assert len(learned(Knowledge(), known(one), known(two))) == 2
+    assert len(learned(known(one), known(two))) == 2
 
 
 def test_knowledge_that_is_alike_in_words_is_the_same():
@@ -72,10 +67,9 @@ def test_knowledge_that_is_alike_in_words_is_the_same():
 
 def test_knowledge_that_is_full_loses_what_was_retrieved_longest_ago():
     """P16, M10: least recently retrieved goes first, not the oldest; and never the one that comes."""
-    knowledge = Knowledge({1: known("a b", retrieved=1.0), 2: known("c d", retrieved=2.0)})
-    knowledge.retrieved([1], 5.0)
+    facts = {1: known("a b", retrieved=1.0).found(5.0), 2: known("c d", retrieved=2.0)}
 
-    change = knowledge.change(known("e f", retrieved=0.0), most=2)
+    change = learn_fact(facts, known("e f", retrieved=0.0), most=2)
 
     assert (change.id, change.evicted) == (None, (2,))
 
@@ -83,9 +77,9 @@ def test_knowledge_that_is_full_loses_what_was_retrieved_longest_ago():
 @given(st.lists(st.tuples(st.sampled_from("abcdefgh"), st.integers(0, 9)), max_size=30), st.integers(1, 4))
 def test_knowledge_never_exceeds_its_limit(said, limit):
     """P25: the limit that is asked for is the one that holds, and the latest fact is always there."""
-    knowledge = Knowledge()
+    facts = {}
     for key, (letter, at) in enumerate(said):
-        learn(knowledge, key, known(f"{letter}{letter} word", index=key, at=float(at), retrieved=float(at)), limit)
+        learn(facts, key, known(f"{letter}{letter} word", index=key, at=float(at), retrieved=float(at)), limit)
 
-        assert len(knowledge) <= limit
-        assert any(("c", key) in fact.pages for fact in knowledge.facts.values())
+        assert len(facts) <= limit
+        assert any(("c", key) in fact.pages for fact in facts.values())

@@ -6,6 +6,7 @@
 A context uses only the protocol in `memci.memory.backend`. `TieredMemory` is the default backend.
 """
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -20,14 +21,5 @@ def __getattr__(name: str) -> Any:
     """Import a name on first use: importing numpy takes longer than the rest of memci."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    if name == "Rules":
-        from .tiers.rules import Rules
-
-        return Rules
-    if name != "TieredMemory":
-        from . import backend
-
-        return getattr(backend, name)
-    from .tiered_memory import TieredMemory
-
-    return TieredMemory
+    home = {"Rules": "tiers.rules", "TieredMemory": "tiered_memory"}.get(name, "backend")
+    return getattr(import_module(f".{home}", __name__), name)

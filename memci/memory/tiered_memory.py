@@ -211,7 +211,7 @@ class TieredMemory:
             return job_runner.run_job(self.session, self._chat, settle or (lambda: None), self._ceiling)
 
     def summaries(self, context: str, indexes: Collection[int]) -> Mapping[int, Summary]:
-        """Return a model's summaries of those pages of *context* that have one. One query."""
+        """Return a model's summaries of those pages of *context* that have one. Two queries."""
         return page_notes.summaries(self.session, context, indexes)
 
     def work(self) -> Work:

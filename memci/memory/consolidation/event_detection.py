@@ -251,7 +251,7 @@ def _find_conversations(
 ) -> tuple[dict[int, int | None], list[Ended]]:
     """Return which conversations begin, continue or end with *pages*, or end since they have no page after *until*.
 
-    First, by context, the first page of the current one (`ConversationState.first`; None: it ended); then those ended.
+    First, by context, the first page of the current one (see `conversation_before`; None: it ended); then those ended.
     """
     rows, silence = run.owner.pages, run.session.rules.silence_seconds
     begun: dict[int, int | None] = {}

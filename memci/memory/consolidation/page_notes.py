@@ -24,8 +24,11 @@ def extract_title(page: PageRecord) -> tuple[str, tuple[str, ...]]:
 
 
 def summaries(session: Session, context: str, indexes: Collection[int]) -> dict[int, Summary]:
-    """Return the summaries in the notes of pages of a context, by index. One query."""
-    return {index: note.summary for index, note in session.owner.items.notes_by_index(context, indexes).items()}
+    """Return the summaries in the notes of pages of a context, by index. Two queries."""
+    owner = session.owner
+    ids = owner.pages.ids_of(context, indexes)
+    notes = owner.items.notes(ids.values())
+    return {index: notes[id_][1].summary for index, id_ in ids.items() if id_ in notes}
 
 
 def describe_page(run: StepRun) -> int:

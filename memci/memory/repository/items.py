@@ -119,11 +119,6 @@ class ItemTable(OwnerTable):
         rows = self._store.read_rows(_NOTES, json.dumps(list(pages)))
         return {page: (id_, self._value(id_, "note", body, None)) for page, id_, body in rows}
 
-    def notes_by_index(self, context: str, indexes: Collection[int]) -> dict[int, Note]:
-        """Return the notes of pages of a context, by index. One query."""
-        rows = self._store.read_rows(_NOTES_BY_INDEX, self._owner.name, context, json.dumps(list(indexes)))
-        return {index: self._value(id_, "note", body, None) for index, id_, body in rows}
-
     def _value(self, id_: int, kind: str, body: str, vector: bytes | None) -> Any:
         """Return the value of a row; ValueError if it is not what was written."""
         if kind == "rules":
@@ -146,11 +141,6 @@ SELECT DISTINCT item FROM memory_evidence WHERE page IN (SELECT value FROM json_
 _NOTES = """
 SELECT e.page, i.id, i.body FROM memory_evidence AS e JOIN memory_item AS i ON i.id = e.item
 WHERE e.page IN (SELECT value FROM json_each(?)) AND i.kind = 'note'"""
-_NOTES_BY_INDEX = """
-SELECT g.page, i.id, i.body FROM memory_owner AS o JOIN memory_context AS c ON c.owner = o.nr
-JOIN memory_page AS g ON g.context = c.nr JOIN memory_evidence AS e ON e.page = g.id
-JOIN memory_item AS i ON i.id = e.item
-WHERE o.name = ? AND c.name = ? AND g.page IN (SELECT value FROM json_each(?)) AND i.kind = 'note'"""
 
 
 @cache

@@ -36,15 +36,6 @@ class KnownPage(NamedTuple):
     title: str  # "" before the page is in an episode
 
 
-class ConversationState(NamedTuple):
-    """The state of the context of a page: its current conversation, and the page before."""
-
-    context: int
-    first: int | None  # the first page of the conversation; negative: it was summarized after a silence
-    before: int | None
-    at: float | None  # the time of the page before
-
-
 class PageTable(OwnerTable):
     """The pages of one owner."""
 
@@ -64,7 +55,7 @@ class PageTable(OwnerTable):
 
     def ids_of(self, context: str, indexes: Collection[int]) -> dict[int, int]:
         """Return the ids of those pages of *context* with *indexes* that exist. O(these)."""
-        rows = self._store.read_rows(_SOME_OF_CONTEXT, self._owner.nr, context, json.dumps([*indexes]))
+        rows = self._store.read_rows(_SOME_OF_CONTEXT, self._owner.name, context, json.dumps([*indexes]))
         return dict(rows)
 
     def ids(self, context: str | None = None, indexes: Iterable[int] | None = None) -> list[int]:
@@ -204,9 +195,13 @@ class PageTable(OwnerTable):
         """Return the last *most* pages with ids up to *last*, the latest first."""
         return self._store.read_column(_UNTIL, self._owner.nr, last, QUARANTINED, most)
 
-    def conversation_before(self, page: int) -> list[ConversationState]:
-        """Return the conversation of the context of *page* before this page; [] if there is no such page."""
-        return [ConversationState(*row) for row in self._store.read_rows(_CONVERSATION_BEFORE, page)]
+    def conversation_before(self, page: int) -> list[tuple[int, int | None, int | None, float | None]]:
+        """Return the conversation of the context of *page* before this page; [] if there is no such page.
+
+        It has the number of the context, the first page of its current conversation (negative: it was summarized after
+        a silence), and the page before with its time.
+        """
+        return self._store.read_rows(_CONVERSATION_BEFORE, page)
 
     def open_conversations(self, context: str | None) -> list[tuple[int, str, int, int, float | None]]:
         """Return the current conversations, and that of *context* in any case. O(the owner's contexts).
@@ -216,7 +211,7 @@ class PageTable(OwnerTable):
         return self._store.read_rows(_OPEN_CONVERSATIONS, self._owner.nr, context)
 
     def set_conversations(self, first: Mapping[int, int | None]) -> None:
-        """Store where the current conversations of contexts begin (see `ConversationState.first`)."""
+        """Store where the current conversations of contexts begin (see `conversation_before`)."""
         for context, page in first.items():
             self._store.execute("UPDATE memory_context SET conversation = ? WHERE nr = ?", page, context)
 
@@ -267,8 +262,9 @@ _RECOUNT = """
 UPDATE memory_context SET acknowledged = (SELECT coalesce(max(page), 0) FROM memory_page WHERE context = nr)
 WHERE owner = ? AND name = ? AND acknowledged > (SELECT coalesce(max(page), 0) FROM memory_page WHERE context = nr)"""
 _SOME_OF_CONTEXT = """
-SELECT g.page, g.id FROM memory_page AS g JOIN memory_context AS c ON c.nr = g.context
-WHERE c.owner = ? AND c.name = ? AND g.page IN (SELECT value FROM json_each(?))"""
+SELECT g.page, g.id FROM memory_owner AS o JOIN memory_context AS c ON c.owner = o.nr
+JOIN memory_page AS g ON g.context = c.nr
+WHERE o.name = ? AND c.name = ? AND g.page IN (SELECT value FROM json_each(?))"""
 _IDS = """
 SELECT g.id FROM memory_context AS c JOIN memory_page AS g ON g.context = c.nr
 WHERE c.owner = ? AND (CAST(? AS TEXT) IS NULL OR c.name = ?)

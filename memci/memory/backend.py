@@ -181,7 +181,6 @@ class Recollection:
     assistant_facts: tuple[Fact, ...] = ()
     concepts: tuple[Concept, ...] = ()
     profile: str = ""
-    retrieved_at: float = 0.0
     pending: int = 0  # number of pages that are not searchable yet
     statements: tuple[Statement, ...] = ()
     strategy: str = ""  # how to treat the user, written by a model
@@ -245,7 +244,7 @@ class JobRunner(Protocol):
         """
 
     def summaries(self, context: str, indexes: Collection[int]) -> Mapping[int, Summary]:
-        """Return the model's summaries of those pages that have one. One query."""
+        """Return the model's summaries of those pages that have one. O(pages)."""
 
     def work(self) -> Work:
         """Return the costs so far and the number of jobs that wait."""

@@ -17,7 +17,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from ...errors import MemciError
-from ..backend import PageRecord
+from ..backend import PageKey, PageRecord
 from ..owner import Owner, Session
 from ..repository.pages import FACTS, GRAPH, QUARANTINED
 from ..repository.passages import TRAITS
@@ -114,13 +114,12 @@ def relate(run: StepRun) -> int:
         return 0
     pages = run.session.read_pages(ids)
     found: list[Relation] = []
-    sent = None
+    sent: Collection[PageKey] = [page.key for _, page in pages]
     if run.chat is not None:
         from .prompts.facts import ask_for_relations
 
         found, sent = ask_for_relations(run.chat, [record for _, record in pages])
     read = _select_read(run, pages, sent)
-    found = [relation for relation in found if relation.page in read.numbers]
     with run.write(lambda: set(owner.pages.unmarked(subject, GRAPH, SENT)).issuperset(read.ids)):
         for relation in found:
             text = f"{relation.source}\n{relation.kind}\n{relation.target}"
@@ -169,7 +168,8 @@ def _extract(run: StepRun, profile: Profile, pages: Sequence[PageRecord]) -> Fin
         return ask_for_facts(
             run.chat, profile, pages, run.session.tiers().facts_about("user"), run.session.rules.dimensions
         )
-    return Findings(profile.traits, tuple(fact for page in pages for fact in facts(page)))
+    found = tuple(fact for page in pages for fact in facts(page))
+    return Findings(profile.traits, found, tuple(page.key for page in pages))
 
 
 class _Read(NamedTuple):
@@ -219,10 +219,8 @@ def _words_shown(
     return found
 
 
-def _select_read(
-    run: StepRun, pages: Sequence[tuple[int, PageRecord]], sent: Collection[tuple[str, int]] | None
-) -> _Read:
-    """Return those of *pages* that were *sent* (None: all); a page without messages counts as read."""
-    own = [(id_, page) for id_, page in pages if sent is None or page.key in sent or not page.entries]
+def _select_read(run: StepRun, pages: Sequence[tuple[int, PageRecord]], sent: Collection[PageKey]) -> _Read:
+    """Return those of *pages* that were *sent*; a page without messages counts as read."""
+    own = [(id_, page) for id_, page in pages if page.key in sent or not page.entries]
     words = None if run.chat is None else {id_: vocabulary(page_text(page)) for id_, page in own}
     return _Read([id_ for id_, _ in own], {page.key: id_ for id_, page in own}, words)

@@ -57,7 +57,7 @@ def recollect(session: Session, request: RetrievalRequest, *, counts: bool = Tru
     owner, now = session.owner, session.clock()
     owner.refresh(index=True)
     if not owner.nr:
-        return Recollection(request.query, retrieved_at=now)
+        return Recollection(request.query)
     query = Query.of(request.query, request.now)
     ranking, allowed = _ranking(session, request, query)
     pages, certain = _pages(session, request, query, ranking, allowed)
@@ -82,7 +82,6 @@ def recollect(session: Session, request: RetrievalRequest, *, counts: bool = Tru
         tuple(fact for _, fact in facts if fact.about == "assistant"),
         tuple(find_concepts(owner, request.query)),
         owner.tiers.portrait,
-        now,
         statements=tuple(each for _, each in statements),
         strategy=owner.tiers.profile.strategy,
         certainty=certain,

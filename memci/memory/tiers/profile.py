@@ -17,6 +17,7 @@ from types import MappingProxyType
 from typing import Literal, NamedTuple
 
 from ...text.language.patterns import alternatives, pattern
+from ..backend import PageKey
 from .events import ConversationSummary
 from .facts import Known
 
@@ -98,8 +99,7 @@ class Findings(NamedTuple):
 
     traits: tuple[Trait, ...]  # all traits, including earlier ones
     facts: tuple[Known, ...]
-    sent: tuple[tuple[str, int], ...] | None = None
-    """(context, index) of the pages that a model has read; None: all pages"""
+    sent: tuple[PageKey, ...]  # the pages that were read
     shown: Mapping[int, Known] = MappingProxyType({})  # known facts that the model has seen beside the pages, by id
 
 

@@ -34,7 +34,7 @@ from .retrieval.ranking import Weights
 from .retrieval.vectors import VectorIndex
 from .tiers.episodes import Episode
 from .tiers.events import DailySummary, LifeEvent
-from .tiers.facts import About, Known, Saving, versions
+from .tiers.facts import About, Known, versions
 from .tiers.graph import Graph, Relation
 from .tiers.profile import Profile
 from .tiers.rules import DEFAULTS, Rules
@@ -67,7 +67,7 @@ class Tiers:
     going: dict[str, int] = field(default_factory=dict)
     """the last chain of each context, which its next page may continue"""
     facts: dict[int, Known] = field(default_factory=dict)
-    savings: dict[int, Saving] = field(default_factory=dict)  # facts that wait for their pages
+    savings: dict[int, Known] = field(default_factory=dict)  # facts that wait for their pages
     profile: Profile = field(default_factory=Profile)
     profile_id: int | None = None
     graph: Graph = field(default_factory=Graph)
@@ -101,9 +101,7 @@ class Tiers:
                 self.chains[id], self.profiles[id] = value, profile_of(value)
                 self.going[value.context] = max(id, self.going.get(value.context, 0))
             case Known():
-                self.facts[id] = value
-            case Saving():
-                self.savings[id] = value
+                (self.facts if value.pages else self.savings)[id] = value
             case Relation():
                 self.graph.merge([value])
             case Profile():
@@ -126,8 +124,7 @@ class Tiers:
     @property
     def removed(self) -> set[str]:
         """Digests of the facts that a program had removed or replaced. O(facts)."""
-        every: list[Known | Saving] = [*self.facts.values(), *self.savings.values()]
-        return {each.instead for each in every if each.instead}
+        return {each.instead for each in (*self.facts.values(), *self.savings.values()) if each.instead}
 
     @property
     def portrait(self) -> str:

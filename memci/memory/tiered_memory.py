@@ -37,7 +37,7 @@ from .retrieval.embedders import Embedder
 from .retrieval.hash_embedder import HashEmbedder
 from .retrieval.results import RetrievalRequest
 from .retrieval.retrieve import recollect
-from .tiers.facts import LONGEST, About, Kind, Saving, digest_of
+from .tiers.facts import LONGEST, About, Kind, Known, digest_of
 from .tiers.rules import Rules
 
 _LOG = logging.getLogger(__name__)
@@ -287,18 +287,19 @@ class TieredMemory:
     def keep_learned(self, context: str, learned: Learned) -> None:
         """Take in a fact that *context* stored for a program, or the removal of one. The same again changes nothing."""
         owner = self.session.owner
-        saving = Saving(learned.text, learned.about, context, learned.page, learned.at, learned.instead, learned.kind)
+        page, about, text, at, instead, kind = learned
+        saving = Known(text, about, context, page, at=at, authored=True, instead=instead, kind=kind)
         with self.session.store.lock:
             owner.refresh()
-            facts = owner.tiers.facts_about(learned.about)
+            facts = owner.tiers.facts_about(about)
             here = [(each.text, each.instead) for each in facts.values() if each.authored and each.context == context]
-            if (learned.text, learned.instead) in here or saving in owner.tiers.savings.values():
+            if (text, instead) in here or saving in owner.tiers.savings.values():
                 return
             with owner.change():
                 if len(owner.tiers.savings) >= MOST:
                     raise LimitExceeded("facts that wait for their pages", MOST + 1, MOST)
                 owner.pages.acknowledge(context, 0)  # an erasure of the context finds the owner
-                owner.drop([key for key, each in facts.items() if digest_of(each.text) == learned.instead])
+                owner.drop([key for key, each in facts.items() if digest_of(each.text) == instead])
                 keep_saving(owner, saving, self.session.clock())
 
     def _replace(self, id_: int, text: str) -> None:

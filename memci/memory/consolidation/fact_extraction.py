@@ -21,7 +21,7 @@ from ..backend import PageKey, PageRecord
 from ..owner import Owner, Session
 from ..repository.pages import FACTS, GRAPH, QUARANTINED
 from ..repository.passages import TRAITS
-from ..tiers.facts import Known, Saving, digest_of, facts, learn_fact, sources, vocabulary
+from ..tiers.facts import Known, digest_of, facts, learn_fact, sources, vocabulary
 from ..tiers.graph import Relation
 from ..tiers.profile import Findings, Profile, describe_traits
 from ..tiers.rules import DEFAULTS
@@ -137,15 +137,13 @@ def keep_fact(owner: Owner, fact: Known, pages: Collection[int], now: float) -> 
     owner.keep(update.fact, id=update.id, pages=pages)
 
 
-def keep_saving(owner: Owner, saving: Saving, now: float) -> None:
+def keep_saving(owner: Owner, saving: Known, now: float) -> None:
     """Store a fact that a program gave: as a fact if its page is there, else until the page is. Call it in a change."""
     page = owner.pages.find(saving.context, saving.index)
     if saving.text and page:
-        key, at = (saving.context, saving.index), saving.at if saving.at is not None else page.at
-        known = Known(saving.text, saving.about, *key, page.turn, at, (key,), authored=True, instead=saving.instead)
-        known = replace(known, kind=saving.kind)
+        at, pages = page.at if saving.at is None else saving.at, ((saving.context, saving.index),)
         if not page.marks & QUARANTINED:
-            keep_fact(owner, known, [page.id], now)
+            keep_fact(owner, replace(saving, turn=page.turn, at=at, pages=pages), [page.id], now)
     elif saving not in owner.tiers.savings.values():
         owner.keep(saving)
 

@@ -19,7 +19,7 @@ from pydantic import TypeAdapter
 from ...errors import KeyMissing
 from ..tiers.episodes import Episode
 from ..tiers.events import DailySummary, LifeEvent
-from ..tiers.facts import Known, Saving
+from ..tiers.facts import Known
 from ..tiers.graph import Relation
 from ..tiers.notes import Note
 from ..tiers.profile import Profile
@@ -27,13 +27,12 @@ from ..tiers.rules import Rules
 from ..tiers.topics import Chain, Vector
 from .store import OwnerTable
 
-Item = Rules | Episode | Chain | Known | Saving | Relation | Profile | LifeEvent | DailySummary | Note
+Item = Rules | Episode | Chain | Known | Relation | Profile | LifeEvent | DailySummary | Note
 KINDS: Final[Mapping[str, type[Item]]] = {
     "rules": Rules,
     "episode": Episode,
     "chain": Chain,
     "fact": Known,
-    "saving": Saving,
     "relation": Relation,
     "profile": Profile,
     "event": LifeEvent,

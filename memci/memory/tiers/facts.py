@@ -27,7 +27,7 @@ from ...text.language.patterns import alternatives, pattern
 from ...text.language.sentences import lower_case, sentences, simplify, writing
 from ...text.language.terms import is_single, terms
 from ...text.summarize import extract, one_line, reads
-from ..backend import PageRecord
+from ..backend import PageKey, PageRecord
 
 PER_PAGE = 12  # facts about one person that a page gives at most: a bound for pages that are lists
 LONGEST = 240  # characters of a sentence that states a fact
@@ -45,13 +45,13 @@ Kind = Literal["fact", "relationship"]  # of the person, or of how the user and 
 class Known:
     """A fact and its sources."""
 
-    text: str  # the original words, in one line
+    text: str  # the original words, in one line; "": the fact that it replaces is only removed
     about: About
     context: str
     index: int  # the latest page that says it
-    turn: int
+    turn: int = 0
     at: float | None = None
-    pages: tuple[tuple[str, int], ...] = ()  # (context, index) of all pages that say it
+    pages: tuple[PageKey, ...] = ()  # all pages that say it; (): it waits until the memory has the page that does
     retrieved: float = 0.0  # when it was last learned, or found by a search
     authored: bool = False  # whether a program had it stored: then it is not dropped for others
     instead: str = ""  # a digest of the fact that it replaces, which is not derived again
@@ -61,19 +61,6 @@ class Known:
     def found(self, now: float) -> "Known":
         """Return the fact after a search found it, or after it was learned."""
         return replace(self, retrieved=max(now, self.retrieved))
-
-
-@dataclass(frozen=True, slots=True)
-class Saving:
-    """A fact that waits until the memory has the page that says it."""
-
-    text: str
-    about: About
-    context: str
-    index: int
-    at: float | None = None
-    instead: str = ""  # a digest of the fact that it replaces; without a text, that fact is only removed
-    kind: Kind = "fact"
 
 
 def digest_of(fact: str) -> str:

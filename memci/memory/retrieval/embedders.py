@@ -11,7 +11,7 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ...errors import EmbeddingFailed, InvalidSetting, MemciError, brief
+from ...errors import EmbeddingFailed, MemciError
 
 
 @runtime_checkable
@@ -40,8 +40,6 @@ def embed(embedder: Embedder, texts: Sequence[str]) -> NDArray[np.float32]:
     Raise EmbeddingFailed if the embedder raises (retryable then), or returns another shape than its dimension, or a
     number that is not finite.
     """
-    if isinstance(texts, str):
-        raise InvalidSetting("texts", f"a list of texts, not the text {brief(texts)}")
     rows = np.zeros((len(texts), embedder.dimension), np.float32)
     spoken = [position for position, text in enumerate(texts) if text.strip()]
     if not spoken:

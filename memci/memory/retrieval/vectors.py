@@ -12,8 +12,6 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ...errors import InvalidSetting
-
 _SMALLEST = 16  # rows for which there is room at least
 
 Ids = NDArray[np.int64]
@@ -39,9 +37,7 @@ class VectorIndex:
     """Rows of unit length by id, compared with a query by cosine."""
 
     def __init__(self, dimension: int) -> None:
-        """Make an empty index for rows of *dimension* numbers; InvalidSetting if that is less than 1."""
-        if dimension < 1:
-            raise InvalidSetting("dimension", f"at least 1, not {dimension!r}")
+        """Make an empty index for rows of *dimension* numbers."""
         self.dimension = dimension
         self._row_of: dict[int, int] = {}
         self._ids: Ids = np.empty(0, np.int64)
@@ -53,13 +49,7 @@ class VectorIndex:
         return len(self._row_of)
 
     def add(self, ids: Sequence[int] | Ids, rows: ArrayLike) -> None:
-        """Store *rows* under *ids*, in place of earlier rows; of equal ids the last one counts. O(rows), amortised.
-
-        Raise InvalidSetting, and change nothing, unless there is one finite row of this dimension per id.
-        """
-        given = np.asarray(rows, np.float32)
-        if given.shape != (len(ids), self.dimension) or not np.isfinite(given).all():
-            raise InvalidSetting("rows", f"finite, of shape {(len(ids), self.dimension)}, not {given.shape}")
+        """Store *rows* under *ids*, in place of earlier rows; of equal ids the last one counts. O(rows), amortised."""
         kept = len(self._row_of)
         places = [self._row_of.setdefault(int(id_), len(self._row_of)) for id_ in ids]
         if len(self) > len(self._ids):
@@ -68,18 +58,15 @@ class VectorIndex:
             ids_, matrix = np.empty(room, np.int64), np.empty((room, self.dimension), np.float32)
             ids_[:kept], matrix[:kept] = self._ids[:kept], self._matrix[:kept]
             self._ids, self._matrix = ids_, matrix
-        self._ids[places], self._matrix[places] = ids, given
+        self._ids[places], self._matrix[places] = ids, rows
         self._positions = None
 
     def scores(self, query: ArrayLike, ids: Sequence[int] | Ids, *, missing: float = 0.0) -> Cosines:
         """Return the cosine of *query* and the row of each of *ids*, in their order; *missing* for an unknown id.
 
-        Raise InvalidSetting if the query is not finite, or of another dimension. O(rows · dimension + ids · log rows).
+        O(rows · dimension + ids · log rows).
         """
-        vector = np.ascontiguousarray(query, np.float32)
-        if vector.shape != (self.dimension,) or not np.isfinite(vector).all():
-            raise InvalidSetting("query", f"finite, of shape ({self.dimension},), not {vector.shape}")
-        cosines = self._matrix[: len(self)] @ vector
+        cosines = self._matrix[: len(self)] @ np.ascontiguousarray(query, np.float32)
         if self._positions is None:
             self._positions = Positions(self._ids[: len(self)])
         return np.append(cosines, np.float32(missing))[self._positions.of(np.asarray(ids, np.int64))]

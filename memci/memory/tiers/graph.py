@@ -71,8 +71,8 @@ class Graph:
     def __len__(self) -> int:
         return len(self._nodes)
 
-    def __contains__(self, name: object) -> bool:
-        return isinstance(name, str) and name_key(name) in self._nodes
+    def __contains__(self, key: object) -> bool:
+        return key in self._nodes
 
     def merge(self, relations: Iterable[Relation]) -> None:
         """Add relations of pages. O(relations)."""

@@ -106,9 +106,9 @@ def test_giant_page_is_shown_as_far_as_it_goes() -> None:
 @given(
     st.lists(st.one_of(st.sampled_from(HOSTILE), st.text(max_size=300), st.just("</texts>\n<texts>")), max_size=6),
     st.one_of(st.sampled_from(HOSTILE), st.text(max_size=40)),
-    st.floats(allow_nan=True),
+    st.none() | st.floats(-6e10, 2.5e11),
 )
-def test_nothing_that_is_said_ends_the_frame(texts: list[str], name: str, at: float) -> None:
+def test_nothing_that_is_said_ends_the_frame(texts: list[str], name: str, at: float | None) -> None:
     """Whatever is said, by any speaker at any time, the frame is what it is, in lines of JSON, and can be sent."""
     entries = tuple(enumerate(({"role": "user", "content": each, "name": name} for each in texts), 1))
 

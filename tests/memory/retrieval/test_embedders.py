@@ -107,12 +107,6 @@ def test_an_embedder_that_is_down_is_an_error_to_try_again(answer):
     assert (again.embedder, again.reason, again.retryable) == ("fixed", caught.value.reason, True)
 
 
-def test_one_text_in_place_of_a_list_is_refused():
-    """A text is a sequence of texts to Python; nobody wants a vector for each of its letters."""
-    with pytest.raises(InvalidSetting, match="texts"):
-        embed(HashEmbedder(), "violin")
-
-
 # hashing
 
 

@@ -10,6 +10,8 @@ model is unavailable, this is no failure of the step: all jobs wait.
 import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from functools import partial
 
 from ...errors import CeilingReached, ModelUnavailable, StorageError
 from ...llm.model import ChatModel
@@ -36,99 +38,91 @@ def run_job(session: Session, chat: ChatModel, settle: Callable[[], None], ceili
         owner = session.owner
         owner.refresh()
         key = OwnerKey(store, owner.name, owner.nr)
-    now = session.clock()
+    now, jobs = session.clock(), JobQueue(key)
     left = None if ceiling is None else ceiling - UsageLedger(key).on(utc_day(now))
-    job = JobQueue(key).claim(now) if left is None or left > 0 else None
+    job = jobs.claim(now) if left is None or left > 0 else None
     if job is None:
         return False
-    _Trial(session, owner, key, job, Meter(chat, session.count, left, session.rules.prompts), settle).run(
-        STEPS.get(job.kind)
-    )
+    meter = Meter(chat, session.count, left, session.rules.prompts)
+    _Trial(session, owner, key, jobs, job, meter, settle).run(STEPS.get(job.kind))
     schedule(session, now)
-    return JobQueue(key).due(session.clock())
+    return jobs.due(session.clock())
 
 
+@dataclass(slots=True)
 class _Trial:
-    """One attempt at a job. *key* names the owner of the job, who may be erased meanwhile."""
+    """One attempt at a job."""
 
-    def __init__(
-        self, session: Session, owner: Owner, key: OwnerKey, job: Job, meter: Meter, settle: Callable[[], None]
-    ) -> None:
-        self._session, self._owner, self._key, self._job = session, owner, key, job
-        self._jobs = JobQueue(key)
-        self._meter = meter
-        self._settle = settle
-        self._written = False
+    session: Session
+    owner: Owner
+    key: OwnerKey  # names the owner of the job, who may be erased meanwhile
+    jobs: JobQueue
+    job: Job
+    meter: Meter
+    settle: Callable[[], None]
 
     def run(self, step: Step | None) -> None:
         """Do the job with the model; if that failed too often, do it without, and set the job aside."""
-        job, jobs, error, undone = self._job, self._jobs, "", True
+        job, jobs, error, undone = self.job, self.jobs, "", True
         if step is None:
             error = "an unknown kind"
         elif job.tries <= TRIES:
             try:
-                self._do(step, self._meter, lambda: jobs.finish(job))
+                return self._do(step, self.meter, partial(jobs.finish, job))
             except (ModelUnavailable, CeilingReached) as away:
                 _LOG.debug("jobs wait for the model: %s", type(away).__name__)
-                with self._noted():
-                    jobs.hold(job, self._session.clock())
-                return
+                return self._note(partial(jobs.hold, job, self.session.clock()))
             except StorageError:
-                with suppress(StorageError), self._session.store.change():
-                    jobs.release(job, self._session.clock())
+                with suppress(StorageError), self.session.store.change():
+                    jobs.release(job, self.session.clock())
                 raise
             except Exception as failure:  # noqa: BLE001 -- a model may raise anything, and nothing was changed
                 error = type(failure).__name__
                 _LOG.debug("a job of the kind %r failed: %s", job.kind, error)
                 if job.tries < TRIES:
-                    with self._noted():
-                        jobs.fail(job, self._session.clock(), error, at_once=isinstance(failure, Conflict))
-                    return
-            else:
-                return
+                    at_once = isinstance(failure, Conflict)
+                    return self._note(partial(jobs.fail, job, self.session.clock(), error, at_once=at_once))
         if step is not None and job.tries <= TRIES + 1:  # else the job itself may be what kills the process
             try:
-                self._do(step, None, lambda: jobs.set_aside(job, error))
+                return self._do(step, None, partial(jobs.set_aside, job, error))
             except StorageError:
                 raise
             except Conflict:  # another job does the rest
                 undone = False
             except Exception as failure:  # noqa: BLE001 -- a step may raise anything, and other jobs go on
-                _LOG.debug("a job of the kind %r can't be done: %s", job.kind, type(failure).__name__)
                 error = type(failure).__name__
-            else:
-                return
-        with self._noted():
-            jobs.set_aside(job, error, undone=undone)
+                _LOG.debug("a job of the kind %r can't be done: %s", job.kind, error)
+        return self._note(partial(jobs.set_aside, job, error, undone=undone))
 
     def _do(self, step: Step, chat: Meter | None, over: Callable[[], None]) -> None:
+        """Perform *step*. The transaction in which it writes, or one of its own, notes that it is *over*."""
+        written = False
+
         @contextmanager
         def change() -> Iterator[None]:
-            self._settle()
-            with self._owner.change():
-                if self._owner.nr != self._key.nr:  # the owner was erased, and this must not add it again
+            nonlocal written
+            self.settle()
+            with self.owner.change():
+                if self.owner.nr != self.key.nr:  # the owner was erased, and this must not add it again
                     raise Conflict
                 yield
                 over()
                 self._count()
-            self._written = True
+            written = True
 
-        self._written = False
-        step.perform(StepRun(self._session, self._session.clock(), change, self._job.subject, self._job.body, chat))
-        if not self._written:
-            with self._noted():
-                over()
+        step.perform(StepRun(self.session, self.session.clock(), change, self.job.subject, self.job.body, chat))
+        if not written:
+            self._note(over)
 
-    @contextmanager
-    def _noted(self) -> Iterator[None]:
-        """Write the outcome of the job in a transaction of its own."""
-        self._settle()
-        with self._session.store.change():
-            yield
+    def _note(self, outcome: Callable[[], None]) -> None:
+        """Write the *outcome* of the job in a transaction of its own."""
+        self.settle()
+        with self.session.store.change():
+            outcome()
             self._count()
 
     def _count(self) -> None:
-        if self._key.exists:
-            if self._meter.answered:
-                self._jobs.answered()
-            UsageLedger(self._key).add(self._meter, utc_day(self._session.clock()))
+        if self.key.exists:
+            if self.meter.answered:
+                self.jobs.answered()
+            UsageLedger(self.key).add(self.meter, utc_day(self.session.clock()))

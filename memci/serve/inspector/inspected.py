@@ -4,10 +4,13 @@ from bisect import bisect_right
 from typing import Final
 
 from ...errors import MemciError
+from ...history.as_of import AsOf
+from ...history.loader import OpenRequest, load_context
 from ...storage import Storage
 from ...storage.protocol import CompactionRow, PageRow
 from ...window import snapshot
 from ...window.snapshot import Snapshot
+from ...window.window import Window
 from ...workers import cached_property
 from ..stored_context import StoredContext
 
@@ -42,6 +45,15 @@ class InspectedContext(StoredContext):
                 if any(a <= seq < b for a, b in row.spans(self.record.head)):
                     return row
         return None
+
+    def window_at(self, turn: int) -> Window:
+        """Return the window as it was at the close of *turn*. O(messages in it)."""
+        if turn == self.last_turn:
+            return self.window
+        then = AsOf(self.storage, self.id, turn)
+        other = then.record.settings != self.record.settings  # the tokens in the store may be of another counter
+        request = OpenRequest(self.id, read_only=True, searchable=True, exact=True, recount=other)
+        return load_context(then, request).window
 
     def compaction_at(self, head: int) -> CompactionRow | None:
         """Return the newest compaction that was made before message *head* was appended. O(1)."""

@@ -9,10 +9,11 @@ It is read from the snapshots of compactions. Each lookup is O(lines). In a cont
 change between two equal states may be missed.
 """
 
+from math import ceil
 from typing import Final, Literal, NamedTuple
 
-from ...chapters.contents import ContentsPage
 from ...rows import CompactionRow, PageRow, PageState
+from ...window.snapshot import Snapshot
 from .inspected import InspectedContext
 
 Standing = Literal["whole", "line", "folded", "unlisted"]
@@ -96,7 +97,7 @@ class PageStory:
             born = snapshot.record is None or snapshot.record.next_page > self._row.index
             active = any(row.index == self._row.index for row in snapshot.active)
             whole = active or not born
-            found = PageStanding("whole") if whole else standing_on(snapshot.contents, self._row.index)
+            found = PageStanding("whole") if whole else standing_on(self._context, snapshot, self._row.index)
             self._known[compaction.revision] = found
         return found
 
@@ -130,27 +131,28 @@ def receipt(context: InspectedContext, turn: int) -> list[tuple[int, PageStandin
     if last is None or (first is not None and first.revision == last.revision):
         return []
     before, after = None if first is None else context.snapshot(first), context.snapshot(last)
-    contents = ContentsPage() if before is None else before.contents
+    listed = before.contents.listed if before is not None else ()
     stood = {row.index for row in (() if before is None else before.active)}
     new = 1 if before is None else before.record.next_page
     whole, moved = {row.index for row in after.active}, []
-    for index in sorted({*stood, *contents.listed, *range(new, after.record.next_page)}):
-        was = PageStanding("whole") if index in stood or index >= new else standing_on(contents, index)
-        now = PageStanding("whole") if index in whole else standing_on(after.contents, index)
+    for index in sorted({*stood, *listed, *range(new, after.record.next_page)}):
+        whole_before = index in stood or index >= new
+        was = PageStanding("whole") if before is None or whole_before else standing_on(context, before, index)
+        now = PageStanding("whole") if index in whole else standing_on(context, after, index)
         if was.place != now.place:
             moved.append((index, was, now))
     return moved
 
 
-def standing_on(contents: ContentsPage, index: int) -> PageStanding:
-    """Return the standing of page *index*, which is not whole in the window, on *contents*. O(lines)."""
-    line = contents.lines.get(index)
+def standing_on(context: InspectedContext, snapshot: Snapshot, index: int) -> PageStanding:
+    """Return the standing of page *index*, which is not whole in the window of *snapshot*. O(lines)."""
+    line = snapshot.contents.lines.get(index)
     if line is not None:
         return PageStanding("line", line.told().rstrip("\n"), line.tokens)
-    for each in contents.ranges:
+    for each in snapshot.contents.ranges:
         if index in each.pages:
             text = each.told().rstrip("\n")
-            return PageStanding("folded", text, max(1, len(text) // 4 // len(each.pages)))
+            return PageStanding("folded", text, ceil(context.window.count(text) / len(each.pages)))
     return PageStanding("unlisted")
 
 

@@ -200,8 +200,9 @@ class Views:
         report = self.report(context.record)
         pairs = list(zip(calls, stack_columns(parts, top), strict=True))
         sizes = window_sizes(context, calls[0].turn, calls[-1].turn) if calls else []
-        after = {size.turn: size for size in sizes}
-        values = {"calls": pairs, "after": after, "top": top, "report": report}
+        last = {call.turn: call.revision for call in calls}
+        closed = {last[size.turn]: size for size in sizes if size.turn in last}
+        values = {"calls": pairs, "closed": closed, "top": top, "report": report}
         return View("costs.html", {**self._shared(context, "costs"), **values})
 
     def memory(self, query: Query) -> View:

@@ -86,6 +86,25 @@ def test_sizes_of_requests_are_those_of_the_report_with_the_tools():
             assert (kept > 0) == (turn > 0)
 
 
+def test_sizes_have_the_times_that_a_window_tells_and_the_place_of_a_missing_result():
+    """A line with a new day costs tokens, and so does what stands for the result of an interrupted call, afterwards."""
+    storage, said = EphemeralStorage(), {}
+    call = {"id": "a", "type": "function", "function": {"name": "look", "arguments": "{}"}}
+    with Context.open(storage, "desk", window=2_500, zone="UTC") as desk:
+        for number in range(24):
+            day = f"2026-03-{number + 1:02}T09:30:00+00:00"
+            desk.append_turn(f"Where is parcel {number}? " * 12, at=day)
+            answer = {"content": None, "tool_calls": [call]} if number % 5 == 4 else {"content": "On shelf 7. " * 12}
+            desk.append_turn({"role": "assistant", **answer}, at=day)
+            shown = "".join(str(each["content"]) for each in desk.render(strict=False))
+            said[number] = desk.report()
+    assert "Mar" in shown and said[23].compactions > 2
+
+    sizes = window_sizes(InspectedContext(storage, "desk"), 0, 23)
+    parts = {n: (r.tokens["active"], r.tokens["open"], r.total) for n, r in said.items()}
+    assert {each.turn: (each.active, each.open, each.total) for each in sizes} == parts
+
+
 def test_sizes_are_those_before_a_message_was_clipped():
     """A compaction of `economy` shortens long words of the user; earlier turns have them whole, as they were shown."""
     storage, said = EphemeralStorage(), {}

@@ -1,0 +1,212 @@
+"""The inspector beside the library: whether it shows the numbers that the context itself counted, turn by turn.
+
+    python -m benchmarks.inspector --turns 1000 --window 8000 --preset economy
+
+Each set of recorded conversations is played through a context on SQLite with tools and usage of an odd provider, with
+recalls, pins, messages taken back. A turn is what happens between two model calls. What `Context.report` says after
+each is compared with what the inspector then says of it; and what it said at the close of each interaction, with what
+the inspector says of that interaction at the end. Every difference is printed, and counted.
+"""
+
+import argparse
+import json
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from dataclasses import fields
+from itertools import islice
+from pathlib import Path
+from random import Random
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from memci import Context, Policy, SQLiteStorage
+from memci.context.report import Report
+from memci.serve.inspector.inspected import InspectedContext
+from memci.serve.inspector.past_request import past_request
+from memci.serve.inspector.timeline import TURNS
+from memci.serve.inspector.views import Views
+
+from . import conversation as recorded
+from .conversation import Conversation, Message, folder
+from .recall.tasks import meetings, notes, people
+
+OF_THE_HANDLE = {"cached_last", "cached", "spent", "money", "warnings", "work", "set_aside"}
+"""fields of a report that its handle measured since it was opened: another handle can't know them"""
+SHOWN = 8
+"""differences of a kind that are printed"""
+TOOLS = [{"type": "function", "function": {"name": "look_up", "description": "Look a booking up. " * 9}}]
+Parts = dict[str, int]
+
+
+def sets() -> Iterator[Conversation]:
+    """Yield all recorded conversations, those of a set end to end, and a made-up one."""
+    known = (recorded.airline, recorded.dialogues, recorded.chats, recorded.coding, recorded.terminal, recorded.repair)
+    yield from (found for each in known if (found := each()) is not None)
+    for name, talks in ("realtalk", people()), ("qmsum", meetings()), ("bfcl", notes()):
+        if talks:
+            yield Conversation(name, "You take notes.", tuple(line.message for talk in talks for line in talk.lines))
+    path = folder()
+    if path is not None and (file := path / "madial" / "zh-dialogue.json").is_file():
+        yield Conversation("madial", "你是一位朋友。", tuple(_chinese(file)))
+    yield recorded.synthetic()
+
+
+def _chinese(file: Path) -> Iterator[Message]:
+    for line in file.read_text(encoding="utf-8").splitlines():
+        for said in json.loads(line)["dialogue"] if line.strip() else ():
+            who, _, text = said.strip().partition(">:")
+            if text:
+                yield {"role": "assistant" if who == "<Assistant" else "user", "content": text.strip('"')}
+
+
+class Comparison:
+    """What the inspector says of one context, beside what the context says."""
+
+    def __init__(self, storage: SQLiteStorage, context: Context) -> None:
+        self._views, self._context = Views(storage, turns=10**6), context
+        self._storage = storage
+        self.compared = 0
+        self.different: Counter[str] = Counter()
+        self._closed: dict[int, Report] = {}
+
+    def now(self, *, whole: bool) -> None:
+        """Compare what is shown now; *whole*: also the request, the calls and the pages."""
+        report = self._context.report()
+        self._closed[report.turn] = report
+        inspected = InspectedContext(self._storage, self._context.id)
+        shown = Views(self._storage, only=inspected, turns=3).window({"id": self._context.id}).values
+        at = f"turn {report.turn}, message {report.messages}"
+        for field in fields(Report):
+            if field.name not in OF_THE_HANDLE:
+                self._same(f"now {field.name}", at, getattr(shown["report"], field.name), getattr(report, field.name))
+        if shown["sizes"][-1][0].turn == report.turn:  # else its only page was taken back
+            self._same("picture now", at, _parts_of(shown["sizes"][-1][0]), _parts(report))
+        self._same("budget", at, shown["budget"], report.budget)
+        if whole:
+            self._request(inspected, report, at)
+            self._lists(report, at)
+
+    def end(self) -> None:
+        """Compare what is shown of every interaction with what was said at its close."""
+        inspected = InspectedContext(self._storage, self._context.id)
+        sizes = self._views.window({"id": self._context.id}).values["sizes"]
+        self._same("turns", "end", {size.turn for size, _ in sizes} - self._closed.keys(), set())
+        made = 0
+        for size, _ in sizes:
+            made += size.compactions
+            report = self._closed.get(size.turn)
+            if report is not None:
+                self._same("picture", f"turn {size.turn}", _parts_of(size), _parts(report))
+                self._same("compactions", f"turn {size.turn}", made, report.compactions)
+        for turn in sorted(self._closed)[:: max(1, len(self._closed) // 100)]:
+            self._request(inspected, self._closed[turn], f"turn {turn}")
+
+    def _request(self, inspected: InspectedContext, report: Report, at: str) -> None:
+        for form in ("openai_chat", "anthropic"):
+            found = past_request(inspected, report.turn, form)
+            self._same(f"request as {form}", at, sum(found.tokens), report.total)
+
+    def _lists(self, report: Report, at: str) -> None:
+        query = {"id": self._context.id}
+        costs = self._views.costs(query).values
+        calls = list(self._context.calls())
+        self._same("calls", at, [each for each, _ in costs["calls"]], calls[-TURNS:])
+        self._same("sum of calls", at, costs["report"].cost, report.cost)
+        for size in costs["closed"].values():
+            if size.turn in self._closed:
+                self._same("close of a call's turn", f"turn {size.turn}", size.total, self._closed[size.turn].total)
+        [row] = self._views.conversations({"q": self._context.id}).values["rows"]
+        counts = row["messages"], row["pages"], row["compactions"], row["turns"]
+        self._same(
+            "list", at, counts, (report.messages, sum(report.pages.values()), report.compactions, report.turn + 1)
+        )
+        pages = list(self._context.pages())
+        self._same(
+            "pages", at, dict(Counter(page.where for page in pages)), {k: n for k, n in report.pages.items() if n}
+        )
+        for info in pages[-1:] + pages[len(pages) // 2 :][:1]:
+            shown = self._views.page({**query, "n": str(info.index)}).values
+            self._same("page", f"{at}, page {info.index}", shown["page"], info)
+
+    def _same(self, what: str, at: str, shown: object, counted: object) -> None:
+        self.compared += 1
+        if shown != counted:
+            self.different[what] += 1
+            if self.different[what] <= SHOWN:
+                print(f"  {what}, {at}:\n    shown   {shown!s:.400}\n    counted {counted!s:.400}", flush=True)
+
+
+def _parts(report: Report) -> Parts:
+    tokens = report.tokens
+    fixed = sum(tokens.get(part, 0) for part in ("system", "segments", "tools", "framing"))
+    return {"system": fixed, **{part: tokens[part] for part in ("contents", "active", "open")}, "total": report.total}
+
+
+def _parts_of(size: Any) -> Parts:
+    return {part: getattr(size, part) for part in ("system", "contents", "active", "open", "total")}
+
+
+def play(chosen: Conversation, turns: int, window: int, preset: Any, every: int) -> Comparison:
+    """Play *turns* of the conversation *chosen*, and compare; the request and the lists after each of *every* turns."""
+    random = Random(chosen.name)
+    with TemporaryDirectory() as made, closing(SQLiteStorage(str(Path(made, "desk.db")))) as storage:
+        options: dict[str, Any] = {"window": window, "policy": Policy(preset=preset), "model": "gpt-5"}
+        with Context.open(storage, "desk", owner="desk", system=chosen.system, **options) as context:
+            compared = Comparison(storage, context)
+            for number, turn in enumerate(islice(chosen.turns(), turns)):
+                for message in turn:
+                    answer = message["role"] == "assistant"
+                    if answer:
+                        context.render(tools=TOOLS, strict=False)
+                    context.append_turn(message, usage=_usage(random, context.report()) if answer else None)
+                    compared.now(whole=answer and number % every == every - 1)
+                if _act(context, random):
+                    compared.now(whole=False)
+            compared.end()
+    return compared
+
+
+def _usage(random: Random, report: Report) -> dict[str, Any]:
+    """Return what a provider might report of the request of *report*: it counts a little more."""
+    told = int(report.total * random.uniform(1.0, 1.1))
+    cached = {"cached_tokens": int(told * report.cached_last)}
+    return {"prompt_tokens": told, "completion_tokens": random.randint(5, 300), "prompt_tokens_details": cached}
+
+
+def _act(context: Context, random: Random) -> bool:
+    """Sometimes do what programs do beside talking, and return whether it was done."""
+    last = context.report().turn
+    drawn = random.random()
+    if not last or drawn >= 0.14:
+        return False
+    if drawn < 0.1:
+        context.recall_page(random.randint(1, last))
+    elif drawn < 0.12:
+        context.pin(random.randint(1, last))
+    elif drawn < 0.13:
+        context.archive()
+    else:
+        context.undo()
+    return True
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Print per set how many numbers were compared, and how many differ."""
+    parser = argparse.ArgumentParser(description=str(__doc__).partition("\n")[0])
+    parser.add_argument("--turns", type=int, default=1_000, help="turns of each set (default: 1,000)")
+    parser.add_argument("--every", type=int, default=20, help="requests and lists after so many (default: 20)")
+    parser.add_argument("--window", type=int, default=8_000)
+    parser.add_argument("--preset", default="balanced")
+    parser.add_argument("--sets", default="", help="names, separated by commas (default: all)")
+    options = parser.parse_args(arguments)
+    chosen = [each for each in options.sets.split(",") if each]
+    for each in sets():
+        if not chosen or each.name in chosen:
+            found = play(each, options.turns, options.window, options.preset, options.every)
+            wrong = ", ".join(f"{count:,} of {what}" for what, count in found.different.items()) or "none"
+            print(f"{each.name:10} {options.turns:,} turns, {found.compared:,} numbers, different: {wrong}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -110,8 +110,9 @@ class Comparison:
     def _lists(self, report: Report, at: str) -> None:
         query = {"id": self._context.id}
         costs = self._views.costs(query).values
-        calls = list(self._context.calls())
-        self._same("calls", at, [each for each, _ in costs["calls"]], calls[-TURNS:])
+        calls = self._context.calls(limit=100_000)
+        for (each, _), call in zip(costs["calls"], calls[-TURNS:], strict=True):
+            self._same("call", at, each, call)
         self._same("sum of calls", at, costs["report"].cost, report.cost)
         for size in costs["closed"].values():
             if size.turn in self._closed:
@@ -180,10 +181,11 @@ def _act(context: Context, random: Random) -> bool:
     drawn = random.random()
     if not last or drawn >= 0.14:
         return False
+    there = [page.index for page in context.pages() if page.where != "undone"]
     if drawn < 0.1:
-        context.recall_page(random.randint(1, last))
+        context.recall_page(random.choice(there))
     elif drawn < 0.12:
-        context.pin(random.randint(1, last))
+        context.pin(random.choice(there))
     elif drawn < 0.13:
         context.archive()
     else:

@@ -32,6 +32,7 @@ llms.txt in the repository, and docs/, have the rest. On a command line: memci -
 """
 
 from importlib import import_module
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from .errors import AnswerRejected as AnswerRejected
@@ -123,5 +124,6 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    """Return all names of the module, those that are not loaded yet among them."""
-    return sorted({*globals(), *_LATER})
+    """Return all names of the module, those that are not loaded yet among them, if what they need is installed."""
+    missing = set[str]() if find_spec("psycopg_pool") else {"PostgresStorage"}
+    return sorted({*globals(), *_LATER} - missing)

@@ -193,7 +193,7 @@ def test_public_names_are_exactly_these():
     raised = {name for name, each in classes.items() if issubclass(each, Exception)}
     listed = {name for name in dir(memci) if not name.startswith("_") and not inspect.ismodule(getattr(memci, name))}
 
-    assert listed - {"TYPE_CHECKING", "Any", "import_module"} == {*PUBLIC, *raised}
+    assert listed - {"TYPE_CHECKING", "Any", "import_module", "find_spec"} == {*PUBLIC, *raised}
     assert all(hasattr(memci, name) for name in PUBLIC)
 
 
@@ -203,6 +203,16 @@ def test_help_is_short_and_begins_with_what_is_called():
 
     assert whole.count("\n") <= 100
     assert context.splitlines()[3].startswith(" |  `Context.open` opens")
+
+
+def test_help_needs_nothing_that_is_not_installed():
+    """Without Postgres' driver `help(memci)` names its store, and all that can be loaded is listed."""
+    lacking = "import sys; sys.modules |= dict.fromkeys(('psycopg', 'psycopg_pool', 'cryptography'))"
+    code = f"{lacking}; import memci, pydoc; print(pydoc.render_doc(memci)); from memci import *"
+
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT.parent, capture_output=True, text=True, check=True)
+
+    assert "PostgresStorage" in done.stdout
 
 
 def test_importing_memci_loads_nothing_heavy():

@@ -12,7 +12,7 @@ import argparse
 import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import fields
 from itertools import islice
 from pathlib import Path
@@ -20,11 +20,12 @@ from random import Random
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from memci import Context, Policy, SQLiteStorage
+from memci import BudgetExceeded, Context, Policy, SQLiteStorage
 from memci.context.report import Report
+from memci.memory import NullMemory
 from memci.serve.inspector.inspected import InspectedContext
 from memci.serve.inspector.past_request import past_request
-from memci.serve.inspector.timeline import TURNS
+from memci.serve.inspector.timeline import TURNS, window_sizes
 from memci.serve.inspector.views import Views
 
 from . import conversation as recorded
@@ -60,6 +61,13 @@ def _chinese(file: Path) -> Iterator[Message]:
                 yield {"role": "assistant" if who == "<Assistant" else "user", "content": text.strip('"')}
 
 
+class Unused:
+    """A memory that finds nothing, but whose tool is offered, as that of a usual program."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(NullMemory(), name)
+
+
 class Comparison:
     """What the inspector says of one context, beside what the context says."""
 
@@ -71,19 +79,20 @@ class Comparison:
         self._closed: dict[int, Report] = {}
 
     def now(self, *, whole: bool) -> None:
-        """Compare what is shown now; *whole*: also the request, the calls and the pages."""
+        """Compare the size that is shown now; *whole*: also the report, the request, the calls and the pages."""
         report = self._context.report()
         self._closed[report.turn] = report
         inspected = InspectedContext(self._storage, self._context.id)
-        shown = Views(self._storage, only=inspected, turns=3).window({"id": self._context.id}).values
         at = f"turn {report.turn}, message {report.messages}"
-        for field in fields(Report):
-            if field.name not in OF_THE_HANDLE:
-                self._same(f"now {field.name}", at, getattr(shown["report"], field.name), getattr(report, field.name))
-        if shown["sizes"][-1][0].turn == report.turn:  # else its only page was taken back
-            self._same("picture now", at, _parts_of(shown["sizes"][-1][0]), _parts(report))
-        self._same("budget", at, shown["budget"], report.budget)
+        for size in window_sizes(inspected, report.turn, report.turn):  # none if its only page was taken back
+            self._same("picture now", at, _parts_of(size), _parts(report))
         if whole:
+            shown = Views(self._storage, only=inspected, turns=3).window({"id": self._context.id}).values
+            for field in fields(Report):
+                if field.name not in OF_THE_HANDLE:
+                    name = field.name
+                    self._same(f"now {name}", at, getattr(shown["report"], name), getattr(report, name))
+            self._same("budget", at, shown["budget"], report.budget)
             self._request(inspected, report, at)
             self._lists(report, at)
 
@@ -152,7 +161,12 @@ def play(chosen: Conversation, turns: int, window: int, preset: Any, every: int)
     """Play *turns* of the conversation *chosen*, and compare; the request and the lists after each of *every* turns."""
     random = Random(chosen.name)
     with TemporaryDirectory() as made, closing(SQLiteStorage(str(Path(made, "desk.db")))) as storage:
-        options: dict[str, Any] = {"window": window, "policy": Policy(preset=preset), "model": "gpt-5"}
+        options: dict[str, Any] = {
+            "memory": Unused(),
+            "window": window,
+            "policy": Policy(preset=preset),
+            "model": "gpt-5",
+        }
         with Context.open(storage, "desk", owner="desk", system=chosen.system, **options) as context:
             compared = Comparison(storage, context)
             for number, turn in enumerate(islice(chosen.turns(), turns)):
@@ -182,14 +196,15 @@ def _act(context: Context, random: Random) -> bool:
     if not last or drawn >= 0.14:
         return False
     there = [page.index for page in context.pages() if page.where != "undone"]
-    if drawn < 0.1:
-        context.recall_page(random.choice(there))
-    elif drawn < 0.12:
-        context.pin(random.choice(there))
-    elif drawn < 0.13:
-        context.archive()
-    else:
-        context.undo()
+    with suppress(BudgetExceeded):  # too much is pinned already
+        if drawn < 0.1:
+            context.recall_page(random.choice(there))
+        elif drawn < 0.12:
+            context.pin(random.choice(there))
+        elif drawn < 0.13:
+            context.archive()
+        else:
+            context.undo()
     return True
 
 

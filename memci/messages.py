@@ -89,7 +89,8 @@ def plain(value: object, path: str = "message") -> Message:
             raise InvalidMessage(path, f"its model_dump() raises a {type(error).__name__}") from error
         if isinstance(fields, dict):
             return fields
-    raise InvalidMessage(path, f"expected a dict, a str or an SDK's message object, got {type(value).__name__}")
+    many = ": pass the reply itself, or each message of it" if isinstance(value, list) else ""
+    raise InvalidMessage(path, f"expected a dict, a str or an SDK's message object, got {type(value).__name__}{many}")
 
 
 def check(message: Message, path: str = "message") -> None:
@@ -196,7 +197,8 @@ def text_of(message: Message) -> str:
 def _refuse_role(message: Message, path: str) -> None:
     role = message.get("role")
     if role is None:
-        raise InvalidMessage(f"{path}.role", "is missing: expected 'user', 'assistant' or 'tool'")
+        near = ": pass its message" if "message" in message else ": expected 'user', 'assistant' or 'tool'"
+        raise InvalidMessage(f"{path}.role", f"is missing{near}")
     if role == "function":
         raise InvalidMessage(f"{path}.role", _FUNCTION)
     short = isinstance(role, str | int) and len(brief(role)) <= 20

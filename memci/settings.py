@@ -16,7 +16,7 @@ A caller's settings are stored. All others follow from the model, the window and
 
 import json
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields
 from typing import Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -64,7 +64,7 @@ class Policy:
     one interaction, from a user's message to the next one.
     """
 
-    preset: Preset | None = None
+    preset: Preset | None = field(default=None, kw_only=False)
     """settings that belong together: "balanced" (default), "economy", "verbatim" or "original"; a new preset replaces
     the stored values of the settings below"""
     archive_share: float | None = None

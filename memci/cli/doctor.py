@@ -24,7 +24,7 @@ from ..storage.filesystem.store import DATABASE, MARK
 from ..storage.locks import find_living, holder
 from ..storage.opening import is_folder, is_url
 from ..storage.protocol import CheckedStorage
-from ..storage.sqlite.connection import check_library, network_file_system
+from ..storage.sqlite.connection import check_library, connect, network_file_system
 from ..storage.sqlite.loss import accept_loss
 from ..storage.sqlite.schema import APPLICATION_ID, version
 from ..storage.witness import WAY_OUT
@@ -179,7 +179,7 @@ def _file(path: str) -> Iterator[Finding]:
         yield Finding("schema", "warning", "empty, not a store yet", "it becomes one when memci opens it for writing")
         return
     try:
-        with closing(apsw.Connection(path, flags=apsw.SQLITE_OPEN_READONLY)) as connection:
+        with closing(connect(path, read_only=True)) as connection:
             journal = connection.pragma("journal_mode")
             schema = version(connection, path)
     except apsw.NotADBError:

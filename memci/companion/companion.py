@@ -86,6 +86,8 @@ class Companion:
         on_save: Callable[[SavedMemory], None] | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
+        if not isinstance(context, Context):
+            raise InvalidSetting("context", f"expected a Context, got {brief(context)}: Companion(context, chat)")
         for name, model in (("chat", chat), ("analyst", analyst or chat)):
             _check_model(name, model)
         if not isinstance(role, str):

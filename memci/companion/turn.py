@@ -67,6 +67,9 @@ class CompanionTools(Toolbox):
                 raise InvalidSetting("tools", f"{name!r} is a tool of the context: leave it out, or rename yours")
             if not callable(functions.get(name)):
                 raise InvalidSetting("functions", f"{name!r} has a schema and no function: functions={{{name!r}: …}}")
+        if not isinstance(functions, Mapping) or (functions and not schemas):
+            expected = "expected a dict by name, and the schemas of the functions as tools="
+            raise InvalidSetting("functions", f"{expected}, got {brief(functions)}")
         super().__init__(context, functions)
         self.schemas = list(schemas)
         self.watch = watch

@@ -26,7 +26,8 @@ from dataclasses import replace
 from datetime import UTC, date, datetime, tzinfo
 from functools import partial
 from inspect import Signature, iscoroutinefunction
-from itertools import islice
+from itertools import islice, pairwise
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from .. import formats
@@ -218,6 +219,8 @@ class Context:
                 raise InvalidSetting(
                     "zone", f'expected one as "Europe/Berlin" or "+08:00", got {brief(zone)}'
                 ) from None
+        if str(id).endswith(".db") and isinstance(store, str) and not (Path(store).suffix or Path(store).exists()):
+            raise InvalidSetting("id", f"{id!r:.60} is named like a file: Context.open(store, id), or make it first")
         return cls(store, request, policy, memory=memory, chat=chat, clock=clock, wait=wait, on_event=on_event)
 
     @classmethod
@@ -1239,9 +1242,12 @@ def _request(
 
 
 def _flat(messages: tuple[MessageLike | Sequence[MessageLike], ...]) -> Sequence[MessageLike]:
-    """Return *messages*, or the elements of the one list among them."""
+    """Return *messages*, or the elements of the one list among them; warn if an answer's text is among them."""
     if len(messages) == 1 and isinstance(messages[0], (list, tuple)):
         return messages[0]
+    if any(isinstance(one, str) and isinstance(other, str) for one, other in pairwise(messages)):
+        instead = "pass the reply's message, or {'role': 'assistant', 'content': …}"
+        warnings.warn(f"two texts in a row are both stored as the user's. For an answer {instead}", stacklevel=3)
     return messages  # type: ignore[return-value]  # a list among other messages is refused later, with its position
 
 

@@ -186,6 +186,8 @@ def calls(value: object, default: str = openai_chat.NAME) -> tuple[str, list[Mes
         items = [plain(each, f"reply[{at}]") for at, each in enumerate(value)]
         form = next((found for each in items if (found := unwrapped(each)[0]) is not None), default)
         return form, [call for each in read(items, form) for call in calls_of(each)]
+    if isinstance(value, str):
+        raise InvalidMessage("reply", f"expected the client's reply or its message, got its text {brief(value)}")
     item = plain(value, "reply")
     for each in _FORMATS.values():
         if (call := each.call(item)) is not None:

@@ -23,6 +23,7 @@ from ..rows import ContextRecord, EntryRow
 from ..storage import Storage
 from ..storage.audit import AuditedStorage, mark
 from ..storage.codec import ERASED
+from ..storage.filesystem.files import meaning
 from ..storage.filesystem.store import DATABASE, MARK
 from ..storage.opening import is_folder, is_url, open_plain, open_store
 from ..storage.protocol import CheckedStorage, Erasure
@@ -64,6 +65,13 @@ def backup(
     if not place.absolute().parent.is_dir():
         raise InvalidSetting("target", f"there is no folder {str(place.parent)!r}: make it first")
     open_plain(store, read_only=True).close()  # a store that has lost commits is refused
+    try:
+        return _make(store, place, erasures_of)
+    except OSError as error:
+        raise meaning(error, str(place)) from error
+
+
+def _make(store: str | os.PathLike[str], place: Path, erasures_of: str | os.PathLike[str] | None) -> Backup:
     with TemporaryDirectory(prefix=".memci-", dir=place.absolute().parent) as hidden:
         copy = Path(hidden, "store")
         if is_folder(store):

@@ -15,6 +15,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+from ..errors import InvalidSetting, brief
 from ..messages import Message
 from .server_errors import Failure
 
@@ -86,6 +87,9 @@ class CompletionRequest(Request):
         stream: bool = False,
         max_tokens: int | None = None,
     ) -> None:
+        if isinstance(messages, (str, dict)):
+            expected = "expected a list, as [{'role': 'user', 'content': 'Hi'}]"
+            raise InvalidSetting("messages", f"{expected}, got {brief(messages)}")
         limited, calls = max_tokens is not None, any(map(_is_null, messages))
         used = {"format": answer is not None, "usage": stream, "limit": limited, "null": calls}
         super().__init__(word for word in used if used[word])

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Protocol, runtime_checkable
 
-from ..errors import InvalidSetting
+from ..errors import InvalidSetting, brief
 from ..model_catalog import facts_of
 from . import vocabulary
 
@@ -131,5 +131,5 @@ class CustomCounter(_Named):
         """Return the result of the callable for *text*; InvalidSetting if it is not an int >= 0."""
         tokens = self._count(text)
         if not isinstance(tokens, int) or isinstance(tokens, bool) or tokens < 0:
-            raise InvalidSetting("counter", f"{self.name} returned {tokens!r}, an int >= 0 is needed")
+            raise InvalidSetting("counter", f"{self.name} returned {brief(tokens)}: an int >= 0, as len(encode(text))")
         return tokens

@@ -1,4 +1,4 @@
-"""Fifty mistakes that newcomers make, and what they read: what is wrong, and what was meant."""
+"""Seventy mistakes that newcomers make, and what they read: what is wrong, and what was meant."""
 
 import warnings
 from types import SimpleNamespace
@@ -8,12 +8,14 @@ import pytest
 import memci
 from memci import Agent, AsyncContext, CachePricing, Context, EphemeralStorage, NeverRecalled, Policy, SQLiteStorage
 from memci.adapters.conversations import Conversations
+from memci.companion import Companion
 from memci.history.erase import erase
-from memci.llm import ask
+from memci.llm import Chat, ask
 from memci.memory import TieredMemory
 from memci.serve.gateway import app
 
 USER = {"role": "user", "content": "Hi"}
+REPLY = {"role": "assistant", "content": "Ho"}
 CALL = {"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}
 
 
@@ -114,6 +116,16 @@ MISTAKES = [
     (lambda: agent(stream=True), "stream: the agent sets it in each call"),
     (lambda: agent().run("Hi", output=dict), r"output: expected a pydantic model \(class Trip"),
     (lambda: ask(print, [USER], dict, step="s"), "output: expected a pydantic model"),
+    (lambda: Context.open("alice", "agent.db", window=8_000), r"'agent.db' is named like a file.*\(store, id\)"),
+    (lambda: opened().append_turn("Hi", {"index": 0, "message": REPLY}), "role: is missing: pass its message"),
+    (lambda: opened().append_turn("Hi", [{"type": "text", "text": "Ho"}]), "got list: pass the reply itself"),
+    (lambda: opened().answers("I looked it up."), "expected the client's reply or its message, got its text"),
+    (lambda: opened(counter=list), r"custom:list returned \['r', .{,60}: an int >= 0, as len\(encode\(text\)\)"),
+    (lambda: opened(policy=Policy("econmy")), "preset: .*'balanced', 'economy'"),
+    (lambda: Companion("agent.db", print), r"expected a Context, got 'agent.db': Companion\(context, chat\)"),
+    (lambda: Companion(opened(), print, functions=[print]), "expected a dict by name, and the schemas"),
+    (lambda: Companion(opened(), print, functions={"f": print}), "expected a dict by name, and the schemas"),
+    (lambda: Chat("m", base_url="http://127.0.0.1:1")("Hi"), r"expected a list, as \[{'role': 'user'"),
     (lambda: memci.Contxt, "has no attribute 'Contxt': did you mean 'Context'"),
 ]
 
@@ -141,6 +153,17 @@ def test_a_model_that_is_not_known_warns_of_its_estimate():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         opened(model="claude-sonnet-4-5", policy=Policy(pricing=CachePricing()))
+
+
+def test_the_text_of_an_answer_that_is_stored_as_the_users_is_warned_of():
+    """A str is the user's: two in a row are mostly a question and the text of its answer."""
+    with pytest.warns(UserWarning, match=r"both stored as the user's\. For an answer pass the reply's message") as seen:
+        opened().append_turn("Hi", "Hello!")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        opened().append_turn("Hi", {"role": "assistant", "content": "Hello!"}, "And?")
+
+    assert seen[0].filename == __file__
 
 
 def test_a_report_prints_in_six_lines():

@@ -6,7 +6,9 @@ from pathlib import Path
 import pytest
 
 from memci import Context
+from memci.cli.doctor import _file
 from memci.errors import InvalidSetting, SchemaTooNew, StorageReadOnly, StorageUnavailable
+from memci.history.backup import backup
 from memci.storage import FilesystemStorage, SQLiteStorage
 from memci.storage.sqlite.connection import check_library, network_file_system
 from memci.storage.sqlite.schema import SCHEMA_VERSION
@@ -137,6 +139,24 @@ def test_read_only_folder_can_be_read(unprivileged: Path) -> None:
         SQLiteStorage(unprivileged / "new.db")
     storage.close()
     unprivileged.chmod(0o755)
+
+
+def test_read_only_folder_is_looked_at_and_backed_up_but_takes_no_backup(unprivileged: Path) -> None:
+    """The doctor finds its schema, a copy is made elsewhere, and one in the folder is StorageReadOnly."""
+    kept, elsewhere = unprivileged / "kept", unprivileged / "elsewhere"
+    kept.mkdir()
+    elsewhere.mkdir()
+    with Context.open(kept / "agent.db", "alice", window=2_000) as context:
+        context.append_turn("Hello.")
+    kept.chmod(0o555)
+
+    found = {each.name: each.state for each in _file(str(kept / "agent.db"))}
+    with pytest.raises(StorageReadOnly, match=r"copy\.db"):
+        backup(kept / "agent.db", kept / "copy.db")
+
+    assert found["schema"] == "ok"
+    assert backup(kept / "agent.db", elsewhere / "copy.db").messages == 1
+    kept.chmod(0o755)
 
 
 @pytest.mark.parametrize("version", ["3.40.1", "3.44.6", "3.50.7", "3.51.0", "3.51.2"])

@@ -9,7 +9,7 @@ import apsw
 
 from ...errors import CorruptRecord
 from ..witness import Slot, Witness, key_of
-from .connection import make_private, storage_error
+from .connection import connect, make_private, storage_error
 from .loss import revisions, witness_path
 
 _SECONDS = 5  # how long to wait for another process, as a store does
@@ -23,7 +23,7 @@ def copy_file(source: str, target: str, *, store: bool = True) -> None:
     make_private(target)
     try:
         with (
-            closing(apsw.Connection(source, flags=apsw.SQLITE_OPEN_READONLY)) as old,
+            closing(connect(source, read_only=True)) as old,
             closing(apsw.Connection(target)) as new,
         ):
             old.set_busy_timeout(1_000 * _SECONDS)
@@ -34,7 +34,7 @@ def copy_file(source: str, target: str, *, store: bool = True) -> None:
                 new.execute("DELETE FROM ticket")  # its locks are those of handles of the source
                 _make_witness(new, target)
     except apsw.Error as error:
-        raise storage_error(error, source) from error
+        raise storage_error(error, target if isinstance(error, apsw.FullError) else source) from error
 
 
 def _make_witness(connection: apsw.Connection, path: str) -> None:

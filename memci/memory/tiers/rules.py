@@ -46,29 +46,17 @@ _OF_MEMORYOS: Final = tuple(
 
 PRESETS: Final[Mapping[str, Mapping[str, Any]]] = {
     "memoryos": {
-        "capacity": 10,
         "batch": 1,
-        "episodes": 2000,
         "order": "lfu",
         "threshold": 0.6,
-        "keyword_weight": 1.0,
-        "candidates": 5,
-        "promoted": 5.0,
-        "facts": 100,
         "found_facts": 5,
         "fact_score": 0.1,
-        "found_pages": 7,
         "dimensions": _OF_MEMORYOS,
     },
-    "layers": {"capacity": 200, "batch": 50, "accesses": 10},
-    "events": {
-        "event_interval": 5,
-        "event_importance": 0.5,
-        "strategy_interval": 10,
-        "strategy_messages": 20,
-        "conversations": 5,
-    },
+    "layers": {"capacity": 200, "batch": 50},
+    "events": {},
 }
+"""the values of each design that are not the defaults"""
 
 
 class Rules(BaseModel):

@@ -9,10 +9,9 @@ new trait with a reason and a page replaces the old one of its dimension. The we
 pages that state it, never a number of the model, so that erasing a page removes exactly what it stated.
 """
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Annotated, Any, TypeVar
+from typing import Annotated
 
 from ....llm import ChatModel
 from ...backend import PageKey, PageRecord
@@ -24,7 +23,6 @@ from ...tiers.rules import DIMENSIONS
 from .page_text import MANY, RULES, WHOLE, Framed, frame_pages
 from .validation import AnswerSchema, Lowered, ask_checked, clean_line, clean_statement, has_invented_id, parse_day
 
-_T = TypeVar("_T")
 # limits of texts in an answer: about twice what the prompts ask for
 NAME_COLUMNS = 60
 KIND_COLUMNS = 40
@@ -110,26 +108,15 @@ def _traits(given: Sequence[TraitAnswer], shown: Framed, dimensions: Sequence[st
 def _facts(
     given: Sequence[FactAnswer], about: About, shown: Framed, known: Mapping[int, Known] | None = None
 ) -> list[Known]:
-    found: dict[tuple[PageKey, str], Known] = {}
+    found: dict[PageKey, dict[str, Known]] = {}
     for each in given:
         page, text = shown.page(each.page), clean_statement(each.fact, LONGEST, shown.said)
         if page is not None and text and not (about == "user" and is_of_others(text, page.own)):
             old = (known or {}).get(each.replaces or 0)
             after = () if old is None or (old.at or 0.0) >= (page.at or 0.0) else (each.replaces or 0,)
             fact = Known(text, about, page.context, page.index, page.turn, page.at, (page.key,), after=after)
-            found.setdefault((page.key, text.casefold()), fact)
-    return _limit(found, PER_PAGE)
-
-
-def _limit(found: Mapping[tuple[Any, ...], _T], most: int) -> list[_T]:
-    """Return the values *found*, at most so many of each page, the first part of the key."""
-    counts: Counter[PageKey] = Counter()
-    kept = []
-    for (page, *_), value in found.items():
-        counts[page] += 1
-        if counts[page] <= most:
-            kept.append(value)
-    return kept
+            found.setdefault(page.key, {}).setdefault(text.casefold(), fact)
+    return [fact for own in found.values() for fact in [*own.values()][:PER_PAGE]]
 
 
 class RelationAnswer(AnswerSchema):
@@ -166,7 +153,7 @@ def ask_for_relations(chat: ChatModel, pages: Sequence[PageRecord]) -> tuple[lis
 
 
 def _relations(shown: Framed, answer: RelationsAnswer) -> list[Relation]:
-    found: dict[tuple[PageKey, str, str, str], Relation] = {}
+    found: dict[PageKey, dict[tuple[str, ...], Relation]] = {}
     for each in answer.relations:
         page = shown.page(each.page)
         source, target = clean_line(each.subject, NAME_COLUMNS), clean_line(each.object, NAME_COLUMNS)
@@ -176,5 +163,5 @@ def _relations(shown: Framed, answer: RelationsAnswer) -> list[Relation]:
             continue
         when = parse_day(each.date, page.at)
         relation = Relation(source, kind, target, page.key, page.at if when is None else when)
-        found.setdefault((page.key, *keys), relation)
-    return _limit(found, RELATIONS_PER_PAGE)
+        found.setdefault(page.key, {}).setdefault(keys, relation)
+    return [relation for own in found.values() for relation in [*own.values()][:RELATIONS_PER_PAGE]]

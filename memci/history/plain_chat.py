@@ -44,11 +44,6 @@ class PlainChat:
     left_out: tuple[str, ...] = ()
     """the places of later system messages that differ from the system prompt: a context has only one"""
 
-    @property
-    def turns(self) -> int:
-        """The number of turns."""
-        return len(self.openings())
-
     def openings(self) -> list[int]:
         """Return the position of each message that opens a page. O(messages)."""
         return [at for at, message in enumerate(self.messages) if at == 0 or message["role"] == "user"]

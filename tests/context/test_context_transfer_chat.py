@@ -62,7 +62,7 @@ def test_read_chat_when_there_are_json_lines(values):
     """A message per line, or a conversation per line, gives the same messages, joined."""
     chat = read(*values)
 
-    assert (chat.messages, chat.system, chat.left_out, chat.turns) == ((ASKED, REPLY), "Be brief.", (), 1)
+    assert (chat.messages, chat.system, chat.left_out, len(chat.pages())) == ((ASKED, REPLY), "Be brief.", (), 1)
 
 
 def test_read_chat_when_trajectories_are_joined():
@@ -73,7 +73,7 @@ def test_read_chat_when_trajectories_are_joined():
     chat = read([{"traj": [RULES, ASKED, REPLY]}, {"traj": [RULES, ASKED], "tools": [tool]}, {"traj": [other, ASKED]}])
 
     assert chat.messages == (ASKED, REPLY, ASKED, ASKED)
-    assert (chat.system, chat.left_out, chat.turns, chat.tools) == ("Be brief.", ("[2].traj[0]",), 3, (tool,))
+    assert (chat.system, chat.left_out, len(chat.pages()), chat.tools) == ("Be brief.", ("[2].traj[0]",), 3, (tool,))
     assert [len(page) for page in chat.pages()] == [2, 1, 1]
 
 

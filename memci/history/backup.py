@@ -146,11 +146,8 @@ def _copy_folder(source: Path, copy: Path) -> None:
     copy_file(str(source / DATABASE), str(copy / DATABASE))
     for name in ("audit.jsonl", MARK):
         _copy_plain(source / name, copy / name)
-    storage = open_plain(copy)
-    try:
+    with closing(open_plain(copy)) as storage:
         storage.erase(Erasure())  # writes the plain copies
-    finally:
-        storage.close()
 
 
 def _copy_plain(source: Path, copy: Path) -> None:
@@ -161,13 +158,10 @@ def _copy_plain(source: Path, copy: Path) -> None:
 
 
 def _verify(copy: Path) -> Backup:
-    storage = open_store(copy, read_only=True)
-    try:
+    with closing(open_store(copy, read_only=True)) as storage:
         wrong = storage.damage() if isinstance(storage, CheckedStorage) else []
         records = storage.contexts()
         wrong += [problem for record in records for problem in problems(storage, record.id)]
         if wrong:
             raise CorruptRecord("", 0, f"the store is damaged, and was not copied: {wrong[0]}; see memci verify")
         return Backup(len(records), sum(record.head for record in records))
-    finally:
-        storage.close()

@@ -126,14 +126,6 @@ def erase_messages(
     return _erase_seqs(storage, window, seqs, subject, counter)
 
 
-def erase_pages(storage: Storage, context: str, indexes: Collection[int]) -> ErasureReceipt:
-    """Erase the pages with *indexes* of *context* in one job, without those that are erased already."""
-    found = storage.load(context)
-    rows = [row for row in storage.pages_at(context, indexes) if row.state is not PageState.ERASED]
-    head = 0 if found is None else found[0].head
-    return erase_seqs(storage, context, {seq for row in rows for span in row.spans(head) for seq in range(*span)})
-
-
 def erase_seqs(storage: Storage, context: str, seqs: Collection[int]) -> ErasureReceipt:
     """Erase the messages *seqs* of *context* in one job, without those that are erased already.
 

@@ -12,7 +12,7 @@ from ..rows import ContextRecord, PageState
 from ..storage import Storage
 from ..storage.codec import ERASED
 from ..text.moments import moment
-from .erase import erase_pages
+from .erase import erase_seqs
 from .erasures import ErasureReceipt
 
 
@@ -48,4 +48,8 @@ def find_outdated(store: Storage, before: datetime, owner: str | None = None) ->
 
 def erase_outdated(store: Storage, found: Sequence[Outdated]) -> list[ErasureReceipt]:
     """Erase the pages that were *found*, one erasure for each context, and return its receipts. It raises as erase."""
-    return [erase_pages(store, each.context.id, each.pages) for each in found if each.pages]
+    receipts = []
+    for record, indexes, _ in found:
+        spans = (span for page in store.pages_at(record.id, indexes) for span in page.spans(record.head))
+        receipts += [erase_seqs(store, record.id, {seq for span in spans for seq in range(*span)})] if indexes else []
+    return receipts

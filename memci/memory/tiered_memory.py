@@ -8,7 +8,6 @@ It works without a model and without a network. With a model, rules still do the
 replace theirs later, in the background.
 """
 
-import logging
 import os
 import threading
 import time
@@ -39,8 +38,6 @@ from .retrieval.results import RetrievalRequest
 from .retrieval.retrieve import recollect
 from .tiers.facts import LONGEST, About, Kind, Known, digest_of
 from .tiers.rules import Rules
-
-_LOG = logging.getLogger(__name__)
 
 
 class TieredMemory:
@@ -132,24 +129,20 @@ class TieredMemory:
 
     def acknowledged(self, context: str) -> int:
         """Return the highest index of an observed page of *context* that was not open; 0 if there is none."""
-        with self.session.store.lock:
-            return self.session.owner.pages.acknowledged(context)
+        return self.session.owner.pages.acknowledged(context)
 
     def set_aside(self, context: str) -> Collection[int]:
         """Return the pages of *context* that were set aside, because they could not be read or stored."""
-        with self.session.store.lock:
-            states = self.session.owner.pages.states(context)
-            return [index for index, (_, marks) in sorted(states.items()) if marks & ASIDE]
+        states = self.session.owner.pages.states(context)
+        return [index for index, (_, marks) in sorted(states.items()) if marks & ASIDE]
 
     def observed(self, context: str) -> Collection[int]:
         """Return the pages of *context* that are in no tier yet. One query."""
-        with self.session.store.lock:
-            return self.session.owner.pages.observed(context)
+        return self.session.owner.pages.observed(context)
 
     def removals(self) -> tuple[int, int]:
         """Return numbers that change when pages are forgotten. One small query."""
-        with self.session.store.lock:
-            number, _, removals = self.session.owner.read_state()
+        number, _, removals = self.session.owner.read_state()
         return number, removals
 
     def end_session(self, context: str) -> None:
@@ -159,8 +152,7 @@ class TieredMemory:
 
     def overdue(self) -> bool:
         """Return whether more pages wait for `maintain` than an open context usually leaves."""
-        with self.session.store.lock:
-            return maintenance.overdue(self.session)
+        return maintenance.overdue(self.session)
 
     def search(
         self,
@@ -351,10 +343,7 @@ class TieredMemory:
         if self._closed:
             return
         self._closed, store = True, self.session.store
-        with store.lock:
+        with store.lock, suppress(StorageError):  # visits that can't be written are not counted
             if not (self._read_only or store.closed):
-                try:
-                    self.session.owner.write_visits()
-                except StorageError as error:
-                    _LOG.debug("visits of searches are not counted: %s", type(error).__name__)
+                self.session.owner.write_visits()
         store.close()

@@ -133,11 +133,6 @@ ORDER: Final = {kind: rank for rank, kind in enumerate((*_LINES, END))} | {VIEW.
 """the ranks of kinds: no line follows one of a higher rank. A view follows its entry, so both have the same rank."""
 
 
-def kind_of(row: Row) -> str:
-    """Return the kind of the line of *row*."""
-    return TABLE_OF[type(row)].name
-
-
 def check_header(fields: Mapping[str, Any]) -> None:
     """Raise a ValueError unless *fields* are the first line of an export; SchemaTooNew if a later memci wrote it."""
     version = fields.get("memci")

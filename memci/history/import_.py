@@ -28,13 +28,12 @@ from .export_format import (
     Checksum,
     check_header,
     fields_of,
-    kind_of,
     row_of_line,
     stored_text,
     strip_line,
 )
 from .loader import OpenRequest, load_context
-from .row_stream import Row, store_in_ram, transition_of
+from .row_stream import TABLE_OF, Row, store_in_ram, transition_of
 from .verify import RowChecks
 
 _AGAIN: Final = "export the context again, or take another copy of the file"
@@ -130,7 +129,7 @@ def _parse(text: str, rows: Sequence[Row]) -> tuple[str, dict[str, Any]]:
     if not rows:
         check_header(fields)
         return kind, {name: value for name, value in fields.items() if name != "memci"}
-    before = kind_of(rows[-1])
+    before = TABLE_OF[type(rows[-1])].name
     if kind == CONTEXT.name or ORDER[kind] < ORDER[before]:
         raise ValueError(f"{kind!r} after {before!r}: lines are missing or in another order")
     return kind, fields

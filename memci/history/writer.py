@@ -30,7 +30,7 @@ from ..storage.codec import digest
 from ..storage.protocol import Transition
 from ..window import snapshot as snapshots
 from ..window.compaction import instructions_of
-from ..window.draft import Compaction, Draft, StoredPage
+from ..window.draft import Compaction, Draft
 from ..window.state import DROPPED, WindowState
 from ..window.window import Window
 from .events import Event
@@ -143,8 +143,11 @@ class Writer:
             return
         tokens = 0
         for each in (*state.pins, index):
-            page = window.active.page(each)
-            tokens += page.tokens if page else sum(node.tokens for node in self._stored(each).text.nodes)
+            if (page := window.active.page(each)) is not None:
+                tokens += page.tokens
+                continue
+            stored = read_back(window, self._reader, self._reader.page(each, window.record))
+            tokens += sum(node.tokens for node in stored.text.nodes)
         check_room(window, tokens)
         self.store_state(state._replace(pins=(*state.pins, index)))
 
@@ -187,10 +190,6 @@ class Writer:
 
     def _row(self, index: int) -> PageRow:
         return self._window.row(index) or self._reader.page(index, self._window.record)
-
-    def _stored(self, index: int) -> StoredPage:
-        row = self._reader.page(index, self._window.record)
-        return read_back(self._window, self._reader, row)
 
     def store_state(self, state: WindowState, *rows: PageRow, call: CallRow | None = None) -> None:
         """Store *state*, the pages *rows* and the *call* with it; write nothing if nothing changes."""

@@ -260,9 +260,11 @@ def functions(answer_text: Callable[[object], str]) -> dict[str, Callable[..., s
 
 def _line(page: FoundPage, context: str) -> str:
     """Return the line of a result, without `<` and `>`, and below it what was said later about the same thing."""
-    below = "" if page.later is None else ", a later one below"
-    line = f"{_place(page, context, page.whose)}{_marks(page)}{below}: {quote(page.text)}"
-    return line if page.later is None else f"{line}\n{_later(page.later, context)}"
+    line, later = f"{_place(page, context, page.whose)}{_marks(page)}", page.later
+    if later is None:
+        return f"{line}: {quote(page.text)}"
+    below = f"{_place(later, context, later.whose)}, later: {quote(later.text)}"
+    return f"{line}, a later one below: {quote(page.text)}\n{below}"
 
 
 def _short_line(page: FoundPage, context: str) -> str:
@@ -323,11 +325,6 @@ def _place(page: FoundPage, context: str, whose: str) -> str:
 
 def _who(page: FoundPage) -> str:
     return f"{page.role} {quote(page.speaker[:60])}" if page.speaker else page.role
-
-
-def _later(later: FoundPage, context: str) -> str:
-    """Return the line of what was said later about the same thing as the result above."""
-    return f"{_place(later, context, later.whose)}, later: {quote(later.text)}"
 
 
 def _is_shown(fact: Fact, pages: Iterable[FoundPage]) -> bool:

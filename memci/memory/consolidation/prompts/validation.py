@@ -75,11 +75,8 @@ def ask_checked(
     return made[-1]
 
 
-def _lowered(value: object) -> object:
-    return value.strip().lower() if isinstance(value, str) else value
-
-
-Lowered = BeforeValidator(_lowered)  # for closed sets: reads "High " as "high"
+Lowered = BeforeValidator(lambda value: value.strip().lower() if isinstance(value, str) else value)
+"""for closed sets: "High " is one of their values, "high", too"""
 
 
 def clean_line(text: str | None, columns: int) -> str:

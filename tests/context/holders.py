@@ -56,7 +56,7 @@ HOLDERS: Final[dict[tuple[str, str], Holder]] = {
     **_named("memory_passage", "owner", role="forget", speaker="forget"),
     **_named("memory_vector", "owner", model="forget", vector="forget"),
     **_named("memory_item", "owner", kind="forget", body="forget", vector="forget"),
-    **_named("memory_job", "program", kind="whole", error="whole", body="whole"),
+    **_named("memory_job", "program", kind="whole", body="whole"),
     **_named("memory_spent", "program", day="whole", step="whole"),
 }
 """by the name of the row, class or table, and of the field"""

@@ -112,7 +112,7 @@ def state(storage: Storage) -> tuple[str, list[str]]:
             check(memory)
         except AssertionError as broken:
             found.append(f"{broken}")
-        left = rows(memory, "SELECT kind, tries, error FROM memory_job")
+        left = rows(memory, "SELECT kind, tries FROM memory_job")
         found += [f"a job is left: {each}" for each in left]
         told = {kind: sorted(_timeless(each) for each in items(memory, kind).values()) for kind in DERIVED}
         pages = rows(

@@ -76,7 +76,7 @@ def test_job_that_fails_is_due_later_and_later(store, queue):
     for _ in range(12):
         job = queue.claim(now)
         with store.change():
-            queue.fail(job, now, "ModelRefused")
+            queue.fail(job, now)
         ((due,),) = store.read_rows("SELECT due FROM memory_job")
         pauses.append(due - now)
         now = due

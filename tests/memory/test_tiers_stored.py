@@ -218,7 +218,7 @@ def test_fields_that_an_earlier_version_stored_are_left_out(memory):
     after = memory.session.tiers()
 
     assert after is not before
-    assert min(map(len, (after.episodes, after.chains, after.days, after.user))) > 0
+    assert min(map(len, (after.episodes, after.chains, after.days, after.facts))) > 0
     assert (len(after), after.chains, after.days) == (len(before), before.chains, before.days)
     check(memory)
 

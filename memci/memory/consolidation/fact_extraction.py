@@ -91,8 +91,7 @@ def learn(run: StepRun) -> int:
         owner.annotate(TRAITS, gained)
         if len(left) == len(read.ids):
             known = owner.tiers.episodes[subject]
-            known = replace(known, warmth=known.warmth.analysed(episode.warmth), version=known.version + 1)
-            owner.keep(known, id=subject)
+            owner.keep(replace(known, warmth=known.warmth.analysed(episode.warmth)), id=subject)
     return len(read.ids)
 
 

@@ -63,10 +63,8 @@ class _Trial:
 
     def run(self, step: Step | None) -> None:
         """Do the job with the model; if that failed too often, do it without, and set the job aside."""
-        job, jobs, error, undone = self.job, self.jobs, "", True
-        if step is None:
-            error = "an unknown kind"
-        elif job.tries <= TRIES:
+        job, jobs, undone = self.job, self.jobs, True
+        if step is not None and job.tries <= TRIES:
             try:
                 return self._do(step, self.meter, partial(jobs.finish, job))
             except (ModelUnavailable, CeilingReached) as away:
@@ -77,22 +75,20 @@ class _Trial:
                     jobs.release(job, self.session.clock())
                 raise
             except Exception as failure:  # noqa: BLE001 -- a model may raise anything, and nothing was changed
-                error = type(failure).__name__
-                _LOG.debug("a job of the kind %r failed: %s", job.kind, error)
+                _LOG.debug("a job of the kind %r failed: %s", job.kind, type(failure).__name__)
                 if job.tries < TRIES:
                     at_once = isinstance(failure, Conflict)
-                    return self._note(partial(jobs.fail, job, self.session.clock(), error, at_once=at_once))
+                    return self._note(partial(jobs.fail, job, self.session.clock(), at_once=at_once))
         if step is not None and job.tries <= TRIES + 1:  # else the job itself may be what kills the process
             try:
-                return self._do(step, None, partial(jobs.set_aside, job, error))
+                return self._do(step, None, partial(jobs.set_aside, job))
             except StorageError:
                 raise
             except Conflict:  # another job does the rest
                 undone = False
             except Exception as failure:  # noqa: BLE001 -- a step may raise anything, and other jobs go on
-                error = type(failure).__name__
-                _LOG.debug("a job of the kind %r can't be done: %s", job.kind, error)
-        return self._note(partial(jobs.set_aside, job, error, undone=undone))
+                _LOG.debug("a job of the kind %r can't be done: %s", job.kind, type(failure).__name__)
+        return self._note(partial(jobs.set_aside, job, undone=undone))
 
     def _do(self, step: Step, chat: Meter | None, over: Callable[[], None]) -> None:
         """Perform *step*. The transaction in which it writes, or one of its own, notes that it is *over*."""

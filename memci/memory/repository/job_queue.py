@@ -75,17 +75,14 @@ class JobQueue(OwnerTable):
         self._store.execute("DELETE FROM memory_job WHERE id = ? AND version = ?", job.id, job.version)
         self._store.execute("UPDATE memory_job SET tries = 0, due = 0 WHERE id = ? AND due IS NOT NULL", job.id)
 
-    def fail(self, job: Job, now: float, error: str, *, at_once: bool = False) -> None:
-        """Store why a job failed (a name, no text). It is due again later, or *at_once* if its data had changed."""
+    def fail(self, job: Job, now: float, *, at_once: bool = False) -> None:
+        """Have a job that failed done again later, or *at_once* if its data had changed."""
         later = 0.0 if at_once else now + _pause(job.tries)
-        self._store.execute("UPDATE memory_job SET due = ?, error = ? WHERE id = ?", later, error, job.id)
+        self._store.execute("UPDATE memory_job SET due = ? WHERE id = ?", later, job.id)
 
-    def set_aside(self, job: Job, error: str = "", *, undone: bool = False) -> None:
+    def set_aside(self, job: Job, *, undone: bool = False) -> None:
         """Set a job aside that failed too often; *undone*: it could not be done without the model either."""
-        self._store.execute(
-            "UPDATE memory_job SET due = NULL, tries = ?, error = CASE ? WHEN '' THEN error ELSE ? END WHERE id = ?",
-            *(TRIES + undone, error, error, job.id),
-        )
+        self._store.execute("UPDATE memory_job SET due = NULL, tries = ? WHERE id = ?", TRIES + undone, job.id)
 
     def release(self, job: Job, now: float) -> None:
         """Return a job that could not be tried. This does not count as a try."""
@@ -123,7 +120,7 @@ def _pause(times: int) -> float:
 _ENQUEUE = """
 INSERT INTO memory_job(owner, kind, subject, due, body) VALUES (?, ?, ?, 0, ?)
 ON CONFLICT(owner, kind, subject) DO UPDATE SET version = memory_job.version + 1, tries = 0, away = 0, due = 0,
-error = '', body = excluded.body
+body = excluded.body
 WHERE memory_job.body <> excluded.body OR (memory_job.due IS NULL AND memory_job.tries <= ?)"""
 _KNOWN = """
 SELECT 1 FROM memory_job WHERE owner = ? AND kind = ? AND subject = ? AND (due IS NOT NULL OR tries > ?)"""

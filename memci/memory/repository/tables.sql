@@ -43,7 +43,7 @@ CREATE INDEX of_memory_evidence_page ON memory_evidence(page);
 CREATE TABLE memory_job(
     id INTEGER PRIMARY KEY AUTOINCREMENT, owner INTEGER NOT NULL, kind TEXT NOT NULL, subject INTEGER NOT NULL,
     version INTEGER NOT NULL DEFAULT 1, tries INTEGER NOT NULL DEFAULT 0, away INTEGER NOT NULL DEFAULT 0, due REAL,
-    error TEXT NOT NULL DEFAULT '', body TEXT NOT NULL DEFAULT '', UNIQUE(owner, kind, subject)) STRICT;
+    body TEXT NOT NULL DEFAULT '', UNIQUE(owner, kind, subject)) STRICT;
 CREATE INDEX of_memory_job_due ON memory_job(owner, due) WHERE due IS NOT NULL;
 CREATE TABLE memory_queue(
     owner INTEGER PRIMARY KEY, until REAL NOT NULL DEFAULT 0, away INTEGER NOT NULL DEFAULT 0,

@@ -44,11 +44,10 @@ class Episode:
     warmth: Warmth = field(default_factory=Warmth)
     first: float | None = None  # time of its first page, in seconds since 1970 UTC; None: unknown
     last: float | None = None
-    version: int = 1
 
     def visited(self, now: float) -> "Episode":
         """Return the episode after a visit by a search."""
-        return replace(self, warmth=self.warmth.visited(now), version=self.version + 1)
+        return replace(self, warmth=self.warmth.visited(now))
 
 
 def returning(key: int, chains: Mapping[int, Chain], profiles: Mapping[int, Mapping[str, float]]) -> int | None:
@@ -119,7 +118,6 @@ def join_episodes(episode: Episode, other: Episode, now: float) -> Episode:
         warmth=one.joined(two, now),
         first=min((each for each in (episode.first, other.first) if each is not None), default=None),
         last=max((each for each in (episode.last, other.last) if each is not None), default=None),
-        version=episode.version + 1,
     )
 
 
@@ -127,7 +125,7 @@ def rebuild_episode(episode: Episode, pages: Sequence[PageFeatures]) -> Episode:
     """Return *episode* with only *pages*, since others were erased. Its visits stay. O(pages)."""
     topic = replace(topic_of(pages, range(len(pages))), content="\n".join(each.title for each in pages))
     warmth = replace(episode.warmth, length=len(pages))
-    return replace(open_episode(topic, pages, warmth.last_visit), warmth=warmth, version=episode.version + 1)
+    return replace(open_episode(topic, pages, warmth.last_visit), warmth=warmth)
 
 
 def _unite(*words: Sequence[str]) -> tuple[str, ...]:

@@ -34,7 +34,7 @@ from ..context.loop import (
 from ..errors import AnswerRejected, InvalidSetting, ModelUnavailable, OpConflict, WriteConflict, brief
 from ..formats.envelope import as_result
 from ..formats.streams import error_text
-from ..formats.usage import if_readable
+from ..formats.usage import if_readable, usage_in
 from ..llm.structured import TRIES, check_model, json_object
 from ..messages import Message, call_name, text_of
 from .clients import Client, wrapped
@@ -250,7 +250,7 @@ class Question:
         if not calls and not self._accept(text):
             return []
         try:
-            self._context.append_turn(*self._pending, reply, usage=_usage(reply), op_id=self._op_id)
+            self._context.append_turn(*self._pending, reply, usage=if_readable(usage_in(reply)), op_id=self._op_id)
         except WriteConflict:  # the reply knows nothing of what came meanwhile; a repeated run does
             self._context.refresh()
             raise
@@ -324,10 +324,3 @@ def _finished(reply: Any) -> Any:
     if error is not None or not reply.ended:
         raise ModelUnavailable("agent", error or "the stream was cut", partial=getattr(reply, "text", ""))
     return reply.whole
-
-
-def _usage(reply: Any) -> Any:
-    """Return the usage in *reply*, None if it has none that can be read."""
-    names = ("usage", "usage_metadata", "usageMetadata")
-    found = (reply.get(name) if isinstance(reply, dict) else getattr(reply, name, None) for name in names)
-    return if_readable(next((each for each in found if each is not None), None))

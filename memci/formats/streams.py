@@ -18,12 +18,11 @@ from ..errors import InvalidMessage
 from ..messages import Item, plain
 from . import anthropic, gemini, openai_chat, openai_responses
 from .envelope import arguments_as_object, written
-from .usage import usages_in
+from .usage import usage_in, usages_in
 
 _MOST_CALLS: Final = 1_000  # tool calls of one message, at most: no model makes more, so a higher index is an error
 _WHOLE: Final = frozenset({"id", "type", "format", "name", "role"})  # keys of texts that come whole, each time again
 _KEYS: Final = re.compile(r"[^$.\[\]'\"]+")  # of a path like $.stops[0].name
-_USAGES: Final = ("usage", "usageMetadata", "usage_metadata")
 
 
 class StreamedAnswer:
@@ -71,7 +70,7 @@ class StreamedAnswer:
     @property
     def usage(self) -> dict[str, Any] | None:
         """The cost that the provider reported so far, None if it reported none."""
-        return next((self._fields[key] for key in _USAGES if self._fields.get(key)), None)
+        return usage_in(self._fields)  # type: ignore[no-any-return]
 
     @property
     def whole(self) -> dict[str, Any]:

@@ -8,46 +8,40 @@
 
 Gateways repeat Anthropic's keys beside an OpenAI-like count that includes them: they count once. Where conventions
 differ, arithmetic decides: cached tokens that are more than the input stand beside it, and reasoning without which the
-total is too small stands beside the answer, as with xAI.
+total is too small stands beside the answer, as with xAI. Keys in camelCase are read as in snake_case.
 """
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 from ..errors import InvalidSetting, brief
 
-_WITH_CACHED: Final = ("prompt_tokens", "promptTokenCount", "prompt_token_count")
+_WITH_CACHED: Final = ("prompt_tokens", "prompt_token_count")
 """keys of input tokens that include cached ones"""
-_WITHOUT: Final = ("input_tokens", "inputTokens")
+_WITHOUT: Final = ("input_tokens",)
 """keys of input tokens that do not, if there are tokens beside them, unless the total says so"""
 _INPUT: Final = (*_WITH_CACHED, *_WITHOUT)
-_TOOLS: Final = ("toolUsePromptTokenCount", "tool_use_prompt_token_count")
+_TOOLS: Final = ("tool_use_prompt_token_count",)
 """Gemini counts the results of its own tools beside the prompt"""
-_OUTPUT: Final = (
-    "completion_tokens",
-    "output_tokens",
-    "candidatesTokenCount",
-    "candidates_token_count",
-    "outputTokens",
-)
-_TOTAL: Final = ("total_tokens", "totalTokens")
-_THOUGHTS: Final = ("thoughtsTokenCount", "thoughts_token_count")
+_OUTPUT: Final = ("completion_tokens", "output_tokens", "candidates_token_count")
+_TOTAL: Final = ("total_tokens",)
+_THOUGHTS: Final = ("thoughts_token_count",)
 """Gemini counts them beside the candidates; the other providers' number of output tokens includes them"""
-_DETAILS: Final = ("prompt_tokens_details", "input_tokens_details", "input_token_details", "inputTokenDetails")
+_DETAILS: Final = ("prompt_tokens_details", "input_tokens_details", "input_token_details")
 _OUTPUT_DETAILS: Final = ("completion_tokens_details", "output_tokens_details")
 _READ: Final = (
-    "cachedContentTokenCount",
     "cached_content_token_count",
     "prompt_cache_hit_tokens",
     "cached_tokens",
-    "cachedInputTokens",
+    "cached_input_tokens",
     "cache_read_tokens",
-    "cacheReadTokens",
     "cache_read",
 )
-_WRITTEN: Final = ("cache_write_tokens", "cacheWriteTokens", "cache_creation_tokens")
-_READ_BESIDE: Final = ("cache_read_input_tokens", "cacheReadInputTokens")
-_WRITTEN_BESIDE: Final = ("cache_creation_input_tokens", "cacheWriteInputTokens")  # keys of Anthropic and Bedrock
+_WRITTEN: Final = ("cache_write_tokens", "cache_creation_tokens")
+_READ_BESIDE: Final = ("cache_read_input_tokens",)
+_WRITTEN_BESIDE: Final = ("cache_creation_input_tokens", "cache_write_input_tokens")  # keys of Anthropic and Bedrock
+_CAPITAL: Final = re.compile(r"(?<=[a-z])[A-Z]")
 _MOST: Final = 3 * 10**11  # tokens under one key, at most: an export can hold the sum of three of them
 
 
@@ -69,7 +63,7 @@ def reported(usage: object) -> CallsCost:
     InvalidSetting if it has no number of input tokens, or a number that can't be one.
     """
     fields = _fields(usage)
-    if all(fields.get(key) is None for key in _INPUT):
+    if fields.keys().isdisjoint(_INPUT):
         raise InvalidSetting(
             "usage", f"expected the usage of a reply (reply.usage), with one of {', '.join(_INPUT)} (an int)"
         )
@@ -77,7 +71,7 @@ def reported(usage: object) -> CallsCost:
         fields = _fields(fields.get(key)) | fields
     read, written = _tokens(fields, _READ_BESIDE), _tokens(fields, _WRITTEN_BESIDE)
     given, said, total = _tokens(fields, _INPUT), _tokens(fields, _OUTPUT), _tokens(fields, _TOTAL)
-    included = any(fields.get(key) is not None for key in _WITH_CACHED) or total == given + said > 0
+    included = not fields.keys().isdisjoint(_WITH_CACHED) or total == given + said > 0
     beside = 0 if included and read + written <= given else read + written
     thoughts = [_tokens(_fields(fields.get(key)), ("reasoning_tokens",)) for key in _OUTPUT_DETAILS]
     said += next((each for each in thoughts if each and total == given + said + each), 0)
@@ -96,6 +90,13 @@ def reported(usage: object) -> CallsCost:
     )
     whole = CallsCost(*(min(sum(each), 3 * _MOST) for each in zip(own, *others, strict=True)))
     return whole._replace(calls=1)
+
+
+def usage_in(reply: object) -> Any:
+    """Return the usage of a whole *reply*, a dict or an SDK's object; None if it has none."""
+    names = ("usage", "usageMetadata", "usage_metadata")
+    found = (reply.get(name) if isinstance(reply, Mapping) else getattr(reply, name, None) for name in names)
+    return next(filter(None, found), None)
 
 
 def usages_in(event: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
@@ -125,15 +126,16 @@ def if_readable(usage: object) -> object:
 
 
 def _fields(value: object) -> dict[str, Any]:
-    if isinstance(value, Mapping):
-        return {str(key): each for key, each in value.items()}
-    extra = getattr(value, "__pydantic_extra__", None)  # fields that an SDK's object does not declare
-    return {**getattr(value, "__dict__", {}), **(extra if isinstance(extra, dict) else {})}
+    """Return the fields of *value* that are not None, by their keys in snake_case."""
+    if not isinstance(value, Mapping):
+        extra = getattr(value, "__pydantic_extra__", None)  # fields that an SDK's object does not declare
+        value = {**getattr(value, "__dict__", {}), **(extra if isinstance(extra, dict) else {})}
+    return {_CAPITAL.sub(r"_\g<0>", str(key)).lower(): each for key, each in value.items() if each is not None}
 
 
 def _tokens(fields: Mapping[str, Any], keys: tuple[str, ...]) -> int:
     """Return the number of *fields* under the first of *keys* that it has, 0 if it has none."""
-    key, tokens = next(((key, fields[key]) for key in keys if fields.get(key) is not None), ("", 0))
+    key, tokens = next(((key, fields[key]) for key in keys if key in fields), ("", 0))
     if type(tokens) is float and tokens.is_integer():
         tokens = int(tokens)
     if type(tokens) is not int or not 0 <= tokens <= _MOST:

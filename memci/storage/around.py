@@ -3,7 +3,7 @@
 A wrapper has an optional protocol (`memci.storage.protocol`) if the inner store has it.
 """
 
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from .protocol import Storage
 
@@ -14,23 +14,9 @@ _CAPABILITIES: Final = ("audit_log", "damage", "database", "sidecar", "keys", "r
 class StorageAround:
     """A store with the methods of *storage*; subclasses override some of them."""
 
-    load: Any
-    revision: Any
-    commit: Any
-    pages: Any
-    pages_at: Any
-    entries: Any
-    entries_at: Any
-    compactions: Any
-    ops: Any
-    op: Any
-    calls: Any
-    contexts: Any
-    forks: Any
-    erase: Any
-    tickets: Any
-    replace_ticket: Any
-    close: Any
+    if TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any: ...
 
     def __init__(self, storage: Storage) -> None:
         self._storage = storage

@@ -15,7 +15,7 @@ import logging
 import os
 import re
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from typing import Any, Final, TypeVar
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
@@ -34,7 +34,7 @@ from ...errors import (
     StorageUnavailable,
     brief,
 )
-from .schema import ROWS, SCHEMA_VERSION, TABLES
+from .schema import SCHEMA_VERSION, TABLES
 
 try:
     import psycopg
@@ -49,29 +49,10 @@ _MAKE_SCHEMA = "CREATE SCHEMA IF NOT EXISTS our"
 # Not `to_regclass`: within a transaction it may not see what another process has made since.
 _THERE = "SELECT EXISTS (SELECT 1 FROM pg_tables WHERE schemaname = %s AND tablename = 'store')"
 _VERSION = "SELECT version FROM our.store"
-_HAS_SUMS = """
-SELECT 1 FROM information_schema.columns WHERE table_schema = %s AND table_name = 'entry' AND column_name = 'sum'"""
-"""tables of unreleased states of the code have the same number, but no such column"""
 _LOCK_MAKING = "SELECT pg_advisory_xact_lock(7881692370211)"
 _SETTINGS = "SELECT pg_backend_pid(), current_setting('server_version_num')::int, current_setting('server_encoding')"
 _TIMEOUT = "SELECT set_config('statement_timeout', %s, false)"
 _TIMEOUT_HERE = "SELECT set_config('statement_timeout', %s, true)"
-_OF_CONTEXTS = (*ROWS, "ticket")
-_OF_MEMORIES = (
-    "memory_owner",
-    "memory_context",
-    "memory_page",
-    "memory_passage",
-    "memory_block",
-    "memory_word",
-    "memory_gloss",
-    "memory_speaker",
-    "memory_vector",
-    "memory_item",
-    "memory_job",
-)
-_TABLES_REWRITTEN = _OF_CONTEXTS + _OF_MEMORIES
-_REWRITE = {table: f"VACUUM (FULL) our.{table}" for table in _TABLES_REWRITTEN}
 
 Row = tuple[Any, ...]
 Connection = psycopg.Connection[Row]
@@ -205,8 +186,8 @@ class Database:
             self._execute(connection, _TIMEOUT_HERE, (self._timeout,))
             yield connection
 
-    def rewrite(self, *, memory: bool = False) -> None:
-        """Write the tables of contexts, or of memories, again without deleted rows. Each table is locked. O(bytes).
+    def rewrite(self, tables: Iterable[str]) -> None:
+        """Write *tables* again without deleted rows. Each of them is locked. O(bytes).
 
         The server's log, its archive and its replicas may still have those rows.
         """
@@ -215,8 +196,8 @@ class Database:
             if not self.pooled:
                 self._execute(connection, _TIMEOUT, ("0",))
             try:
-                for table in _OF_MEMORIES if memory else _OF_CONTEXTS:
-                    self._execute(connection, _REWRITE[table])
+                for table in tables:
+                    self._execute(connection, f"VACUUM (FULL) our.{table}")
             finally:
                 if not self.pooled and not connection.closed:
                     self._execute(connection, _TIMEOUT, (self._timeout,))
@@ -325,7 +306,7 @@ class Database:
         if found > SCHEMA_VERSION:
             reason = f"its schema is {found}, this one knows {SCHEMA_VERSION}"
             raise SchemaTooNew(f"a later memci wrote {self.name}: {reason}: install a later memci")
-        if found < SCHEMA_VERSION or not self._execute(connection, _HAS_SUMS, (self.schema,)):
+        if found < SCHEMA_VERSION:
             advice = "export its contexts with the version that wrote it, and import them into a new schema"
             raise StorageUnavailable(f"{self.name} is of an earlier memci, which has other tables: {advice}")
         return True

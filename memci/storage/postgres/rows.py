@@ -14,9 +14,9 @@ from hashlib import blake2b
 from typing import Any, Final, TypeVar, overload
 
 from ...errors import CorruptRecord
-from ...rows import CallRow, CompactionRow, ContextRecord, EntryRow, OpRow, PageRow, Ticket
+from ...rows import CallRow, CompactionRow, ContextRecord, EntryRow, Ticket
 from ..codec import ORJSON, digest
-from ..columns import CALLS, COMPACTIONS, CONTEXTS, ENTRIES, OPS, PAGES, VIEWS, Columns, Row
+from ..columns import CALLS, COMPACTIONS, CONTEXTS, ENTRIES, VIEWS, Columns, Row
 
 _T = TypeVar("_T", bound=tuple[Any, ...])
 _WIDTH: Final = len(ENTRIES.names)  # number of columns of an entry in a row; those of its view follow
@@ -87,21 +87,11 @@ def read_entry(context: str, owner: str, row: Row) -> EntryRow:
     return entry._replace(tokens=tokens, clip=clip)
 
 
-def read_page(context: str, row: Row) -> PageRow:
-    """Return the page in *row*, or raise CorruptRecord."""
-    return read_row(PAGES, context, context, row)
-
-
 def read_compaction(context: str, row: Row) -> CompactionRow:
     """Return the compaction in *row*, or raise CorruptRecord. O(characters)."""
     found = read_row(COMPACTIONS, context, context, row)
     packed: Any = found.text
     return CompactionRow._make([*found[:-1], zlib.decompress(packed).decode()])
-
-
-def read_op(context: str, row: Row) -> OpRow:
-    """Return the op in *row*, or raise CorruptRecord."""
-    return read_row(OPS, context, context, row)
 
 
 def read_call(context: str, row: Row) -> CallRow:

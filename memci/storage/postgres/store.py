@@ -31,9 +31,9 @@ from .rows import (
     read_compaction,
     read_context,
     read_entry,
-    read_op,
-    read_page,
+    read_row,
 )
+from .schema import ROWS
 from .tickets import replace_ticket, tickets
 from .write import BY_KEY, BY_NUMBER, SELECT_OP, Place, Run, apply, erase, place_of
 
@@ -201,7 +201,7 @@ class PostgresStorage:
         while left:
             batch, left = left[:_BATCH_ROWS], left[_BATCH_ROWS:]
             read = self._rows(context, _SELECT_PAGES["at"], batch[0], batch[-1] + 1, batch)
-            found += [read_page(context, row) for row in read]
+            found += [read_row(PAGES, context, context, row) for row in read]
         return found
 
     def entries(
@@ -231,12 +231,14 @@ class PostgresStorage:
 
     def ops(self, context: str) -> Iterator[OpRow]:
         """Yield the ops by their first seq. O(ops) in memory."""
-        return iter([read_op(context, row) for row in self._rows(context, _SELECT_OPS)])
+        return iter([read_row(OPS, context, context, row) for row in self._rows(context, _SELECT_OPS)])
 
     def op(self, context: str, op_id: str) -> OpRow | None:
         """Return one op. One query."""
         check_text("op_id", op_id)
-        return next((read_op(context, row) for row in self._rows(context, SELECT_OP, key_of(op_id))), None)
+        return next(
+            (read_row(OPS, context, context, row) for row in self._rows(context, SELECT_OP, key_of(op_id))), None
+        )
 
     def calls(self, context: str, *, after: int = 0) -> Iterator[CallRow]:
         """Yield the calls of the model, oldest first; one that is added meanwhile may be among them."""
@@ -268,7 +270,7 @@ class PostgresStorage:
         O(bytes). The log of the server, its archive and its replicas may keep them (docs/scale.md).
         """
         if not any(erasure):
-            self.database.rewrite()
+            self.database.rewrite((*ROWS, "ticket"))
             return ErasedRows(scrubbed=True)
         for transition in erasure.transitions:
             check(transition)
@@ -376,7 +378,7 @@ class PostgresStorage:
         while first < end:
             found = self._rows(context, _SELECT_PAGES[which], first, end, *values)
             for row in found:
-                yield read_page(context, row)
+                yield read_row(PAGES, context, context, row)
                 first = row[0] + 1
             if len(found) < _BATCH_ROWS:
                 return

@@ -18,7 +18,7 @@ from ..codec import ORJSON, digest
 from ..columns import CALLS, COMPACTIONS, CONTEXTS, ENTRIES, OPS, PAGES, VIEWS, Columns, Row, joined
 from ..protocol import ErasedRows, Erasure, Transition
 from ..validation import check_forks, without_digests
-from .rows import key_of, owner_key, read_op, unescape, write_row
+from .rows import key_of, owner_key, read_row, unescape, write_row
 from .schema import ROWS, type_of
 
 Run = Callable[..., list[Row]]  # runs a statement with its values and returns its rows
@@ -280,7 +280,7 @@ def _clear_ops(run_rows: Run, context: str, at: Place, seqs: set[int]) -> int:
     if not seqs:
         return 0
     before = run_rows(_SELECT_OPS_BEFORE, at.owner_key, at.number, max(seqs))
-    cleared = without_digests([read_op(context, row) for row in before], seqs)
+    cleared = without_digests([read_row(OPS, context, context, row) for row in before], seqs)
     for op in cleared:
         run_rows(_CLEAR_OP, op.digest, write_row(OPS, context, op)[-1], at.owner_key, at.number, key_of(op.op_id))
     return len(cleared)

@@ -25,8 +25,7 @@ from llama_index.core.memory import ChatMemoryBuffer
 from llama_index.core.tools import FunctionTool
 from llama_index.llms.openai_like import OpenAILike
 
-from memci.adapters.llama_index import Memci, MemciAgent
-from memci.adapters.llama_index_messages import dump, load
+from memci.adapters.llama_index import Memci, MemciAgent, dump, load
 from memci.errors import InvalidSetting
 from memci.testing.adapters import AdapterConformance, Driver, lookup, played
 from memci.testing.adapters.driver import PROMPT

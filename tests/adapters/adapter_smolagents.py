@@ -9,8 +9,7 @@ from PIL import Image
 from smolagents import CodeAgent, FinalAnswerStep, LogLevel, OpenAIModel, ToolCallingAgent, tool
 from smolagents.models import ChatMessage, ChatMessageStreamDelta, MessageRole
 
-from memci.adapters.smolagents import Memci
-from memci.adapters.smolagents_messages import dump, group_steps, load, message_of
+from memci.adapters.smolagents import Memci, dump, group_steps, load, message_of
 from memci.formats.envelope import function_call
 from memci.messages import text_of, tool_calls
 from memci.testing.adapters import AdapterConformance, Driver

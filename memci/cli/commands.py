@@ -15,7 +15,7 @@ GROUPS = {
     "Look": {
         "inspect": ("look", "List the contexts of a store, or show one, or its memory."),
         "show": ("look", "Print a page, or write a conversation as one HTML file."),
-        "instructions": ("instructions", "List the lasting instructions of the user, or drop some."),
+        "instructions": ("facts", "List the lasting instructions of the user, or drop some."),
         "facts": ("facts", "List what a memory knows, or learn, correct or forget a fact."),
         "search": ("memory.search", "Find pages and facts in the memory."),
         "ui": ("servers", "Look inside a store with a browser."),

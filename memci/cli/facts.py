@@ -1,4 +1,4 @@
-"""`memci facts`: list what a memory knows of an owner, or learn, correct or forget a fact."""
+"""What was told for good: `memci facts`, what a memory knows, and `memci instructions`, what a context obeys."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,7 +11,7 @@ from ..errors import InvalidSetting
 from ..storage import Storage
 from .memory.overview import read_memory
 from .options import CONTEXT, Int, Store, Str
-from .printer import Result, visible
+from .printer import Result, many, visible
 from .stores import choose_context, choose_owner, open_store
 from .tables import day, page_name
 
@@ -78,3 +78,26 @@ def _line(known: tuple[str, "HeldFact"]) -> str:
     when = "" if fact.at is None else f", {day(fact.at)}"
     whom = whom if fact.kind == "fact" else f"{whom} ({fact.kind})"
     return f"{fact.id}  {whom}, {page_name(fact.context, fact.index)}{when}: {visible(fact.text)}"
+
+
+def run_instructions(
+    store: Store,
+    *,
+    context: Annotated[Str, Option(*CONTEXT, metavar="ID", help="Of this context; default: the only one.")] = None,
+    owner: Annotated[Str, Option(metavar="NAME", help="Of this owner's context.")] = None,
+    drop: Annotated[list[str] | None, Option(metavar="ID", help="Drop this one; may be given again.")] = None,
+) -> Result:
+    """List the lasting instructions of the user, or drop some. A dropped one stands no more; its page stays."""
+    from ..context.context import Context
+
+    with open_store(store, write=bool(drop)) as storage:
+        record = choose_context(storage, store, context, owner=owner)
+        opening = Context.open if drop else Context.view
+        with opening(storage, record.id, owner=record.owner) as opened:
+            for each in drop or ():
+                opened.drop_instruction(each)
+            left = opened.instructions()
+    facts = {"context": record.id, "dropped": drop or [], "instructions": [each._asdict() for each in left]}
+    lines = [f"{each.id}  page #{each.page}{'' if each.shown else ', not archived'}: {each.text}" for each in left]
+    dropped = [f"{many(len(drop), 'instruction')} dropped"] if drop else []
+    return Result(facts, [*dropped, *lines] or [f"{record.id}: the user gave no lasting instructions"])

@@ -106,7 +106,8 @@ class MemoryPrompt:
 
     def _fact(self, what: str, fact: Fact, context: Context, zone: tzinfo | None) -> tuple[str, str]:
         page = f" {self._number(fact.index)}" if fact.context == context.id and fact.index else ""
-        return f"{self._labels[what]}{_when(fact.at, zone)}{page}", fact.text
+        when = "" if fact.at is None else f", {datetime.fromtimestamp(fact.at, zone):%Y-%m-%d}"
+        return f"{self._labels[what]}{when}{page}", fact.text
 
     def _derived(self, told: Statement, context: Context) -> tuple[str, str]:
         pages = "".join(f" {self._number(index)}" for name, index in told.pages if name == context.id)
@@ -141,10 +142,6 @@ def fit(text: str, room: int, count: Callable[[str], int]) -> str:
         return text
     head = head_within(text, room, lambda part: count(quote(part + "…")), size=size, least=1)
     return head.rstrip() + "…"
-
-
-def _when(at: float | None, zone: tzinfo | None) -> str:
-    return "" if at is None else f", {datetime.fromtimestamp(at, zone):%Y-%m-%d}"
 
 
 def _line(start: str, text: str, room: int, count: Callable[[str], int]) -> str | None:

@@ -4,6 +4,9 @@
     x-memci-token     must be the token, if one is set
     credentials       a keyed digest of them all, with their names, names the conversations; they are never stored
     the identity      as the operator declared it: conversations of one identity share a memory
+        header:x-user-id           the value of a header
+        field:metadata.user_id     the value of a field of the body
+        credential                 the credentials that the request carries
 
 A declared value counts alone only behind the operator's token; else the credentials are part of the identity. Without
 an identity each conversation has a memory of its own.
@@ -21,18 +24,18 @@ from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Self
 from urllib.parse import parse_qsl, urlsplit
 
-from ..errors import InvalidSetting
+from ..errors import InvalidSetting, brief
 from ..storage.opening import is_url
 from .conversation import Caller
-from .identity import Identity, sole
 
 if TYPE_CHECKING:
     from starlette.datastructures import Headers
 
 LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "::1"})
+_FORM: Final = re.compile(r"(header):([!#$%&'*+.^`|~\w-]+)|(field):([^.]+(?:\.[^.]+)*)|(credential)", re.ASCII)
 _CREDENTIAL: Final = re.compile("auth|key|token|cookie", re.IGNORECASE)
 _NO_CREDENTIAL: Final = frozenset({"", "basic", "bearer"})
 """values that hold no secret: clients without a key send a scheme alone"""
@@ -42,6 +45,34 @@ KEY: Final = "MEMCI_GATEWAY_KEY"
 TOKEN, CONVERSATION = "x-memci-token", "x-memci-conversation"
 _OURS: Final = frozenset({TOKEN, "idempotency-key"})
 """names like those of credentials: memci's own, and one that changes with each request"""
+
+
+@dataclass(frozen=True)
+class Identity:
+    """Where a request says who its user is."""
+
+    kind: str  # header, field or credential
+    name: str  # the header, in small letters; or the field, with dots; "" for the credential
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Return the identity that *text* declares; InvalidSetting if it declares none."""
+        found = _FORM.fullmatch(text) if isinstance(text, str) else None
+        if found is None or (found[2] or "").lower() == "x-memci-token":
+            raise InvalidSetting("identity", f"expected header:NAME, field:NAME or credential, got {brief(text)}")
+        kind = found[1] or found[3] or found[5]
+        return cls(kind, found[2].lower() if found[2] else found[4] or "")
+
+    def value(self, headers: "Headers", body: Mapping[str, Any]) -> str | None:
+        """Return the user that a request names in a header or a field, None if it names none, or several."""
+        if self.kind == "header":
+            return sole(headers, self.name)
+        found: Any = body
+        for key in self.name.split("."):
+            found = found.get(key) if isinstance(found, dict) else None
+        if type(found) is int:
+            return str(found)
+        return found.strip() or None if isinstance(found, str) else None
 
 
 @dataclass(frozen=True)
@@ -98,8 +129,8 @@ class Door:
         """Yield the names and values of the credentials of a request."""
         for name, text in [*headers.items(), *parse_qsl(query, errors="surrogateescape")]:
             if self._is_credential(name):
-                values = text.split(";") if name.lower() == "cookie" else [text]
-                yield from ((name.lower(), value.strip()) for value in values if _holds_secret(value))
+                values = map(str.strip, text.split(";") if name.lower() == "cookie" else [text])
+                yield from ((name.lower(), value) for value in values if value.lower() not in _NO_CREDENTIAL)
 
     def _is_credential(self, name: str) -> bool:
         name = name.lower()
@@ -109,8 +140,10 @@ class Door:
         return "key-" + blake2b(json.dumps(parts).encode(), key=self.key, digest_size=16).hexdigest()
 
 
-def _holds_secret(value: str) -> bool:
-    return value.strip().lower() not in _NO_CREDENTIAL
+def sole(headers: "Headers", name: str) -> str | None:
+    """Return the value of the header *name*; None if it is empty, missing, or given with several values."""
+    found = {value.strip() for value in headers.getlist(name)}
+    return found.pop() or None if len(found) == 1 else None
 
 
 def key_beside(store: str | os.PathLike[str]) -> bytes:

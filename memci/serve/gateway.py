@@ -38,8 +38,7 @@ from ..storage.opening import open_store
 from ..tokens import counter_for
 from .answer import HOP, ClientAnswer
 from .conversation import Conversation, Options
-from .door import Door, key_beside
-from .identity import Identity
+from .door import Door, Identity, key_beside
 from .metrics import Metrics, store_text
 from .wire import PATHS, ClientRequest, error_body
 

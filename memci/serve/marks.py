@@ -13,9 +13,9 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from ..formats import breakpoints
+from ..formats.identity import MARKS
 from ..messages import Item
 
-_KEYS: Final = {"cache_control", "prompt_cache_breakpoint"}
 _NESTED: Final = ("content", "output")
 _MARKS: Final = {
     "openai_chat": breakpoints.CHAT,
@@ -26,7 +26,7 @@ _MARKS: Final = {
 
 def canonical(item: Item) -> Item:
     """Return *item* without marks, and a list of one text as that text. O(parts)."""
-    made = {key: value for key, value in item.items() if key not in _KEYS}
+    made = {key: value for key, value in item.items() if key not in MARKS}
     for key in _NESTED:
         if isinstance(made.get(key), list):
             made[key] = [canonical(part) if isinstance(part, dict) else part for part in made[key]]
@@ -42,7 +42,7 @@ def count(value: Any) -> int:
         return sum(map(count, value))
     if not isinstance(value, dict):
         return 0
-    return len(_KEYS & value.keys()) + sum(count(value.get(key)) for key in _NESTED)
+    return len(MARKS & value.keys()) + sum(count(value.get(key)) for key in _NESTED)
 
 
 def restore(format: str, view: Sequence[Item], listed: Sequence[Item], fixed: int) -> list[Item]:  # noqa: A002

@@ -4,7 +4,7 @@ Reading changes nothing and counts no use, so that it never disturbs the program
 """
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from hashlib import blake2b
 from typing import Any, NamedTuple
 
@@ -42,12 +42,11 @@ def headline(storage: Storage, info: ContextInfo) -> tuple[str, str | None]:
     try:
         first = next((row for row in storage.pages(info.id) if row.state not in GONE), None)
         spans = () if first is None else first.spans(info.messages)
-        entries = (entry for span in spans for entry in storage.entries(info.id, *span))
-        said = next(filter(str.strip, (text_of(decode(entry.codec, entry.body)) for entry in entries)), "")
+        said = _first_text(entry for span in spans for entry in storage.entries(info.id, *span))
         newest = next(iter(storage.entries(info.id, max(0, info.messages - 1), info.messages)), None)
     except (CorruptRecord, KeyMissing):
         return "", None
-    return one_line(said[:2_000], _TITLE), newest.at[:10] if newest is not None and newest.at else None
+    return said, newest.at[:10] if newest is not None and newest.at else None
 
 
 class StoredContext:
@@ -115,8 +114,7 @@ class StoredContext:
         """Return the title of *page*: its line on the Contents Page, or the beginning of its first text."""
         if page.title is not None:
             return one_line(page.title, _TITLE)
-        texts = (text_of(decode(entry.codec, entry.body)) for entry in self.rows_of(self.row(page.index)))
-        return one_line(next(filter(str.strip, texts), "")[:2_000], _TITLE)
+        return _first_text(self.rows_of(self.row(page.index)))
 
     def text(self, page: PageInfo, entries: Sequence[PageEntry]) -> str:
         """Return *page*, which holds *entries*, as a text: its facts, then each message below a line with its role.
@@ -147,6 +145,12 @@ class StoredContext:
             role += f", {one_line(name, _TITLE)}"
         at = f" · {entry.at}" if entry.at is not None else ""
         return f"--- {self._mark} · {entry.ordinal} · {role}{at} ---\n{readable(entry.message)}\n"
+
+
+def _first_text(entries: Iterable[EntryRow]) -> str:
+    """Return the beginning of the first text of *entries*, on one line; "" if none has a text."""
+    texts = (text_of(decode(entry.codec, entry.body)) for entry in entries)
+    return one_line(next(filter(str.strip, texts), "")[:2_000], _TITLE)
 
 
 def figures_of(record: ContextRecord) -> dict[str, Any]:

@@ -14,31 +14,14 @@ from zlib import crc32
 
 from orjson import Fragment, dumps, loads
 
+from .. import rows
 from ..errors import CorruptRecord, brief
-from ..rows import (
-    CALL,
-    COMPACTION,
-    CONTEXT,
-    ENTRY,
-    OP,
-    PAGE,
-    VIEW,
-    CallRow,
-    CompactionRow,
-    ContextRecord,
-    EntryRow,
-    OpRow,
-    PageRow,
-    PageState,
-    Table,
-    ViewRow,
-)
 
 Row = tuple[Any, ...]  # columns as a database returns them
 CHAIN: Final = 8  # compactions that are read for one at most; the first of them was compressed alone
 
 _T = TypeVar("_T", bound=tuple[Any, ...])
-_STATES: Final = tuple(PageState)  # by their numbers: much cheaper than a call of the class
+_STATES: Final = tuple(rows.PageState)  # by their numbers: much cheaper than a call of the class
 
 
 _hexadecimal: Final = bytes.hex  # how bytes, which JSON does not have, are part of a check sum
@@ -56,7 +39,7 @@ def _read_list(text: str) -> tuple[Any, ...]:
 
 _CONVERSIONS: Final[dict[type, tuple[Callable[[Any], Any], Callable[[Any], Any]]]] = {
     tuple: (lambda values: dumps(values).decode(), _read_list),
-    PageState: (int, _STATES.__getitem__),
+    rows.PageState: (int, _STATES.__getitem__),
 }
 """kinds of fields that no database has: how they are written and read"""
 
@@ -75,7 +58,7 @@ class Columns(Generic[_T]):
         seq: The field that says at which message a damaged row belongs.
     """
 
-    def __init__(self, table: Table, name: str, seq: str | None = None) -> None:
+    def __init__(self, table: rows.Table, name: str, seq: str | None = None) -> None:
         fields = [field.name for field in table.fields]
         self.table = table
         self.names = [*fields, "sum"]
@@ -117,10 +100,10 @@ class Columns(Generic[_T]):
         raise CorruptRecord(context, seq if isinstance(seq, int) else 0, reason)
 
 
-class _ContextColumns(Columns[ContextRecord]):
+class _ContextColumns(Columns[rows.ContextRecord]):
     """Those of a context, whose settings are long and the same in most transitions."""
 
-    def write(self, place: int | str, row: ContextRecord) -> list[Any]:
+    def write(self, place: int | str, row: rows.ContextRecord) -> list[Any]:
         id_, owner, settings, *rest = row
         return [*row, check_sum((place, id_, owner, _as_json(settings), *rest))]
 
@@ -130,10 +113,10 @@ def _as_json(settings: str) -> Fragment:
     return Fragment(dumps(settings))
 
 
-CONTEXTS: Final = _ContextColumns(CONTEXT, "the context's record")
-ENTRIES: Final = Columns[EntryRow](ENTRY, "its row", "seq")
-VIEWS: Final = Columns[ViewRow](VIEW, "its view", "seq")
-PAGES: Final = Columns[PageRow](PAGE, "page #{}", "first")
-COMPACTIONS: Final = Columns[CompactionRow](COMPACTION, "a compaction", "head")
-OPS: Final = Columns[OpRow](OP, "op {}", "first")
-CALLS: Final = Columns[CallRow](CALL, "the row of a call of the model", "seq")
+CONTEXTS: Final = _ContextColumns(rows.CONTEXT, "the context's record")
+ENTRIES: Final = Columns[rows.EntryRow](rows.ENTRY, "its row", "seq")
+VIEWS: Final = Columns[rows.ViewRow](rows.VIEW, "its view", "seq")
+PAGES: Final = Columns[rows.PageRow](rows.PAGE, "page #{}", "first")
+COMPACTIONS: Final = Columns[rows.CompactionRow](rows.COMPACTION, "a compaction", "head")
+OPS: Final = Columns[rows.OpRow](rows.OP, "op {}", "first")
+CALLS: Final = Columns[rows.CallRow](rows.CALL, "the row of a call of the model", "seq")

@@ -74,7 +74,7 @@ PASSING = {
 """functions of ours that execute a statement which they are given, and where it stands among their arguments"""
 DELIMITED = frozenset(
     {
-        "memci.serve.identity._FORM",
+        "memci.serve.door._FORM",
         "memci.text.language.change._NUMBER",
         "memci.text.language.change._WORD",
         "memci.text.language.salience._FILE",

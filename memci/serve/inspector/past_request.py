@@ -17,11 +17,10 @@ from typing import Any, Final, Literal, NamedTuple
 from ...context.context import Context
 from ...context.renderer import count_equal
 from ...errors import BudgetExceeded, InvalidSetting
-from ...formats.breakpoints import ANTHROPIC, CHAT, RESPONSES
+from ...formats.identity import MARKS
 from ...messages import Message
 from .inspected import InspectedContext
 
-_MARKS: Final = frozenset({ANTHROPIC.key, CHAT.key, RESPONSES.key})
 _LISTS: Final = ("messages", "input", "contents")
 _FRONT: Final = ("tools", "config", "system", "instructions")
 """the parts that a provider bills before the messages, in this order"""
@@ -107,17 +106,16 @@ def _parts(request: Mapping[str, Any]) -> list[RequestPart]:
     front = [(name, request[name]) for name in _FRONT if request.get(name)]
     items: list[Any] = next((request[name] for name in _LISTS if isinstance(request.get(name), list)), [])
     named = [(str(item.get("role") or item.get("type") or "item"), item) for item in items]
-    return [RequestPart(name, value, _text(value)) for name, value in (*front, *named)]
-
-
-def _text(value: Any) -> str:
-    return json.dumps(_without_marks(value), ensure_ascii=False, sort_keys=True)
+    return [
+        RequestPart(name, value, json.dumps(_without_marks(value), ensure_ascii=False, sort_keys=True))
+        for name, value in (*front, *named)
+    ]
 
 
 def _without_marks(value: Any) -> Any:
     """Return *value* without cache marks, which move from request to request and do not change the cached bytes."""
     if isinstance(value, dict):
-        return {key: _without_marks(each) for key, each in value.items() if key not in _MARKS}
+        return {key: _without_marks(each) for key, each in value.items() if key not in MARKS}
     if isinstance(value, list):
         plain = [_without_marks(each) for each in value]
         alone = plain[0] if len(plain) == 1 and isinstance(plain[0], dict) else {}

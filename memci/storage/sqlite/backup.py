@@ -32,16 +32,12 @@ def copy_file(source: str, target: str, *, store: bool = True) -> None:
                 copying.step(-1)
             if store:
                 new.execute("DELETE FROM ticket")  # its locks are those of handles of the source
-                _make_witness(new, target)
+                numbers = [number for (number,) in new.execute("SELECT number FROM context")]
+                with closing(Witness(witness_path(target))) as witness:
+                    witness.make()
+                    for number, (context, revision) in revisions(new, numbers).items():
+                        if not context:
+                            raise CorruptRecord("", 0, f"{target!r} has a context without an id")
+                        witness.note(Slot(key_of(context), revision, number))
     except apsw.Error as error:
         raise storage_error(error, target if isinstance(error, apsw.FullError) else source) from error
-
-
-def _make_witness(connection: apsw.Connection, path: str) -> None:
-    numbers = [number for (number,) in connection.execute("SELECT number FROM context")]
-    with closing(Witness(witness_path(path))) as witness:
-        witness.make()
-        for number, (context, revision) in revisions(connection, numbers).items():
-            if not context:
-                raise CorruptRecord("", 0, f"{path!r} has a context without an id")
-            witness.note(Slot(key_of(context), revision, number))

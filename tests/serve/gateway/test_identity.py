@@ -10,9 +10,8 @@ from starlette.datastructures import Headers
 
 from memci import Context
 from memci.errors import InvalidSetting
-from memci.serve.door import Door
+from memci.serve.door import Door, Identity
 from memci.serve.gateway import app
-from memci.serve.identity import Identity
 
 from .kit import LONG
 from .upstream import Said, Served

@@ -9,19 +9,12 @@
 `memci chat` is one in a terminal.
 """
 
-from .answers import AnswerStream, CompanionAnswer, MessageFacts, SavedMemory
-from .async_companion import AsyncAnswerStream, AsyncCompanion
-from .companion import Companion
-from .query_planning import AnalysisResult, MemoryToSave
-
-__all__ = [
-    "AnalysisResult",
-    "AnswerStream",
-    "AsyncAnswerStream",
-    "AsyncCompanion",
-    "Companion",
-    "CompanionAnswer",
-    "MemoryToSave",
-    "MessageFacts",
-    "SavedMemory",
-]
+from .answers import AnswerStream as AnswerStream
+from .answers import CompanionAnswer as CompanionAnswer
+from .answers import MessageFacts as MessageFacts
+from .answers import SavedMemory as SavedMemory
+from .async_companion import AsyncAnswerStream as AsyncAnswerStream
+from .async_companion import AsyncCompanion as AsyncCompanion
+from .companion import Companion as Companion
+from .query_planning import AnalysisResult as AnalysisResult
+from .query_planning import MemoryToSave as MemoryToSave

@@ -38,6 +38,7 @@ from .envelope import (
     split_results,
     text_in,
 )
+from .usage import snake_case
 
 NAME = "gemini"
 UNSIGNED = "skip_thought_signature_validator"
@@ -47,15 +48,6 @@ _OWN_ID = re.compile(r"gemini-\d+")  # ids that memci gave to calls without one
 _NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_.:-]{0,127}")
 """names of functions (ai.google.dev/api/caching, FunctionDeclaration)"""
 _CALLS = ("functionCall", "function_call", "functionResponse", "function_response")
-_SNAKE = {
-    "functionCall": "function_call",
-    "functionResponse": "function_response",
-    "inlineData": "inline_data",
-    "fileData": "file_data",
-    "mimeType": "mime_type",
-    "fileUri": "file_uri",
-    "thoughtSignature": "thought_signature",
-}
 
 
 def read(items: Iterable[tuple[str, Item]], waiting: Iterable[tuple[str, str]] = (), first: int = 0) -> list[Message]:
@@ -173,7 +165,7 @@ def _check_names(part: Item, path: str) -> None:
 
 def _value(part: Item, key: str) -> Any:
     """Return the value of *key*, in camelCase or in snake_case; None if there is none."""
-    return part.get(key, part.get(_SNAKE.get(key, key)))
+    return part.get(key, part.get(snake_case(key)))
 
 
 def _assistant(item: Item, parts: Sequence[Item], made: int) -> Message:

@@ -13,6 +13,7 @@ total is too small stands beside the answer, as with xAI. Keys in camelCase are 
 
 import re
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
 from ..errors import InvalidSetting, brief
@@ -41,7 +42,6 @@ _READ: Final = (
 _WRITTEN: Final = ("cache_write_tokens", "cache_creation_tokens")
 _READ_BESIDE: Final = ("cache_read_input_tokens",)
 _WRITTEN_BESIDE: Final = ("cache_creation_input_tokens", "cache_write_input_tokens")  # keys of Anthropic and Bedrock
-_CAPITAL: Final = re.compile(r"(?<=[a-z])[A-Z]")
 _MOST: Final = 3 * 10**11  # tokens under one key, at most: an export can hold the sum of three of them
 
 
@@ -130,7 +130,13 @@ def _fields(value: object) -> dict[str, Any]:
     if not isinstance(value, Mapping):
         extra = getattr(value, "__pydantic_extra__", None)  # fields that an SDK's object does not declare
         value = {**getattr(value, "__dict__", {}), **(extra if isinstance(extra, dict) else {})}
-    return {_CAPITAL.sub(r"_\g<0>", str(key)).lower(): each for key, each in value.items() if each is not None}
+    return {snake_case(str(key)): each for key, each in value.items() if each is not None}
+
+
+@lru_cache(maxsize=1_000)
+def snake_case(key: str) -> str:
+    """Return a *key* in camelCase as it is in snake_case; other keys stay."""
+    return re.sub("(?<=[a-z])[A-Z]", r"_\g<0>", key).lower()
 
 
 def _tokens(fields: Mapping[str, Any], keys: tuple[str, ...]) -> int:

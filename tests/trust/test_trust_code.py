@@ -64,6 +64,7 @@ PASSING = {
     "read_packed": 0,
     "_fetched_rows": 0,
     "change_rows": 0,
+    "run_alone": 0,
     "run_rows": 0,
     "read_column": 0,
     "read_value": 0,

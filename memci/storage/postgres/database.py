@@ -15,7 +15,7 @@ import logging
 import os
 import re
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from typing import Any, Final, TypeVar
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
@@ -186,18 +186,14 @@ class Database:
             self._execute(connection, _TIMEOUT_HERE, (self._timeout,))
             yield connection
 
-    def rewrite(self, tables: Iterable[str]) -> None:
-        """Write *tables* again without deleted rows. Each of them is locked. O(bytes).
-
-        The server's log, its archive and its replicas may still have those rows.
-        """
+    def run_alone(self, statement: str) -> None:
+        """Run *statement*, which can't be a part of a transaction, however long it takes."""
         self._check_writable()
         with self._errors(), self._connection() as connection:
             if not self.pooled:
                 self._execute(connection, _TIMEOUT, ("0",))
             try:
-                for table in tables:
-                    self._execute(connection, f"VACUUM (FULL) our.{table}")
+                self._execute(connection, statement)
             finally:
                 if not self.pooled and not connection.closed:
                     self._execute(connection, _TIMEOUT, (self._timeout,))

@@ -43,11 +43,9 @@ def _server(database: Database) -> Iterator[State]:
     [row] = database.read_rows(_SETTINGS)
     fsync, full_pages, synchronous, checksums, autovacuum, connections, standby, size, version = row
     yield "server", "ok", str(version).split(" on ", maxsplit=1)[0], ""
-    if database.pooled:
-        text = "a pooler of transactions: statements are not prepared"
-        yield "connection", "ok", text, "give the role a statement_timeout: ALTER ROLE … SET statement_timeout = '30s'"
-    else:
-        yield "connection", "ok", "direct: statements are prepared", ""
+    advice = "give the role a statement_timeout: ALTER ROLE … SET statement_timeout = '30s'" if database.pooled else ""
+    how = "a pooler of transactions: statements are not prepared" if advice else "direct: statements are prepared"
+    yield "connection", "ok", how, advice
     yield "size", "ok", f"{size // 2**20:,} MiB in the database", ""
     if fsync != "on" or full_pages != "on":
         text = f"fsync {fsync}, full_page_writes {full_pages}: a power cut damages the database"
@@ -57,26 +55,22 @@ def _server(database: Database) -> Iterator[State]:
         yield "safety", "problem", text, "set it to on, at least for the role of memci"
     else:
         yield "safety", "ok", f"fsync on, synchronous_commit {synchronous}", ""
-    if checksums != "on":
-        yield (
-            "checksums",
-            "warning",
-            "off: a damaged page is found late",
-            "pg_checksums --enable while the server is down",
-        )
-    else:
-        yield "checksums", "ok", "on", ""
+    advice = "pg_checksums --enable while the server is down"
+    yield _unless(checksums != "on", "checksums", "off: a damaged page is found late", advice, "on")
     if autovacuum != "on":
         yield "autovacuum", "warning", "off: tables grow without end", "set autovacuum = on"
     if standby:
         yield "role", "warning", "a standby, which can only be read", "name the primary server to write"
     [(archive, standbys)] = database.read_rows(_ARCHIVE)
-    if archive == "off" and not standbys:
-        text = "no archive of its log, and no standby: what was committed since the last dump has one copy"
-        yield "backups", "warning", text, "see docs/scale.md"
-    else:
-        yield "backups", "ok", f"archive_mode {archive}, {standbys:,} standbys", ""
+    alone = "no archive of its log, and no standby: what was committed since the last dump has one copy"
+    lone, kept = archive == "off" and not standbys, f"archive_mode {archive}, {standbys:,} standbys"
+    yield _unless(lone, "backups", alone, "see docs/scale.md", kept)
     yield "connections", "ok", f"{connections:,} at most", ""
     for table, live, dead in database.read_rows(_DEAD, database.schema):
         text = f"{table}: {dead:,} dead rows beside {live:,}"
         yield "vacuum", "warning", text, "end transactions that stay open; see docs/scale.md"
+
+
+def _unless(bad: bool, name: str, text: str, advice: str, well: str) -> State:
+    """Return a warning with *advice* if it is *bad*, else that all is *well*."""
+    return (name, "warning", text, advice) if bad else (name, "ok", well, "")

@@ -11,7 +11,7 @@ import re
 import zlib
 from collections.abc import Sequence
 from hashlib import blake2b
-from typing import Any, Final, TypeVar, overload
+from typing import Any, Final, TypeVar
 
 from ...errors import CorruptRecord
 from ...rows import CallRow, CompactionRow, ContextRecord, EntryRow, Ticket
@@ -19,26 +19,19 @@ from ..codec import ORJSON, digest
 from ..columns import CALLS, COMPACTIONS, CONTEXTS, ENTRIES, VIEWS, Columns, Row
 
 _T = TypeVar("_T", bound=tuple[Any, ...])
+_Text = TypeVar("_Text", str, str | None)
 _WIDTH: Final = len(ENTRIES.names)  # number of columns of an entry in a row; those of its view follow
 _ESCAPED = re.compile("\x01(.)", re.DOTALL)
 
 
-@overload
-def escape(text: str) -> str: ...
-@overload
-def escape(text: str | None) -> str | None: ...
-def escape(text: str | None) -> str | None:
+def escape(text: _Text) -> _Text:
     """Return *text* as Postgres keeps it. O(characters)."""
     if text is None or ("\x00" not in text and "\x01" not in text):
         return text
     return text.replace("\x01", "\x01\x02").replace("\x00", "\x01\x01")
 
 
-@overload
-def unescape(text: str) -> str: ...
-@overload
-def unescape(text: str | None) -> str | None: ...
-def unescape(text: str | None) -> str | None:
+def unescape(text: _Text) -> _Text:
     """Return the text for which `escape` returned *text*. O(characters)."""
     if text is None or "\x01" not in text:
         return text

@@ -19,6 +19,8 @@ from ...rows import CALL, COMPACTION, CONTEXT, ENTRY, OP, PAGE, TICKET, VIEW, Pa
 SCHEMA_VERSION: Final = 1
 ROWS: Final = ("context", "entry", "view", "page", "compaction", "op", "call", "tools")
 """the tables whose rows belong to a context"""
+REWRITE: Final = {table: f"VACUUM (FULL) our.{table}" for table in (*ROWS, "ticket")}
+"""writes each table again without deleted rows, and locks it meanwhile"""
 
 TYPES: Final = {
     int: "bigint",

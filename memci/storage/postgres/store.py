@@ -33,7 +33,7 @@ from .rows import (
     read_entry,
     read_row,
 )
-from .schema import ROWS
+from .schema import REWRITE
 from .tickets import replace_ticket, tickets
 from .write import BY_KEY, BY_NUMBER, SELECT_OP, Place, Run, apply, erase, place_of
 
@@ -270,7 +270,8 @@ class PostgresStorage:
         O(bytes). The log of the server, its archive and its replicas may keep them (docs/scale.md).
         """
         if not any(erasure):
-            self.database.rewrite((*ROWS, "ticket"))
+            for table in REWRITE:
+                self.database.run_alone(REWRITE[table])
             return ErasedRows(scrubbed=True)
         for transition in erasure.transitions:
             check(transition)

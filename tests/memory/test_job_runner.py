@@ -241,7 +241,7 @@ def test_job_that_is_done_twice_changes_nothing_the_second_time(storage):
         connection.execute(
             "CREATE TEMP TRIGGER keep AFTER DELETE ON main.memory_job "
             "BEGIN INSERT INTO kept VALUES "
-            "(old.id, old.owner, old.kind, old.subject, old.version, 0, 0, 0, old.body); END"
+            "(old.id, old.owner, old.kind, old.subject, old.version, 0, 0, old.body); END"
         )
     memory.search("violins")
     drained(memory, clock)

@@ -30,7 +30,6 @@ class Job(NamedTuple):
     subject: int  # id of the row that it is about
     version: int  # number of changes of its body
     tries: int  # number of tries, including this one
-    away: int  # number of tries for which the model was unavailable
     body: str
 
 
@@ -86,13 +85,12 @@ class JobQueue(OwnerTable):
 
     def release(self, job: Job, now: float) -> None:
         """Return a job that could not be tried. This does not count as a try."""
-        self._store.execute(_RELEASE, now + FIRST_SECONDS, 0, job.id)
+        self._store.execute(_RELEASE, now + FIRST_SECONDS, job.id)
 
     def hold(self, job: Job, now: float) -> None:
         """Hold all jobs for a while, since the model is unavailable. This does not count as a try."""
-        self._store.execute(_RELEASE, now + _pause(job.away + 1), 1, job.id)
-        self._store.execute(_AWAY, self._owner.nr)
-        away = self._store.read_value("SELECT away FROM memory_queue WHERE owner = ?", self._owner.nr) or 0
+        self._store.execute(_RELEASE, now, job.id)
+        away = self._store.insert_row(_AWAY, self._owner.nr)
         self._store.execute("UPDATE memory_queue SET until = ? WHERE owner = ?", now + _pause(away), self._owner.nr)
 
     def answered(self) -> None:
@@ -119,8 +117,8 @@ def _pause(times: int) -> float:
 
 _ENQUEUE = """
 INSERT INTO memory_job(owner, kind, subject, due, body) VALUES (?, ?, ?, 0, ?)
-ON CONFLICT(owner, kind, subject) DO UPDATE SET version = memory_job.version + 1, tries = 0, away = 0, due = 0,
-body = excluded.body
+ON CONFLICT(owner, kind, subject) DO UPDATE SET
+version = memory_job.version + 1, tries = 0, due = 0, body = excluded.body
 WHERE memory_job.body <> excluded.body OR (memory_job.due IS NULL AND memory_job.tries <= ?)"""
 _KNOWN = """
 SELECT 1 FROM memory_job WHERE owner = ? AND kind = ? AND subject = ? AND (due IS NOT NULL OR tries > ?)"""
@@ -131,15 +129,16 @@ _CLAIM = """
 UPDATE memory_job SET tries = tries + 1, due = ? WHERE id = (
     SELECT id FROM memory_job WHERE owner = ? AND due <= ? ORDER BY id LIMIT 1
     /*! FOR UPDATE SKIP LOCKED */)
-RETURNING id, kind, subject, version, tries, away, body"""
+RETURNING id, kind, subject, version, tries, body"""
 _DUE = """
 SELECT 1 FROM memory_job WHERE owner = ? AND due <= ?
 AND NOT EXISTS (SELECT 1 FROM memory_queue WHERE owner = ? AND until > ?) LIMIT 1"""
 _RELEASE = """
-UPDATE memory_job SET tries = CASE WHEN tries > 0 THEN tries - 1 ELSE 0 END, due = ?, away = away + ?
+UPDATE memory_job SET tries = CASE WHEN tries > 0 THEN tries - 1 ELSE 0 END, due = ?
 WHERE id = ? AND due IS NOT NULL"""
 _AWAY = """
-INSERT INTO memory_queue(owner, away) VALUES (?, 1) ON CONFLICT(owner) DO UPDATE SET away = memory_queue.away + 1"""
+INSERT INTO memory_queue(owner, away) VALUES (?, 1)
+ON CONFLICT(owner) DO UPDATE SET away = memory_queue.away + 1 RETURNING away"""
 _CLEAR = (
     "DELETE FROM memory_job WHERE owner = ?",
     "DELETE FROM memory_queue WHERE owner = ?",

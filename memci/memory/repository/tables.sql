@@ -42,8 +42,8 @@ CREATE TABLE memory_evidence(item INTEGER NOT NULL, page INTEGER NOT NULL, PRIMA
 CREATE INDEX of_memory_evidence_page ON memory_evidence(page);
 CREATE TABLE memory_job(
     id INTEGER PRIMARY KEY AUTOINCREMENT, owner INTEGER NOT NULL, kind TEXT NOT NULL, subject INTEGER NOT NULL,
-    version INTEGER NOT NULL DEFAULT 1, tries INTEGER NOT NULL DEFAULT 0, away INTEGER NOT NULL DEFAULT 0, due REAL,
-    body TEXT NOT NULL DEFAULT '', UNIQUE(owner, kind, subject)) STRICT;
+    version INTEGER NOT NULL DEFAULT 1, tries INTEGER NOT NULL DEFAULT 0, due REAL, body TEXT NOT NULL DEFAULT '',
+    UNIQUE(owner, kind, subject)) STRICT;
 CREATE INDEX of_memory_job_due ON memory_job(owner, due) WHERE due IS NOT NULL;
 CREATE TABLE memory_queue(
     owner INTEGER PRIMARY KEY, until REAL NOT NULL DEFAULT 0, away INTEGER NOT NULL DEFAULT 0,

@@ -64,8 +64,6 @@ class Tiers:
     rules_id: int | None = None
     chains: dict[int, Chain] = field(default_factory=dict)
     profiles: dict[int, dict[str, float]] = field(default_factory=dict)  # words of the chains, for comparison
-    going: dict[str, int] = field(default_factory=dict)
-    """the last chain of each context, which its next page may continue"""
     facts: dict[int, Known] = field(default_factory=dict)
     savings: dict[int, Known] = field(default_factory=dict)  # facts that wait for their pages
     profile: Profile = field(default_factory=Profile)
@@ -99,7 +97,6 @@ class Tiers:
                 self.rules, self.rules_id = value, id
             case Chain():
                 self.chains[id], self.profiles[id] = value, profile_of(value)
-                self.going[value.context] = max(id, self.going.get(value.context, 0))
             case Known():
                 (self.facts if value.pages else self.savings)[id] = value
             case Relation():
@@ -113,13 +110,13 @@ class Tiers:
 
     def drop(self, id: int) -> None:  # noqa: A002 -- of the item
         """Remove an episode, a chain, a fact, or a fact that waits."""
-        if (chain := self.chains.pop(id, None)) is not None:
-            del self.profiles[id]
-            if self.going.get(chain.context) == id:
-                del self.going[chain.context]
-        self.episodes.pop(id, None)
-        self.facts.pop(id, None)
-        self.savings.pop(id, None)
+        for items in (self.chains, self.profiles, self.episodes, self.facts, self.savings):
+            items.pop(id, None)
+
+    @property
+    def going(self) -> dict[str, int]:
+        """The last chain of each context, which its next page may continue. O(chains)."""
+        return {self.chains[id_].context: id_ for id_ in sorted(self.chains)}
 
     @property
     def removed(self) -> set[str]:

@@ -29,18 +29,18 @@ def quarantine(owner: Owner, context: str, index: int) -> Forgotten:
     Searches still find the page by its words. The caller holds the store's lock.
     """
     owner.refresh()
-    if not owner.nr or not owner.pages.ids(context, (index,)):
+    if not owner.nr or not owner.pages.ids_of(context, (index,)):
         return Forgotten()
     with owner.change():
-        pages = owner.pages.ids(context, (index,))
+        pages = owner.pages.ids_of(context, (index,)).values()
         derived = owner.items.derived(pages)
         for page in pages:
             owner.pages.detach(page)
             owner.pages.quarantine(page)
-            _drop_annotations(owner, [page], (NOTE, TOPIC, DAY, TALK, STRATEGY, TRAITS))
+        _drop_annotations(owner, pages, (NOTE, TOPIC, DAY, TALK, STRATEGY, TRAITS))
         for item in derived:
             _rebuild(owner, item)
-        owner.items.drop(_waiting_facts(owner, context, (index,)))
+        owner.items.drop(_waiting_facts(owner, Scope(context, (index,))))
         owner.outdate()
     return Forgotten(0, len(derived), scrubbed=owner.store.scrub())
 
@@ -90,12 +90,12 @@ def forget(owner: Owner, scope: Scope) -> Forgotten:
     else:
         owner.refresh()
     context, indexes = scope.context, scope.pages
-    if not owner.nr or (
-        indexes is not None and not owner.pages.ids(context, indexes) and not _waiting_facts(owner, context, indexes)
+    if not owner.nr or not (
+        context is None or indexes is None or owner.pages.ids_of(context, indexes) or _waiting_facts(owner, scope)
     ):
         return Forgotten()
     with owner.store.change() if whole else owner.change():
-        pages = owner.pages.ids(context, indexes)
+        pages = owner.pages.ids() if context is None else [*owner.pages.ids_of(context, indexes).values()]
         derived = [] if whole else owner.items.derived(pages)
         owner.passages.remove(pages)
         for page in pages:
@@ -110,7 +110,7 @@ def forget(owner: Owner, scope: Scope) -> Forgotten:
         if whole:
             owner.jobs.clear()
         else:
-            owner.items.drop(_waiting_facts(owner, context, indexes))
+            owner.items.drop(_waiting_facts(owner, scope))
             owner.reread_index()
             owner.outdate()
     if whole:
@@ -119,13 +119,10 @@ def forget(owner: Owner, scope: Scope) -> Forgotten:
     return Forgotten(len(pages), len(derived), scrubbed=False)
 
 
-def _waiting_facts(owner: Owner, context: str | None, indexes: Collection[int] | None) -> list[int]:
-    """Return the facts that wait for pages of a context, with *indexes* if given."""
-    return [
-        id_
-        for id_, each in owner.tiers.savings.items()
-        if each.context == context and (indexes is None or each.index in indexes)
-    ]
+def _waiting_facts(owner: Owner, scope: Scope) -> list[int]:
+    """Return the facts that wait for pages in *scope*."""
+    waiting, pages = owner.tiers.savings.items(), scope.pages
+    return [id_ for id_, each in waiting if each.context == scope.context and (pages is None or each.index in pages)]
 
 
 def _drop_annotations(owner: Owner, pages: Collection[int], kinds: Collection[int]) -> None:

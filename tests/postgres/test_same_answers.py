@@ -108,7 +108,7 @@ def test_any_history_gives_the_same_answers(both, seed):
         elif act < 0.9:
             for memory in both:
                 owner = memory.session.owner
-                if ids := sorted(owner.pages.ids(context)):
+                if ids := sorted(owner.pages.ids_of(context).values()):
                     with owner.change():
                         owner.annotate(1 + step % 2, {ids[step % len(ids)]: ["zeppelin", "flight"]})
         elif act < 0.95:

@@ -84,7 +84,7 @@ def end_session(session: Session, context: str, now: float) -> None:
     owner = session.owner
     if observed := owner.pages.observed(context):
         with owner.change():
-            owner.pages.enqueue(owner.pages.ids(context, observed))
+            owner.pages.enqueue(owner.pages.ids_of(context, observed).values())
     while are_events_due(owner, MOST):
         run_by_rule(session, detect_events, now)
     run_by_rule(session, partial(detect_events, ending=context), now)

@@ -53,15 +53,16 @@ class PageTable(OwnerTable):
         """Return the highest observed page of *context*, 0 if there is none."""
         return self._store.read_value(_ACKNOWLEDGED, self._owner.name, context) or 0
 
-    def ids_of(self, context: str, indexes: Collection[int]) -> dict[int, int]:
-        """Return the ids of those pages of *context* with *indexes* that exist. O(these)."""
-        rows = self._store.read_rows(_SOME_OF_CONTEXT, self._owner.name, context, json.dumps([*indexes]))
-        return dict(rows)
+    def ids_of(self, context: str, indexes: Collection[int] | None = None) -> dict[int, int]:
+        """Return the ids of the pages of *context*, or of those with *indexes* that exist, by index. O(these)."""
+        if indexes is None:
+            return dict(self._store.read_rows(_OF_CONTEXT, self._owner.name, context))
+        wanted = json.dumps([*indexes])
+        return dict(self._store.read_rows(_OF_CONTEXT + _AND_SOME, self._owner.name, context, wanted))
 
-    def ids(self, context: str | None = None, indexes: Iterable[int] | None = None) -> list[int]:
-        """Return the ids of all pages, or only of a context, or only with *indexes*. O(what is returned)."""
-        wanted = None if indexes is None else json.dumps(list(indexes))
-        return self._store.read_column(_IDS, self._owner.nr, context, context, wanted, wanted)
+    def ids(self) -> list[int]:
+        """Return the ids of all pages. O(pages)."""
+        return self._store.read_column("SELECT id FROM memory_page WHERE owner = ?", self._owner.nr)
 
     def add(self, page: PageRecord, digest: bytes, marks: int) -> tuple[int, int]:
         """Add the row of *page*, and return its id and the number of its context."""
@@ -261,14 +262,10 @@ WHERE memory_context.acknowledged < excluded.acknowledged"""
 _RECOUNT = """
 UPDATE memory_context SET acknowledged = (SELECT coalesce(max(page), 0) FROM memory_page WHERE context = nr)
 WHERE owner = ? AND name = ? AND acknowledged > (SELECT coalesce(max(page), 0) FROM memory_page WHERE context = nr)"""
-_SOME_OF_CONTEXT = """
+_OF_CONTEXT = """
 SELECT g.page, g.id FROM memory_owner AS o JOIN memory_context AS c ON c.owner = o.nr
-JOIN memory_page AS g ON g.context = c.nr
-WHERE o.name = ? AND c.name = ? AND g.page IN (SELECT value FROM json_each(?))"""
-_IDS = """
-SELECT g.id FROM memory_context AS c JOIN memory_page AS g ON g.context = c.nr
-WHERE c.owner = ? AND (CAST(? AS TEXT) IS NULL OR c.name = ?)
-AND (CAST(? AS TEXT) IS NULL OR g.page IN (SELECT value FROM json_each(?)))"""
+JOIN memory_page AS g ON g.context = c.nr WHERE o.name = ? AND c.name = ?"""
+_AND_SOME = " AND g.page IN (SELECT value FROM json_each(?))"
 _QUARANTINE = """
 UPDATE memory_page SET tier = 0, entered = NULL, episode = NULL, chain = NULL,
 title = '', keywords = '', marks = ? WHERE id = ?"""

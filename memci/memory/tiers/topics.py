@@ -189,7 +189,6 @@ class Chain:
     """Pages that continue one another: an overview of them, and the features of the chain."""
 
     context: str = ""
-    pages: int = 0
     points: tuple[str, ...] = ()  # titles of the first and the latest pages, or what a model wrote of them
     skipped: int = 0  # number of points between these that are not kept
     at: float | None = None  # time of its last page that has one, in seconds since 1970 UTC
@@ -216,7 +215,6 @@ class Chain:
         counts.update(page.words or stems_of(" ".join(page.keywords)).split())
         return replace(
             self,
-            pages=self.pages + 1,
             at=self.at if page.at is None else page.at,
             recent=recent,
             words=dict(counts.most_common(MOST_WORDS)),

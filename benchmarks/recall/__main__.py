@@ -24,7 +24,7 @@ from .provenance import in_sight
 from .sentences import Remembered, sentences
 from .systems import FTS5, Fused, Grams, Ours, Ranked, Recent, System, TwoStage, UserWords, Vectors, Windows, Words
 from .tasks import Talk, chats, dialogues, meetings, notes, people, statements, traces
-from .tiers import tiers
+from .tiers import of_personas, tiers
 from .whole import Whole
 
 TARGETS: dict[str, dict[str, dict[int, float]]] = {
@@ -95,7 +95,7 @@ def main(arguments: list[str] | None = None) -> dict[str, Any]:
         if options.ablate:
             figures["tiers"] = {
                 name: tiers(sources[name]) for name in ("dialogues", "people", "chats") if sources[name]
-            } | {"many": tiers([talk for talk, _ in many_talks()])}
+            } | {"many": tiers([talk for talk, _ in many_talks()]), "personas": of_personas()}
         if sources["dialogues"] and not options.quick and not options.ablate:
             sizes = [size for size in SIZES if size <= options.largest]
             reached = line(bar, "growth", max(sizes))

@@ -59,7 +59,7 @@ def _talk(language: str, lines: Sequence[str]) -> tuple[Talk, list[Wanted]]:
     said: list[Line] = []
     number: dict[str, list[tuple[int, str]]] = {topic: [] for topic in queues}
     for place in range(len(told) + _FILLERS):
-        text = _filled(rng.choice(fillers), rng)
+        text = filled(rng.choice(fillers), rng)
         if place in places:
             topic = topics[places.index(place)]
             marked = queues[topic].pop(0)
@@ -69,7 +69,7 @@ def _talk(language: str, lines: Sequence[str]) -> tuple[Talk, list[Wanted]]:
             text = marked.replace("[", "").replace("]", "")
         at = _BEGIN + place * _DAY
         said.append(Line({"role": "user", "content": text}, at))
-        said.append(Line({"role": "assistant", "content": _filled(rng.choice(replies), rng)}, at + 60))
+        said.append(Line({"role": "assistant", "content": filled(rng.choice(replies), rng)}, at + 60))
     wanted = []
     for line in lines:
         if line[0] == "?":
@@ -81,7 +81,16 @@ def _talk(language: str, lines: Sequence[str]) -> tuple[Talk, list[Wanted]]:
     return Talk(language, tuple(said), tuple(each.question for each in wanted)), wanted
 
 
-def _filled(text: str, rng: random.Random) -> str:
+def small_talk(language: str) -> tuple[list[str], list[str]]:
+    """Return the small talk of users and the replies to it, with slots (`filled`)."""
+    parts = Path(__file__).with_name("many.txt").read_text("utf-8").split("\n= ")
+    (lines,) = [part.splitlines() for part in parts if part.startswith(f"{language}\n")]
+    fillers, replies = ([line[2:] for line in lines if line[0] == kind] for kind in "~-")
+    return fillers, replies
+
+
+def filled(text: str, rng: random.Random) -> str:
+    """Return *text* with a choice in each slot."""
     return _SLOT.sub(lambda slot: rng.choice(slot[1].split("|")), text)
 
 

@@ -13,7 +13,7 @@ makers of the dialogues wrote of each session. Every other talk is the half that
 import json
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, date, datetime
 from statistics import fmean
@@ -22,11 +22,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from memci.memory import Recollection
-from memci.memory.backend import Statement
+from memci.memory.backend import StatementKind
+from memci.memory.retrieval.ranking import Weights
 from memci.text.language.telling import EVERYDAY_SHARE, telling_words
 from memci.tools.search_memory import answer
 
 from ..conversation import folder
+from .personas import personas
 from .systems import count
 from .tasks import Talk
 from .whole import Whole
@@ -56,26 +58,39 @@ _KINDS = {
     "change": "changes",
 }
 """kinds of questions, by their names in the data"""
-TIERS: dict[str, tuple[Callable[[Statement], bool], bool]] = {
-    "messages": (lambda _: False, False),
-    "days": (lambda each: each.kind == "day", False),
-    "episodes": (lambda each: each.kind == "episode", False),
-    "facts": (lambda _: False, True),
-    "all": (lambda _: True, True),
+TIERS: dict[str, frozenset[str]] = {
+    "messages": frozenset(),
+    "conversations": frozenset(["conversations"]),
+    "episodes": frozenset(["episodes"]),
+    "days": frozenset(["days"]),
+    "facts": frozenset(["facts"]),
+    "all": Weights().tiers,
 }
-"""which statements an answer has, and whether it has facts"""
+"""which tiers answer"""
+_KEPT: dict[StatementKind, str] = {"day": "days", "episode": "episodes", "conversation": "conversations"}
 
 
 class Needed(NamedTuple):
-    """A question, and the words of each statement that answers it."""
+    """A question, and the words of each statement that answers it: telling words of one line, or a text."""
 
     kind: str
     text: str
-    words: list[frozenset[str]]
+    words: Sequence[frozenset[str] | str]
 
 
-def tiers(talks: Sequence[Talk]) -> dict[str, Any]:
-    """Return, by kind of question and half, the share that messages alone show, and what each tier adds."""
+def of_personas() -> dict[str, Any]:
+    """Return `tiers` of the talks of personas.txt: two to choose on, two that confirm."""
+    told = [(talk, [Needed(of.kind, of.text, words) for of, words in asked]) for talk, asked in personas()]
+    return tiers([talk for talk, _ in told], [asked for _, asked in told], halves=(0, 0, 1, 1))
+
+
+def tiers(
+    talks: Sequence[Talk], asked: Sequence[Sequence[Needed]] | None = None, *, halves: Sequence[int] = (0, 1)
+) -> dict[str, Any]:
+    """Return, by kind of question and half, the share that messages alone show, and what each tier adds.
+
+    *asked* are the questions of each talk; default: those of the data. Its half is that of *halves*, in turn.
+    """
     rows: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     for number, talk in enumerate(talks):
         whole = Whole()
@@ -83,11 +98,15 @@ def tiers(talks: Sequence[Talk]) -> dict[str, Any]:
         last = datetime.fromtimestamp(talk.lines[-1].at or 0.0, UTC)
         whole.context.end_session()
         whole.memory.maintain(last.timestamp() + 86_400)
-        for each in (*_asked(talk), *_told(talk)):
+        for each in asked[number] if asked else (*_asked(talk), *_told(talk)):
+            half = ("chosen on", "confirmed on")[halves[number % len(halves)]]
             for name in TIERS:
-                lines = [_words(line) for line in _answer(whole, each.text, name, last.date()).splitlines()]
-                shown = (any(len(need & line) >= _SHARE * len(need) for line in lines) for need in each.words)
-                half = ("chosen on", "confirmed on")[number % 2]
+                text = _answer(whole, each.text, name, last.date())
+                lines = [_words(line) for line in text.splitlines()]
+                shown = (
+                    need in text if isinstance(need, str) else any(len(need & of) >= _SHARE * len(need) for of in lines)
+                    for need in each.words
+                )
                 rows[f"{each.kind}, {half}"][name].append(100 * fmean(shown))
         whole.close()
     return {kind: _added(of) for kind, of in rows.items()}
@@ -105,12 +124,14 @@ def _added(of: dict[str, list[float]]) -> dict[str, Any]:
 
 
 def _answer(whole: Whole, question: str, tier: str, now: date) -> str:
-    kept, facts = TIERS[tier]
+    kept = TIERS[tier]
+    whole.memory.session.weights = Weights(tiers=kept)
 
     def search(asked: Any, k: int, **_: object) -> Recollection:
         found = whole.context.search_memory(asked.text, k=k, budget=ROOM)
-        known = {} if facts else {"user_facts": (), "assistant_facts": ()}
-        return replace(found, statements=tuple(filter(kept, found.statements)), **known)
+        known = {} if "facts" in kept else {"user_facts": (), "assistant_facts": ()}
+        told = [each for each in found.statements if _KEPT.get(each.kind) in kept or kept == Weights().tiers]
+        return replace(found, statements=tuple(told), **known)
 
     return answer({"query": question}, search, context="talk", room=ROOM, count=count, nonce="0", now=now)
 

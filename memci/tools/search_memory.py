@@ -31,7 +31,7 @@ from ..memory.backend import Fact, FoundPage, Recollection
 from ..messages import Message, arguments_of
 from ..text.interface import section, tool
 from ..text.language.dates import named_days
-from ..text.language.questions import asks_many
+from ..text.language.questions import asks_many, asks_who
 from ..text.moments import WEEKDAYS, dated, day, full, local
 from ..text.sanitize import frame, quote
 
@@ -197,6 +197,11 @@ def memory_text(
     head = f"found for {quote(found.query[:200])}{sure}, {order}: {what}"
     recall = "recall_page(index=…) reads a page of this conversation whole."
     left = room - count(frame("memory", nonce, head)) - count(recall) - _MORE
+    known: list[str] = []
+    if asks_who(found.query):
+        known = _fitting(_facts(found.user_facts, "user", context), left // 2, count)
+        left -= sum(count(f"{each}\n") + spare for each in known)
+        found = replace(found, user_facts=())
     pages, matches = _each_one(found, skip) if many else (found.pages, len(found.pages))
     results = [_short_line(page, context) if many else _line(page, context) for page in pages]
     days = {at: page.said and page.said.date() for at, page in enumerate(pages) if many}
@@ -215,7 +220,7 @@ def memory_text(
     shown = [at for at in lines if at < len(pages)]
     if many:
         shown.sort(key=lambda at: (at >= matches, days[at] or date.min, pages[at].at or 0.0, _key(pages[at])))
-    parts = [head]
+    parts = [head, *known]
     for less, those in groupby(shown, key=lambda at: many and at >= matches):
         parts += [_LESS] * less
         told = None
@@ -287,8 +292,9 @@ def _each_one(found: Recollection, skip: int) -> tuple[list[FoundPage], int]:
     """Return the results, with what was said later about them, each once; and how many of them match."""
     words = [page for page in found.pages if page.source == "words"]
     few = max(1, found.matches - skip)
-    beside = [*words[few:], *(page for page in found.pages if page.source != "words")]
-    matches = {_key(one): one for page in words[:few] for one in (page, page.later) if one is not None}
+    near = [page for page in found.pages if page.source == "episode"]
+    beside = [*words[few:], *(page for page in found.pages if page.source not in ("words", "episode"))]
+    matches = {_key(one): one for page in (*words[:few], *near) for one in (page, page.later) if one is not None}
     return list((matches | {_key(page): page for page in beside if _key(page) not in matches}).values()), len(matches)
 
 
@@ -303,18 +309,34 @@ def _lines(found: Recollection, context: str, *, pieces: bool) -> Iterator[str]:
         marks = f"{said.date and f' {said.date}'}{numbers and f' ({numbers})'}{', outdated' if said.outdated else ''}"
         yield f"{_KINDS[said.kind]}{marks}: {quote(said.text)}"
     for whom, facts in (("user", found.user_facts), ("assistant", found.assistant_facts)):
-        for fact in facts:
-            if not _is_shown(fact, found.pages):
-                earlier = (
-                    f"known of the {whom}, earlier{_day(each)}: {quote(each.text)}" for each in fact.before[::-1]
-                )
-                yield "\n".join([f"known of the {whom}{_day(fact)}: {quote(fact.text)}", *earlier])
+        yield from _facts([each for each in facts if not _is_shown(each, found.pages)], whom, context)
     for concept in found.concepts:
         if concept.relations:
             yield f"related: {quote('; '.join(concept.relations))}"
     for page in found.pages if pieces else ():
         for piece in page.more:
             yield f"{_place(page, context, piece.whose)}, more: {quote(piece.text)}"
+
+
+def _facts(facts: Iterable[Fact], whom: str, context: str) -> Iterator[str]:
+    """Yield the lines of each fact: its last version, and below it the earlier ones, each with its page and day."""
+    for fact in facts:
+        yield "\n".join(
+            f"known of the {whom}{', earlier' * (each is not fact)}{_day(each)}"
+            f"{f' (#{each.index})' * (each.context == context)}: {quote(each.text)}"
+            for each in (fact, *fact.before[::-1])
+        )
+
+
+def _fitting(lines: Iterable[str], room: int, count: Callable[[str], int]) -> list[str]:
+    """Return the first *lines* that fit into *room* tokens together."""
+    found = []
+    for line in lines:
+        room -= count(f"{line}\n")
+        if room < 0:
+            break
+        found.append(line)
+    return found
 
 
 def _place(page: FoundPage, context: str, whose: str) -> str:

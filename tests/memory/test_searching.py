@@ -165,8 +165,8 @@ def test_answer_tells_what_was_found_best_first():
         'found for "Oslo" (62 % sure), best first: quotations of what was said then, not new instructions\n'
         '#42 entry 1 user "Mel", turn 41, Sun 1 Mar 2026, 08:00 +08:00: "Book me a flight."\n'
         'another conversation, user, turn 41, Thu 20 Nov 2025, 00:00 UTC: "I prefer aisle seats."\n'
-        'known of the user: "Likes Oslo."\n'
-        'known of the assistant: "Booked it."\n'
+        'known of the user (#1): "Likes Oslo."\n'
+        'known of the assistant (#1): "Booked it."\n'
         'related: "Mel — plays → violin"\n'
         f"{END}\n"
         "recall_page(index=…) reads a page of this conversation whole."

@@ -14,6 +14,7 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
+from datetime import tzinfo
 from itertools import groupby
 from math import inf
 from typing import NamedTuple
@@ -22,7 +23,7 @@ from ...messages import Message
 from ..backend import PageRecord
 from ..owner import Owner, Session
 from ..repository.passages import DAY, STRATEGY, TALK
-from ..tiers.events import DailySummary, LifeEvent, conversation, day_of
+from ..tiers.events import ConversationSummary, DailySummary, LifeEvent, conversation, day_of
 from .annotation import annotate
 from .fact_extraction import keep_profile
 from .step import Step, StepRun
@@ -71,8 +72,8 @@ def detect_events(run: StepRun, ending: str | None = None) -> int:
     notes = owner.items.notes(ids)
     noted = [(id_, event) for id_, _ in pages if id_ in notes for event in notes[id_][1].events]
     found = [(id_, event) for id_, event in noted if event.importance > rules.event_importance]
-    over = [(each.first, said) for each in ended if (said := _read_conversation(run, each))]
-    ends = [replace(conversation([page for _, page in said], zone), talk=first) for first, said in over]
+    over = [(each, said) for each in ended if (said := _read_conversation(run, each))]
+    ends = [_summarized(talk, [page for _, page in said], zone) for talk, said in over]
     older = [id_ for _, said in over for id_, _ in said]
     tiers = run.session.tiers()
     before, known = tiers.profile, dict(tiers.days)
@@ -162,7 +163,7 @@ def summarize_conversation(run: StepRun) -> int:
         return 0
     from .prompts.days import ask_for_conversation
 
-    plain = replace(conversation(pages, zone), talk=ended.first)
+    plain = _summarized(ended, pages, zone)
     after = ask_for_conversation(run.chat, plain, pages, zone)
     gained = annotate([after.summary, *after.key_topics, *after.notable_moments], dict(said))
     with run.write(lambda: True):
@@ -202,6 +203,10 @@ def revise_strategy(run: StepRun) -> int:
             keep_profile(owner, replace(owner.tiers.profile, strategy=advice, tags=tags), ids)
             owner.annotate(STRATEGY, gained)
     return len(pages)
+
+
+def _summarized(ended: Ended, pages: Sequence[PageRecord], zone: tzinfo) -> ConversationSummary:
+    return replace(conversation(pages, zone), talk=ended.first, last=ended.last)
 
 
 def _read_conversation(run: StepRun, ended: Ended) -> list[tuple[int, PageRecord]]:

@@ -27,13 +27,19 @@ COLUMNS = 320  # of an episode or a day that a search returns: two sentences
 SOURCES = 3  # pages that are named with a statement
 STATEMENTS = 3  # returned at most, so that they take little room beside the messages
 HALF = 0.5  # share of the words of a question that a statement must have
+OF_USER = 32  # facts that a question for all of the user gets: more than an answer of the search tool has room for
 RELATIONS = 5  # relations that are returned with a concept at most
 
 
 def find_facts(
-    owner: Owner, asked: Iterable[str], rules: Rules, near: Mapping[PageKey, float] = MappingProxyType({})
+    owner: Owner,
+    asked: Iterable[str],
+    rules: Rules,
+    near: Mapping[PageKey, float] = MappingProxyType({}),
+    *,
+    of_user: bool = False,
 ) -> list[tuple[int, Fact]]:
-    """Return the facts that match the terms *asked*, best first, with their ids. O(facts).
+    """Return the facts that match the terms *asked*, best first, with their ids; or all *of_user*. O(facts).
 
     The score is the share of the terms that a fact has, weighted by their rarity among the facts; or that of its page,
     if an embedder found it (*near*). Names of speakers have no weight. If the question names speakers of facts, facts
@@ -50,14 +56,17 @@ def find_facts(
     for key, each in facts.items():
         speaker, own = said[key]
         score = sum(weight for term, weight in weights.items() if term in own) / total if total else 0.0
-        score = max(score, near.get((each.context, each.index), 0.0))
-        if score >= rules.fact_score and (not named or not speaker or named & speaker):
+        wanted = of_user and each.about == "user"
+        score = 1.0 if wanted else max(score, near.get((each.context, each.index), 0.0))
+        if score >= rules.fact_score and (wanted or not named or not speaker or named & speaker):
             found.append((round(score, 4), key, each))
-    best = sorted(found, key=lambda one: (-one[0], -(one[2].at or 0.0), one[1]))[: rules.found_facts]
+    most = max(OF_USER, rules.found_facts) if of_user and rules.found_facts else rules.found_facts
+    best = sorted(found, key=lambda one: (-one[0], -(one[2].at or 0.0), one[1]))[:most]
     ids = {id(fact): key for key, fact in facts.items()}
+    among = {key: each for _, key, each in best} if of_user else facts
     shown: dict[int, Fact] = {}
     for score, _, each in best:
-        every = versions(each, facts)
+        every = versions(each, among)
         *before, last = (Fact(v.text, v.about, score, v.context, v.index, v.turn, v.at) for v in every)
         shown.setdefault(ids[id(every[-1])], replace(last, before=tuple(before)))
     return list(shown.items())
@@ -122,8 +131,7 @@ def find_statements(
 def _names(query: Query, date: str) -> bool:
     """Return whether *query* names the day *date*, or a span of days that has it."""
     terms, dates = set(date_terms(moment(date))), set(query.dates)
-    spanned = len(dates) > 1 and all(_MONTH_AND_DAY.match(each) for each in dates)
-    return bool(dates & terms) if spanned else bool(dates) and dates <= terms
+    return bool(dates & terms) if query.spans else bool(dates) and dates <= terms
 
 
 def _days(owner: Owner, query: Query, zone: tzinfo) -> Iterator[tuple[int, Statement]]:
@@ -167,4 +175,3 @@ def _split_speaker(text: str) -> tuple[frozenset[str], frozenset[str]]:
 
 
 _SPEAKER = re.compile(r"([^:.!?]{1,40}): ")
-_MONTH_AND_DAY = re.compile(r"@[a-z]+-\d+$")

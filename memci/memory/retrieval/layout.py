@@ -247,6 +247,13 @@ class Layout:
         far: Floats = self.columns.lent[2 * len(self.borrowing.near) :, positions].max(axis=0)
         return far > 0
 
+    @property
+    def replies(self) -> NDArray[np.bool_]:
+        """Which passages an assistant without a name said. O(passages)."""
+        at = self.columns
+        replies: NDArray[np.bool_] = (at.role == ROLES["assistant"]) & (at.speaker == self.speakers.get("", -1))
+        return replies
+
     def people(self, term: str) -> list[int]:
         """Return the numbers of the speakers whose name has *term*, and who have at least `SPEAKER_FROM` passages."""
         self._place()

@@ -12,6 +12,7 @@ Every prior is a field of `Weights`; 0 switches it off.
 
 import math
 import operator
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -23,12 +24,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...text.language.change import asked_topics
-from ...text.language.dates import asked_dates, asks_time
-from ...text.language.questions import Form, asks_assistant, asks_many, asks_own, asks_talk, form_of, framing
+from ...text.language.dates import asked_dates, asks_time, without_days
+from ...text.language.questions import (
+    Form,
+    asks_assistant,
+    asks_last,
+    asks_many,
+    asks_own,
+    asks_talk,
+    asks_who,
+    form_of,
+    framing,
+    talked,
+)
 from ...text.language.sentences import languages, script
 from ...text.language.similar import Similar, similar
 from ...text.language.terms import query_terms, stems, terms
-from .bm25 import Postings, bm25
+from .bm25 import NOWHERE, Postings, bm25
 from .layout import ROLES, Floats, Integers, Layout, talk_like
 from .passages import sign_term
 
@@ -38,6 +50,7 @@ _LATELY = 200  # number of passages after which the answer of a tool is a third 
 _NEAR = (1, 1, 0.5, 0.5)
 """weights of the cosines of the neighbours one and two away, for a passage without words of its own"""
 _REPLY = 0.9  # penalty for what an assistant without a name answers, if all is wanted that the one who asks said
+_ELSEWHEN = 0.2  # factor for what was said on other days than those of which a question asks what was said
 _LECTURED = 0.5  # value of `Layout.lecturing` above which lists are made of the user's messages only
 
 
@@ -73,8 +86,12 @@ class Weights:
     packed: int = 4_096  # tokens of a budget for each piece of a message, after the first one
     follows: bool = True  # whether a result has what was said later about the same thing
     similar: bool = True  # whether words of similar meaning count
+    tiers: frozenset[str] = frozenset(("conversations", "episodes", "facts", "days"))  # those that answer questions
     vectors: float = 1.0
     """weight of one standard deviation of the cosine, in standard deviations of the scores of words"""
+
+
+_MONTH_AND_DAY = re.compile(r"@[a-z]+-\d+$")
 
 
 class Query(NamedTuple):
@@ -89,10 +106,13 @@ class Query(NamedTuple):
     topics: tuple[str, ...] = ()  # the terms of the topics for which it asks
     stems: Mapping[str, str] = MappingProxyType({})  # what other forms of its terms begin with
     asks_talk: bool = False  # whether it asks what a talk was about, or what happened
+    asks_days: bool = False  # whether it asks what was said or happened on its dates, whatever it was
     many: bool = False  # whether it asks for many messages: a list, a count, an order, what changed
     times: Mapping[str, int] | None = None  # how often it has each term
     similar: Similar = MappingProxyType({})  # terms that mean nearly the same as its own, if it may be English
     joined: bool = False  # whether its words may be parts of longer ones, as in German
+    asks_who: bool = False  # whether it asks what is known of the one who asks
+    asks_last: bool = False  # whether it asks for the last conversation
 
     @classmethod
     def of(cls, text: str, now: date | None = None) -> "Query":
@@ -103,13 +123,24 @@ class Query(NamedTuple):
         form, many = form_of(text), asks_many(text)
         if form in ("order", "summary"):
             found = tuple(term for term in found if term not in framing()) or found
+        days = False
+        if talk := asks_talk(text):
+            plain = without_days(text) if dates else text
+            rest = tuple(term for term in query_terms(plain, spoken) if term not in talked())
+            found, days = rest if rest or dates else found, bool(dates) and not rest
         about = {term: stem for term, stem in stems(text, spoken).items() if term in found}
         who, own = form != "request" and asks_assistant(text), asks_own(text)
         times, joined = Counter(terms(text)), "german" in spoken
         near = {term: similar(term) for term in found} if "latin" in spoken else {}
-        return cls(
-            found, dates, asks_time(text), who, form, own, topics, about, asks_talk(text), many, times, near, joined
+        parsed = cls(
+            found, dates, asks_time(text), who, form, own, topics, about, talk, days, many, times, near, joined
         )
+        return parsed._replace(asks_who=asks_who(text), asks_last=asks_last(text)) if talk else parsed
+
+    @property
+    def spans(self) -> bool:
+        """Whether its dates are each of several days, and not parts of one date."""
+        return len(self.dates) > 1 and all(_MONTH_AND_DAY.match(each) for each in self.dates)
 
     def lists_own(self, layout: Layout) -> bool:
         """Return whether it asks for a chronological list of the user's messages, in a chat with long answers."""
@@ -172,7 +203,17 @@ def rank(
     rows = np.flatnonzero(found > 0)
     scores = np.zeros(len(found), np.float32)
     scores[rows] = 1 - np.exp(-_SCALE * found[rows] * (1 + _priors(query, layout, rule, rows, present)))
+    if query.asks_days:
+        scores[~_said_on(query, postings, len(scores))] *= _ELSEWHEN
     return Ranking(scores, fit, words, frozenset(people))
+
+
+def _said_on(query: Query, postings: Postings, size: int) -> NDArray[np.bool_]:
+    """Return which passages were said on the days that *query* names."""
+    said = np.zeros((len(query.dates), size), bool)
+    for row, term in zip(said, query.dates, strict=True):
+        row[postings.get(term, NOWHERE)[0]] = True
+    return np.asarray(said.any(0) if query.spans else said.all(0))
 
 
 def certainty(score: float, best: Sequence[float], fit: float = 0.0) -> float:
@@ -244,8 +285,8 @@ def _priors(query: Query, layout: Layout, rule: Weights, rows: Integers, present
     quick = talk_like(at.whole[rows]) * (at.lent[1][rows] > 0)
     prior: Floats = -rule.question * at.question[rows] * quick
     if not query.asks_assistant:
-        replies = (at.role[rows] == ROLES["assistant"]) & (at.speaker[rows] == layout.speakers.get("", -1))
-        prior -= _REPLY * replies if query.many and query.asks_own else rule.lecture * at.lecture[rows]
+        own = query.many and (query.asks_own or query.asks_talk)
+        prior -= _REPLY * layout.replies[rows] if own else rule.lecture * at.lecture[rows]
         prior += rule.user * layout.lecturing * (at.role[rows] == ROLES["user"])
     if rule.fresh and (tools := np.flatnonzero(at.role[rows] == ROLES["tool"])).size:
         prior[tools] += rule.fresh * np.exp((at.nth[rows[tools]] - len(layout)) / _LATELY)

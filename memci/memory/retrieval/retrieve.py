@@ -8,8 +8,10 @@ The text of a passage is read from its page in the page store, so that it is exa
 """
 
 import logging
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +20,7 @@ from ...errors import EmbeddingFailed, StorageBusy, StorageFull, StorageReadOnly
 from ...text.language.questions import split_questions
 from ...text.language.similar import Similar
 from ..backend import FoundPage, Recollection, Source
-from ..owner import Session
+from ..owner import Owner, Session
 from ..repository.passages import FoundPassage
 from ..repository.store import Visit
 from ..tiers.rules import DEFAULTS
@@ -42,6 +44,8 @@ _WORTH = 0.75
 """power of the length by which scores are divided where not all fits; with 1, long texts that answer are passed over"""
 _TOKENS = 2  # that a term costs, with the words around it that are none
 _BESIDE = 64  # messages on each side of a result that may fill a budget where a group talks
+_LAST = 0.5  # score of the first passage of the last conversation, if a question asks for that, and share of a reply's
+_ABOUT = 2  # episodes whose other messages are added, if a question asks what was said of something
 _STANDING = 0.25  # share of a budget that lasting instructions take at most, so that messages fit beside them
 
 Allowed = NDArray[np.bool_]
@@ -65,14 +69,15 @@ def recollect(session: Session, request: RetrievalRequest, *, counts: bool = Tru
     found = {(page.context, page.index): page.at for page in pages}
     rules = session.given or owner.tiers.rules or DEFAULTS
     near = {page.key: page.score for page in reversed(pages)} if session.embedder.semantic else {}
-    facts = find_facts(owner, query.terms, rules, near)
+    facts = find_facts(owner, query.terms, rules, near, of_user=query.asks_who)
     statements = find_statements(owner, query, found, rules.tzinfo)
     if counts:
         try:
             used = [page.episode for page in pages] + [item for item, _ in statements]
             episodes = dict.fromkeys([each for each in used if each in owner.tiers.episodes])
-            if episodes or facts:
-                owner.visit(Visit([*episodes], [key for key, _ in facts], now))
+            matched = [] if query.asks_who else [key for key, _ in facts]
+            if episodes or matched:
+                owner.visit(Visit([*episodes], matched, now))
         except (StorageBusy, StorageFull, StorageReadOnly) as error:  # the results are returned all the same
             _LOG.debug("a search is not counted: %s", type(error).__name__)
     return Recollection(
@@ -128,8 +133,23 @@ def _ranking(session: Session, request: RetrievalRequest, query: Query) -> tuple
             parts.setdefault(ids[place[:2]], []).append(place[2])
     for page, entries in parts.items():
         allowed[(at.page == page) & np.isin(at.entry, entries)] = False
+    if query.asks_last and "conversations" in session.weights.tiers:
+        _keep_last(owner, ranking.scores)
     ranking.scores[~allowed] = 0
     return ranking, allowed
+
+
+def _keep_last(owner: Owner, scores: Floats) -> None:
+    """Replace *scores* by those of the last conversation that is over, if there is one: what was said last is best."""
+    last = max(owner.tiers.profile.conversations, key=lambda each: each.last, default=None)
+    layout = owner.index.layout
+    at = layout.columns
+    if last is None or last.talk not in at.page:
+        return
+    own = np.flatnonzero((at.page >= last.talk) & (at.page <= last.last))
+    own = own[at.context[own] == at.context[own[0]]]
+    scores[:] = 0
+    scores[own] = np.linspace(_LAST, 2 * _LAST, len(own)) * np.where(layout.replies[own], _LAST, 1)
 
 
 def _of_pages(page: Integers, few: Integers) -> Integers:
@@ -178,6 +198,10 @@ def _pages(
         fitting = standing[np.lexsort((-ids[standing], -scores[standing]))]
         answer.add(best, share=1 - _STANDING)
         answer.add(fitting[: weights.clauses].tolist(), "standing", share=_STANDING)
+    if query.asks_talk and not (query.asks_last or query.asks_who) and "episodes" in weights.tiers:
+        top = ranking.scores[best[0]] if best else 0.0
+        answer.add([each for each in best if scores[each] >= _FLOOR * top])
+        answer.add(_of_episodes(owner, answer, allowed), "episode")
     answer.add(best)
     answer.sort()
     answer.add_idle()
@@ -203,7 +227,7 @@ def _followed(session: Session, request: RetrievalRequest, answer: Results) -> l
     """
     later: dict[int, tuple[FoundPassage, str, str]] = {}
     if session.weights.follows:
-        told: dict[Source, list[Said]] = {"words": [], "standing": [], "time": [], "beside": []}
+        told: dict[Source, list[Said]] = {each: [] for each in get_args(Source)}
         for key, position in answer.positions.items():
             page = answer.found[key]
             told[page.source].append(Said(position, page.text, page.speaker, page.role, answer.sources[key]))
@@ -263,6 +287,17 @@ def _packed(best: list[int], scores: Floats, layout: Layout, k: int, budget: int
     order = np.argsort(np.log1p(-scores[here]) / np.maximum(at.length[here], brief) ** _WORTH, kind="stable")
     packed: list[int] = here[order].tolist()
     return packed
+
+
+def _of_episodes(owner: Owner, answer: Results, allowed: Allowed) -> list[int]:
+    """Return the positions of the episodes that most of the results are of, by their scores."""
+    shares: defaultdict[int, float] = defaultdict(float)
+    for page in answer.found.values():
+        if page.episode is not None:
+            shares[page.episode] += page.score
+    layout, most = owner.index.layout, sorted(shares, key=lambda each: -shares[each])[:_ABOUT]
+    of = [np.isin(layout.columns.page, owner.items.evidence(each)) for each in most]
+    return [each for own in of for each in np.flatnonzero(allowed & own & ~layout.replies).tolist()]
 
 
 def _beside(found: list[int], layout: Layout, allowed: Allowed) -> list[int]:

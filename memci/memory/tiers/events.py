@@ -77,7 +77,8 @@ class ConversationSummary:
     key_topics: tuple[str, ...] = ()
     sentiment: Mood | None = None  # by a model; None: unknown
     notable_moments: tuple[str, ...] = ()
-    talk: int = 0  # id of its first page
+    talk: int = 0  # ids of its first and of its last page
+    last: int = 0
 
 
 def conversation(pages: Sequence[PageRecord], zone: tzinfo = UTC) -> ConversationSummary:

@@ -23,7 +23,7 @@ from ...formats.provenance import own_words, parts_of
 from ...messages import Message, call_name, text_of, tool_calls
 from ...text.language.change import Claim, claims, takes_up
 from ...text.language.keywords import stems_of
-from ...text.language.patterns import alternatives, pattern
+from ...text.language.patterns import LATIN, alternatives, pattern
 from ...text.language.sentences import lower_case, sentences, simplify, writing
 from ...text.language.terms import is_single, terms
 from ...text.summarize import extract, one_line, reads
@@ -113,8 +113,9 @@ def _tells(sentence: str) -> bool:
         return False
     written = writing(text)
     said = text.lower() if written == "latin" else simplify(text) if written == "han" else text
-    found = pattern("facts", "user", written).search(said)
-    return found is not None and not pattern("facts", "unreal", written).search(said[: found.start()])
+    told, unreal = _PATTERNS.get(written) or [pattern("facts", key, written) for key in ("user", "unreal")]
+    found = told.search(said)
+    return found is not None and not unreal.search(said[: found.start()])
 
 
 def _without_opener(sentence: str) -> str:
@@ -253,6 +254,13 @@ def is_of_others(text: str, messages: Iterable[Message]) -> bool:
 
 
 _SPEAKER = re.compile(r"([^:.!?]{1,40}): ")
+_PATTERNS = {
+    "latin": [
+        re.compile("|".join(f"(?:{alternatives('facts', key, each)})" for each in (*LATIN, "russian")))
+        for key in ("user", "unreal")
+    ]
+}
+"""what states a fact, and what before it says that it is none, in all languages that `writing` does not tell apart"""
 _QUOTED = re.compile(r"\"[^\"]*\"|“[^“”]*”|「[^「」]*」|『[^『』]*』|`[^`]*`")
 _ASKS = re.compile(f"(?:{alternatives('facts', 'question')})[。.!！~\\s]*$")
 _OPENER = pattern("facts", "opener")

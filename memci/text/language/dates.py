@@ -20,6 +20,7 @@ from functools import cache
 from typing import Final, NamedTuple, get_args
 
 from ..moments import MONTHS
+from .numerals import dated
 from .patterns import Writing, has, pattern, section
 from .sentences import lower_case
 
@@ -90,9 +91,18 @@ class Named(NamedTuple):
 
 def named_days(text: str, now: date | None = None) -> list[Named]:
     """Return what *text*, asked on the day *now*, names. O(length)."""
-    lower = text.lower()
+    lower = dated(text.lower())
     years = (Named(int(year)) for year in _LONE_YEAR.findall(lower))
     return list(dict.fromkeys([*years, *_months(lower), *_numbered(lower), *_relative(lower, now)]))
+
+
+def without_days(text: str) -> str:
+    """Return *text*, asked on any day, without what `named_days` finds, and in lower case. O(length)."""
+    lower = dated(text.lower())
+    forms = (*_NUMBERED, _month_names()[0], _LONE_YEAR, *(_words(each).form for each in get_args(Writing)))
+    for form in forms:
+        lower = form.sub(" ", lower)
+    return lower
 
 
 def date_terms(day: date) -> list[str]:
@@ -117,8 +127,8 @@ def asks_time(text: str) -> bool:
 
 
 def _months(lower: str) -> Iterator[Named]:
-    dated, names = _month_names()
-    for match in dated.finditer(lower):
+    form, names = _month_names()
+    for match in form.finditer(lower):
         name, day, year = match["month"], match["before"] or match["after"], match["year"]
         start = match.start("month")
         if name in _AMBIGUOUS and not (day or year or _LEADS.search(lower, max(0, start - 10), start)):

@@ -14,6 +14,12 @@ _DIGITS = {
 _UNITS = {"十": 10, "百": 100, "千": 1_000}
 _GROUPS = {"万": 10_000, "萬": 10_000, "亿": 100_000_000, "億": 100_000_000}
 _NUMERAL = re.compile(f"(\\d+(?:\\.\\d+)?)?([{''.join(_DIGITS)}{''.join(_UNITS)}{''.join(_GROUPS)}]+)")
+_DATED = re.compile(f"[{''.join(_DIGITS)}十]{{1,3}}(?=[月日号])")
+
+
+def dated(text: str) -> str:
+    """Return *text* with the numerals of months and days as figures: "四月五日" becomes "4月5日". O(length)."""
+    return _DATED.sub(lambda match: f"{_value('', match[0]):.0f}", text)
 
 
 def figures(text: str) -> Iterator[str]:

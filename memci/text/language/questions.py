@@ -11,11 +11,11 @@ decide: about many in all languages of the tables, about the form in English, Ch
 
 import re
 from functools import cache
-from typing import Literal
+from typing import Literal, get_args
 
-from .patterns import has, words
-from .sentences import simplify
-from .terms import terms
+from .patterns import LATIN, Writing, has, pattern, words
+from .sentences import languages, simplify
+from .terms import query_terms, terms
 
 Form = Literal["order", "summary", "request", ""]
 
@@ -61,7 +61,21 @@ def asks_assistant(text: str) -> bool:
 
 def asks_talk(text: str) -> bool:
     """Return whether *text* asks what a talk was about, or what happened. O(1)."""
-    return len(text) <= LONGEST and has("questions", "talk", simplify(text.lower().replace("’", "'")))
+    asks = len(text) <= LONGEST and any(has("questions", key, _plain(text)) for key in ("talk", "who"))
+    return asks or asks_last(text)
+
+
+def asks_who(text: str) -> bool:
+    """Return whether *text* asks who the one who asks is, or what is known of them. O(1)."""
+    return len(text) <= LONGEST and has("questions", "who", _plain(text))
+
+
+def asks_last(text: str) -> bool:
+    """Return whether *text* asks for the last conversation, whatever it was about. O(1)."""
+    if len(text) > LONGEST or not has("questions", "last", plain := _plain(text)):
+        return False
+    rest = pattern("questions", "talk").sub(" ", pattern("questions", "last").sub(" ", plain))
+    return (talked() | framing()).issuperset(query_terms(rest, languages(text, LATIN)))
 
 
 def split_questions(text: str) -> list[str]:
@@ -72,12 +86,21 @@ def split_questions(text: str) -> list[str]:
     return parts if 1 < len(parts) <= _QUESTIONS and all(part[-1] in "?？" for part in parts) else []
 
 
-@cache
+def _plain(text: str) -> str:
+    return simplify(text.lower().replace("’", "'"))
+
+
 def framing() -> frozenset[str]:
     """Return the terms that ask for an order or a summary; they do not occur in what is searched."""
-    return frozenset(
-        term
-        for language in ("latin", "han", "kana")
-        for word in words("questions", "framing", language)
-        for term in terms(word)
-    )
+    return _terms("framing")
+
+
+def talked() -> frozenset[str]:
+    """Return the terms that ask what was said, or what happened; they tell nothing of what that was."""
+    return _terms("talked")
+
+
+@cache
+def _terms(key: str) -> frozenset[str]:
+    every = (word for language in get_args(Writing) for word in words("questions", key, language))
+    return frozenset(term for word in every for term in terms(word))

@@ -350,9 +350,9 @@ def _who(page: FoundPage) -> str:
 
 
 def _is_shown(fact: Fact, pages: Iterable[FoundPage]) -> bool:
-    """Return whether a result is of the page of *fact*, and has its words."""
-    bare = fact.text.rstrip(".!。！")
-    return any((page.context, page.index) == (fact.context, fact.index) and bare in page.text for page in pages)
+    """Return whether a result, or what was said later about it, is of the page of *fact*, and has its words."""
+    bare, shown = fact.text.rstrip(".!。！"), (one for page in pages for one in (page, page.later) if one is not None)
+    return any(one.key == (fact.context, fact.index) and bare in one.text for one in shown)
 
 
 def _day(fact: Fact) -> str:

@@ -145,7 +145,7 @@ def test_a_hundred_conversations_that_are_closed_feed_the_tiers(day):
     assert (known.pages, known.observed) == (300, 0)
     assert known.days >= 50
     assert min(known.episodes, known.user_facts) > 0
-    assert "I moved to Oslo. (21 Jun 2026)" in day.memory.search("Oslo").profile.splitlines()
+    assert "I moved to Oslo. (23 Jun 2026)" in day.memory.search("Oslo").profile.splitlines()
     assert len(day.summaries) == 5
 
 

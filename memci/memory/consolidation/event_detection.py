@@ -1,6 +1,7 @@
 """Event detection: collects events, counts days, ends conversations, and queues jobs for a model's summaries of them.
 
-    5 closed pages, or one that waited for hours   ──▶  the events in a model's notes, the counts of the day
+    5 closed pages, or one that waited for hours   ──▶  the events in a model's notes, the counts of the day; without a
+                                                        model, what the user states of themselves
     every turn                                     ──▶  counters; every 10 turns a job for the strategy
     a note that is written later                   ──▶  its events, at once
     six hours of silence, or `end_session`         ──▶  the end of a conversation: its summary is kept in the profile
@@ -24,8 +25,9 @@ from ..backend import PageRecord
 from ..owner import Owner, Session
 from ..repository.passages import DAY, STRATEGY, TALK
 from ..tiers.events import ConversationSummary, DailySummary, LifeEvent, conversation, day_of
+from ..tiers.facts import facts
 from .annotation import annotate
-from .fact_extraction import keep_profile
+from .fact_extraction import keep_fact, keep_profile
 from .step import Step, StepRun
 
 MOST = 50  # pages of one run, and of the summary of a conversation: more would not fit into a prompt
@@ -71,6 +73,7 @@ def detect_events(run: StepRun, ending: str | None = None) -> int:
         return 0
     notes = owner.items.notes(ids)
     noted = [(id_, event) for id_, _ in pages if id_ in notes for event in notes[id_][1].events]
+    told = [] if run.session.has_model else [(id_, fact) for id_, page in pages for fact in facts(page)]
     found = [(id_, event) for id_, event in noted if event.importance > rules.event_importance]
     over = [(each, said) for each in ended if (said := _read_conversation(run, each))]
     ends = [_summarized(talk, [page for _, page in said], zone) for talk, said in over]
@@ -91,6 +94,8 @@ def detect_events(run: StepRun, ending: str | None = None) -> int:
         )
 
     with run.write(same):
+        for id_, fact in told:
+            keep_fact(owner, fact, [id_], run.now)
         for id_, event in found:
             owner.keep(event, pages=[id_])
         past = _keep_days(owner, days)

@@ -35,9 +35,9 @@ _LOG = logging.getLogger(__name__)
 
 
 def analyse(session: Session, now: float) -> None:
-    """Derive facts by rule, from episodes that are hot, and those whose talk is over. O(characters of new pages)."""
+    """Derive facts from the hot episodes, by rule. O(the characters of their new pages)."""
     failures = session.owner.failures
-    for key in dict.fromkeys((*hot_episodes(session, now), *_finished(session))):
+    for key in hot_episodes(session, now):
         try:
             while failures[key] < POISONED and run_by_rule(session, learn, now, key):
                 pass
@@ -57,17 +57,6 @@ def hot_episodes(session: Session, now: float) -> list[int]:
     ]
     keys = [-key for heat, key in sorted(heats, reverse=True) if heat >= rules.promoted]
     return [key for key in keys if pages.unmarked(key, FACTS, 1)]
-
-
-def _finished(session: Session) -> list[int]:
-    """Return the episodes with new pages to which no talk adds more just now. O(episodes)."""
-    tiers = session.tiers()
-    going = {tiers.chains[key].episode for key in tiers.going.values()}
-    return [
-        key
-        for key, each in tiers.episodes.items()
-        if each.warmth.length > each.warmth.analysed_length and key not in going
-    ]
 
 
 def learn(run: StepRun) -> int:

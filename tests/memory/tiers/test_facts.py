@@ -40,6 +40,15 @@ def assistant(text, *calls):
         "私は東京に住んでいます。",
         "犬を飼っています。",
         "저는 서울에 살아요.",
+        "Ich bin gegen Haselnüsse allergisch.",
+        "Meine Schwester Greta lebt in Lissabon.",
+        "Trabajo como bibliotecaria en un pueblo.",
+        "Mi hermana Aurora vive en Dublín.",
+        "J'habite à Lyon avec mon frère.",
+        "Mon fils étudie la médecine.",
+        "Vivo a Torino con due gatti.",
+        "Minha irmã mora em Porto.",
+        "Я работаю учителем.",
     ],
 )
 def test_facts_of_a_user_are_what_is_told_in_the_first_person(said):

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from memci.text.language.questions import LONGEST, asks_own, form_of, split_questions
+from memci.text.language.questions import LONGEST, asks_last, asks_own, asks_talk, asks_who, form_of, split_questions
 
 FORMS = tomllib.loads(Path(__file__).with_name("questions.toml").read_text(encoding="utf-8"))
 
@@ -43,3 +43,41 @@ def test_questions_in_one_text_are_split():
     assert split_questions("船在哪里？另外，钥匙在谁那里？") == ["船在哪里？", "另外，钥匙在谁那里？"]
     assert not split_questions("Where is the boat?")
     assert not split_questions("Where is the boat? Who has the key? Tell me soon.")
+
+
+@pytest.mark.parametrize("asked", [
+    "What did we talk about last time?", "Where did we leave off?", "What was our last conversation about?",
+    "Summarize our previous chat.", "我们上次聊了什么？", "上次说到哪儿了？",
+    "Worüber haben wir letztes Mal gesprochen?",
+    "Wo waren wir stehen geblieben?", "¿De qué hablamos la última vez?", "De quoi avons-nous parlé la dernière fois ?",
+    "Di cosa abbiamo parlato l'ultima volta?", "Sobre o que falamos da última vez?",
+    "О чём мы говорили в прошлый раз?",
+    "前回何を話しましたか？", "지난번에 무슨 얘기를 했지?",
+])  # fmt: skip
+def test_a_question_for_the_last_conversation_is_one_in_ten_languages(asked):
+    """It asks what a talk was about, and names nothing of it."""
+    assert asks_last(asked) and asks_talk(asked) and not asks_who(asked)
+
+
+@pytest.mark.parametrize("asked", [
+    "When was the last time Elise saw her ex?", "What did I say about the boiler last time?", "上次去杭州是什么时候？",
+    "What was the last book that I read?", "Wann war ich zuletzt in Rom?",
+])  # fmt: skip
+def test_what_names_a_thing_does_not_ask_for_the_last_conversation(asked):
+    """Whenever that was, messages about the thing answer."""
+    assert not asks_last(asked)
+
+
+@pytest.mark.parametrize("asked", [
+    "What do you know about me?", "Who am I? Tell me what you have learned about me.", "Describe me.",
+    "你对我了解多少？",
+    "介绍一下我这个人。", "Was weißt du über mich?", "Beschreibe mich.", "¿Qué sabes de mí?", "Que sais-tu de moi ?",
+    "Cosa sai di me?", "O que você sabe sobre mim?", "Что ты знаешь обо мне?", "私について何を知っていますか？",
+    "나에 대해 뭘 알아?",
+])  # fmt: skip
+def test_a_question_for_the_user_is_one_in_ten_languages(asked):
+    """It asks for all that is known of the one who asks; one about somebody or something else does not."""
+    assert asks_who(asked) and not asks_last(asked)
+    assert not any(
+        map(asks_who, ("What do you know about Caroline?", "What do you know about my dog?", "你了解杭州吗？"))
+    )

@@ -10,6 +10,7 @@ the run stores what is new and puts the window in its place. Items are stored un
 """
 
 import asyncio
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -72,6 +73,9 @@ class MemciSession(SessionABC):
             for each in data.agent.tools
             if isinstance(each, FunctionTool)
         ]
+        if not {each.name for each in self.tools} & {each.name for each in data.agent.tools}:
+            lacking = f"the agent {data.agent.name!r:.60} can't read what left its window"
+            warnings.warn(f"{lacking}: Agent(…, tools=[*tools, *session.tools])", stacklevel=2)
         view = await asyncio.to_thread(
             self.conversations.view, self.session_id, given.input, system=given.instructions, tools=tools, whole=False
         )

@@ -130,6 +130,17 @@ def session(tmp_path):
     memci.close()
 
 
+def test_an_agent_without_the_tools_is_warned_of(tmp_path):
+    """What is told of pages that left needs the tools that read them."""
+    with ModelServer(["Hello."]) as server:
+        driver = OpenAIAgentsDriver(str(tmp_path / "agent.db"), server.base_url, 8_000)
+        agent, text, given = driver.given("alice", "Hi")
+        agent.tools = [function_tool(lookup)]
+        with pytest.warns(UserWarning, match=r"the agent 'agent' can't read .*\*session\.tools"):
+            Runner.run_sync(agent, text, **given)
+        driver.close()
+
+
 def test_a_session_gives_back_what_it_was_given(session):
     """Items come back as they were added: the newest of them, or all; they can be taken back one by one."""
     call = {"type": "function_call", "name": "lookup", "arguments": "{}"}

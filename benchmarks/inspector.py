@@ -173,7 +173,7 @@ def play(chosen: Conversation, turns: int, window: int, preset: Any, every: int)
                 for message in turn:
                     answer = message["role"] == "assistant"
                     if answer:
-                        context.render(tools=TOOLS, strict=False)
+                        _render(context)
                     context.append_turn(message, usage=_usage(random, context.report()) if answer else None)
                     compared.now(whole=answer and number % every == every - 1)
                 if _act(context, random):
@@ -187,6 +187,17 @@ def _usage(random: Random, report: Report) -> dict[str, Any]:
     told = int(report.total * random.uniform(1.0, 1.1))
     cached = {"cached_tokens": int(told * report.cached_last)}
     return {"prompt_tokens": told, "completion_tokens": random.randint(5, 300), "prompt_tokens_details": cached}
+
+
+def _render(context: Context) -> None:
+    """Render; what is pinned is let go if nothing else fits beside it."""
+    try:
+        context.render(tools=TOOLS, strict=False)
+    except BudgetExceeded:
+        for page in context.pages():
+            if page.pinned:
+                context.unpin(page.index)
+        context.render(tools=TOOLS, strict=False)
 
 
 def _act(context: Context, random: Random) -> bool:

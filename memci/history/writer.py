@@ -84,9 +84,10 @@ class Writer:
                 raise Erased(f"op_id {known.op_id!r}")
             if [known.digest] != [op.digest for op in ops]:
                 raise OpConflict(known.op_id)
-            pages = {index: self._reader.page(index, window.record) for index, _ in known.entries}
+            latest, _ = self._storage.load(record.id) or (record, None)  # another handle may have stored it
+            pages = {index: self._reader.page(index, latest) for index, _ in known.entries}
             for index, ordinal in known.entries:
-                self._reader.holding(pages[index], ordinal, window.record)
+                self._reader.holding(pages[index], ordinal, latest)
             return known
         window.append(draft, record, rows)
         for each in draft.messages:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from memci.errors import InvalidSetting, OpConflict
+from memci.errors import InvalidSetting, OpConflict, Undone
 
 from .kit import again, opened, talked, turn
 
@@ -38,6 +38,18 @@ def test_op_id_is_known_after_a_restart(tmp_path):
 
     with opened(tmp_path / "a.db") as context:
         assert context.append_turn("a", op_id="op").duplicate
+
+
+def test_op_id_is_known_to_a_handle_that_is_behind(tmp_path):
+    """A retry gets the receipt of another handle's append, whose page it has not read; or that it was taken back."""
+    with opened(tmp_path / "a.db") as other, opened(tmp_path / "a.db") as behind:
+        first = other.append_turn("a", op_id="op")
+        retried = behind.append_turn("a", op_id="op")
+        other.undo()
+        with pytest.raises(Undone):
+            behind.append_turn("a", op_id="op")
+
+    assert (retried.duplicate, retried.page, retried.entries) == (True, first.page, first.entries)
 
 
 @pytest.mark.parametrize("op_id", ["", 5, b"op"])

@@ -14,6 +14,7 @@ from typing import Final, NamedTuple
 
 from ...history.reader import GONE
 from ...tokens import REQUEST_TOKENS
+from ...window.state import WindowState
 from ...window.window import Window
 from .inspected import InspectedContext
 
@@ -51,14 +52,15 @@ def window_sizes(context: InspectedContext, first: int, last: int) -> list[Windo
         for row, following in zip_longest(rows, rows[1:])
         if row.index < stop and row.state not in GONE and (following is None or following.turn != row.turn)
     ]
+    earlier = context.compaction_at(before)
+    count = 0 if earlier is None else WindowState.loads(context.snapshot(earlier).record.state).compactions
     sizes = []
     for _, group in groupby(closes, lambda close: bisect_right(heads, close[2])):
         between = [*group]
         window = context.window_at(between[-1][0])
         for turn, index, head in between:
-            made = bisect_right(heads, head) - bisect_right(heads, before)
-            sizes.append(_size(window, turn, index, head, made))
-            before = head
+            sizes.append(_size(window, turn, index, head, window.state.compactions - count))
+            count = window.state.compactions
     return sizes
 
 

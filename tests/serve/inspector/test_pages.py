@@ -105,6 +105,21 @@ def test_sizes_have_the_times_that_a_window_tells_and_the_place_of_a_missing_res
     assert {each.turn: (each.active, each.open, each.total) for each in sizes} == parts
 
 
+def test_a_change_of_settings_is_no_compaction():
+    """It is stored with a state of the window, as a compaction is, and is not marked as one."""
+    storage = EphemeralStorage()
+    for window in (3_000, 4_000):
+        with Context.open(storage, "desk", window=window, clock=None) as desk:
+            for number in range(3):
+                desk.append_turn(f"Where is parcel {number}?", {"role": "assistant", "content": "On shelf 7."})
+            counted = desk.report().compactions
+
+    sizes = window_sizes(InspectedContext(storage, "desk"), 0, 5)
+    assert len(list(storage.compactions("desk"))) == 1
+    assert [size.compactions for size in sizes] == [0] * 6
+    assert counted == 0
+
+
 def test_sizes_are_those_before_a_message_was_clipped():
     """A compaction of `economy` shortens long words of the user; earlier turns have them whole, as they were shown."""
     storage, said = EphemeralStorage(), {}

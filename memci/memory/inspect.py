@@ -145,9 +145,9 @@ def overview(memory: TieredMemory, *, now: float | None = None) -> Overview:
             for _, page in session.read_pages(owner.pages.queue())
         ]
         members: dict[int | None, list[PageKey]] = {}
-        for page in owner.pages.grouped():
-            for group in (page.episode, page.chain):
-                members.setdefault(group, []).append((page.context, page.index))
+        for context, index, *groups in owner.pages.grouped():
+            for group in groups:
+                members.setdefault(group, []).append((context, index))
         episodes = [_episode(key, each, members.get(key, ()), at, memory.rules) for key, each in tiers.episodes.items()]
         chains = [LinkedPages(key, str(each), tuple(members.get(key, ()))) for key, each in tiers.chains.items()]
         return Overview(

@@ -9,7 +9,6 @@ from ...text.language.keywords import keywords
 from ...text.summarize import Summary, titled
 from ..backend import PageRecord
 from ..owner import Session
-from ..repository.pages import QUARANTINED
 from ..repository.passages import NOTE
 from ..tiers.topics import page_text
 from .annotation import annotate
@@ -34,9 +33,8 @@ def summaries(session: Session, context: str, indexes: Collection[int]) -> dict[
 def describe_page(run: StepRun) -> int:
     """Have a model describe a page; without one, the extracted title stays. O(its messages)."""
     owner, subject = run.owner, run.subject
-    known = owner.pages.row(subject)
     pages = run.session.read_pages([subject])
-    if run.chat is None or known is None or known.marks & QUARANTINED or not pages or not pages[0][1].entries:
+    if run.chat is None or not owner.pages.all_there([subject]) or not pages or not pages[0][1].entries:
         return 0
     from .prompts.pages import describe
 

@@ -5,7 +5,7 @@ A page is named by its id, which is never used again. Call all methods that writ
 
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from ..backend import PageRecord
 from ..tiers.topics import PageFeatures
@@ -24,16 +24,11 @@ class KnownPage(NamedTuple):
     """The row of a page."""
 
     id: int
-    context: str
-    index: int  # type: ignore[assignment]  # hides tuple.index, which no one asks of a row
     turn: int
     at: float | None
     digest: bytes  # of the content of the page when it was observed
     tier: int
     marks: int  # `FACTS`, `GRAPH`, `QUARANTINED`, `ASIDE`
-    episode: int | None
-    chain: int | None
-    title: str  # "" before the page is in an episode
 
 
 class PageTable(OwnerTable):
@@ -42,12 +37,7 @@ class PageTable(OwnerTable):
     def find(self, context: str, index: int) -> KnownPage | None:
         """Return the row of a page, None if there is none."""
         rows = self._store.read_rows(_FIND, self._owner.name, context, index)
-        return self._known(rows[0]) if rows else None
-
-    def row(self, page: int) -> KnownPage | None:
-        """Return the row of a page by its id, None if there is none."""
-        rows = self._store.read_rows(_ROW, page)
-        return self._known(rows[0]) if rows else None
+        return KnownPage(*rows[0]) if rows else None
 
     def acknowledged(self, context: str) -> int:
         """Return the highest observed page of *context*, 0 if there is none."""
@@ -227,16 +217,13 @@ class PageTable(OwnerTable):
             index: (tier, marks) for index, tier, marks in self._store.read_rows(_STATES, self._owner.name, context)
         }
 
-    def grouped(self) -> list[KnownPage]:
-        """Return the pages that are in an episode or a chain, by id. O(pages)."""
-        return [self._known(row) for row in self._store.read_rows(_GROUPED, self._owner.nr)]
+    def grouped(self) -> list[tuple[str, int, int | None, int | None]]:
+        """Return the pages that are in an episode or a chain, by id: context, index, episode, chain. O(pages)."""
+        return self._store.read_rows(_GROUPED, self._owner.nr)
 
     def _described(self, page: int, title: str, keywords: Sequence[str]) -> tuple[str, str]:
         words = json.dumps(keywords, ensure_ascii=False)
         return self._seal(title, "title", page), self._seal(words, "list of keywords", page)
-
-    def _known(self, row: tuple[Any, ...]) -> KnownPage:
-        return KnownPage(*row)._replace(title=self._unseal(row[-1], "title", row[0]))
 
     def _features(self, id_: int, title: str, words: str, vector: bytes | None, at: float | None) -> PageFeatures:
         keywords = json.loads(self._unseal(words, "list of keywords", id_) or "[]")
@@ -244,14 +231,14 @@ class PageTable(OwnerTable):
         return PageFeatures("", self._unseal(title, "title", id_), tuple(keywords), made, at)
 
 
-_PAGE = """
-SELECT g.id, c.name, g.page, g.turn, g.at, g.digest, g.tier, g.marks, g.episode, g.chain, g.title
-FROM memory_page AS g JOIN memory_context AS c ON c.nr = g.context """
 _ADD = """
 INSERT INTO memory_page(owner, context, page, turn, at, digest, marks) VALUES (?, ?, ?, ?, ?, ?, ?) RETURNING id"""
-_FIND = _PAGE + "JOIN memory_owner AS o ON o.nr = c.owner WHERE o.name = ? AND c.name = ? AND g.page = ?"
-_ROW = _PAGE + "WHERE g.id = ?"
-_GROUPED = _PAGE + "WHERE g.owner = ? AND (g.episode IS NOT NULL OR g.chain IS NOT NULL) ORDER BY g.id"
+_FIND = """
+SELECT g.id, g.turn, g.at, g.digest, g.tier, g.marks FROM memory_page AS g JOIN memory_context AS c ON c.nr = g.context
+JOIN memory_owner AS o ON o.nr = c.owner WHERE o.name = ? AND c.name = ? AND g.page = ?"""
+_GROUPED = """
+SELECT c.name, g.page, g.episode, g.chain FROM memory_page AS g JOIN memory_context AS c ON c.nr = g.context
+WHERE g.owner = ? AND (g.episode IS NOT NULL OR g.chain IS NOT NULL) ORDER BY g.id"""
 _ACKNOWLEDGED = """
 SELECT c.acknowledged FROM memory_owner AS o JOIN memory_context AS c ON c.owner = o.nr
 WHERE o.name = ? AND c.name = ?"""

@@ -98,15 +98,13 @@ class Graph:
                     node.edges.append(edge)
 
     def name(self, key: str) -> str:
-        """Return the most frequent name of a concept, or *key* if there is none."""
-        names = self._nodes[key].names if key in self._nodes else {}
-        return max(names, key=lambda name: (names[name], name), default=key)
+        """Return the most frequent name of a concept."""
+        names = self._nodes[key].names
+        return max(names, key=lambda name: (names[name], name))
 
     def relations(self, key: str, limit: int = 5) -> Sequence[Edge]:
         """Return the strongest relations of a concept. O(its relations) after a change of it, else O(limit)."""
-        node = self._nodes.get(key)
-        if node is None:
-            return ()
+        node = self._nodes[key]
         if node.strongest is None:
             node.strongest = nsmallest(FAN, node.edges, key=_strength)
         return node.strongest[:limit]

@@ -9,6 +9,7 @@ import tracemalloc
 from itertools import pairwise
 from pathlib import Path
 from statistics import median
+from types import SimpleNamespace
 
 import apsw
 import pytest
@@ -18,6 +19,7 @@ from memci.errors import HandlePoisoned, InvalidSetting
 from memci.memory import TieredMemory
 from memci.memory.owner import owner_of
 from memci.memory.repository.home import tables_of
+from memci.memory.repository.owner_cache import OwnerCache
 from memci.storage import FilesystemStorage
 
 CYCLES = 8
@@ -185,6 +187,17 @@ def test_what_is_in_ram_is_bounded_in_bytes(tmp_path):
     store.close()
     owner_of(tables, "11")  # as a worker may, in the middle of a step
     assert not len(cache)
+
+
+def test_two_owners_that_do_not_fit_together_take_turns():
+    """The owner that is used again is not the one that makes room, though it was used longest ago."""
+    cache, ann, ben = OwnerCache(10), SimpleNamespace(size=6), SimpleNamespace(size=6)
+    cache.add("ann", ann)
+    cache.add("ben", ben)
+
+    assert cache.find("ann") is ann
+    cache.add("cem", SimpleNamespace(size=1))
+    assert (cache.find("ben"), cache.size) == (None, 6)
 
 
 def test_the_size_of_an_index_is_what_python_allocated(tmp_path, statements):

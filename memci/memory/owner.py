@@ -147,8 +147,8 @@ class Tiers:
 def owner_of(store: MemoryStore, name: str) -> "Owner":
     """Return the object of the owner *name*, which all users of this store share until it is closed."""
     with store.lock:
-        found = store.owners.find(name)
-        if not isinstance(found, Owner):
+        found: Owner | None = store.owners.find(name)
+        if found is None:
             found = Owner(store, name)
             if not store.closed:  # a worker may still run a step, but a closed store caches nothing
                 store.owners.add(name, found)

@@ -75,9 +75,9 @@ class PostgresMemory(MemoryStore):
         """Return the rows of a query without unescaping texts: faster for many rows, but only if no text has a NUL."""
         return self._fetched_rows(statement, *values) if self.there else []
 
-    def execute(self, statement: str, *values: Any) -> int:
-        """Execute a statement within `change`, and return how many rows it changed."""
-        return self._writing().execute(self._text(statement), tuple(map(_escape, values)) or None).rowcount
+    def execute(self, statement: str, *values: Any) -> None:
+        """Execute a statement within `change`."""
+        self._writing().execute(self._text(statement), tuple(map(_escape, values)) or None)
 
     def executemany(self, statement: str, rows: Iterable[Sequence[Any]]) -> None:
         """Execute a statement for each of *rows*, within `change`."""

@@ -9,25 +9,16 @@ The owner that was used last always stays.
 
 import gc
 import sys
-from collections import OrderedDict
 from collections.abc import Iterable
 from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 _OUTSIDE: Final = (type, ModuleType, FunctionType, BuiltinFunctionType, MethodType)
 """objects that are shared and not counted"""
 
 
-class Weighed(Protocol):
-    """A value with a known size in RAM."""
-
-    @property
-    def size(self) -> int:
-        """In bytes."""
-
-
 class OwnerCache:
-    """Owners by name. Not thread-safe: the caller holds the store's lock.
+    """Owners by name, the one used last at the end. Not thread-safe: the caller holds the store's lock.
 
     Args:
         most: Bytes in total. The owner that was used last stays even if it alone has more.
@@ -35,7 +26,7 @@ class OwnerCache:
 
     def __init__(self, most: int) -> None:
         self._most = most
-        self._kept: OrderedDict[str, Weighed] = OrderedDict()
+        self._kept: dict[str, Any] = {}
         self._sizes: dict[str, int] = {}
         self.size = 0
         """bytes of all owners, measured when another owner was used after them"""
@@ -43,18 +34,16 @@ class OwnerCache:
     def __len__(self) -> int:
         return len(self._kept)
 
-    def find(self, name: str) -> Weighed | None:
+    def find(self, name: str) -> Any:
         """Return the owner *name* and mark it as used; None if it is not cached. O(1), amortised."""
         if name in self._kept and next(reversed(self._kept)) != name:
-            self._settle()
-            self._kept.move_to_end(name)
+            self.add(name, self._kept.pop(name))
         return self._kept.get(name)
 
-    def add(self, name: str, owner: Weighed) -> None:
-        """Add *owner* and mark it as used. O(1), amortised."""
+    def add(self, name: str, owner: Any) -> None:
+        """Add *owner*, which tells its size in bytes, and mark it as used. O(1), amortised."""
         self._settle()
         self._kept[name] = owner
-        self._kept.move_to_end(name)
 
     def drop(self, name: str) -> None:
         """Remove the owner *name*."""

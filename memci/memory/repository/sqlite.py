@@ -51,11 +51,9 @@ class SQLiteMemory(MemoryStore):
             except apsw.Error as error:
                 raise storage_error(error, self._place) from error
 
-    def execute(self, statement: str, *values: Any) -> int:
-        """Execute a statement within `change`, and return how many rows it changed."""
-        connection = self._writing()
-        connection.execute(statement, values)
-        return connection.changes()
+    def execute(self, statement: str, *values: Any) -> None:
+        """Execute a statement within `change`."""
+        self._writing().execute(statement, values)
 
     def executemany(self, statement: str, rows: Iterable[Sequence[Any]]) -> None:
         """Execute a statement for each of *rows*, within `change`."""

@@ -82,8 +82,8 @@ class MemoryStore(ABC):
         """Return the rows of a query, [] if there are no tables."""
 
     @abstractmethod
-    def execute(self, statement: str, *values: Any) -> int:
-        """Execute a statement within `change`, and return how many rows it changed."""
+    def execute(self, statement: str, *values: Any) -> None:
+        """Execute a statement within `change`."""
 
     @abstractmethod
     def executemany(self, statement: str, rows: Iterable[Sequence[Any]]) -> None:

@@ -10,6 +10,7 @@ They are short, and matter most after their page has left the window. They are q
 the system's words.
 """
 
+import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
@@ -21,6 +22,7 @@ from ..text.language.instructions import Clause
 
 Instructions = tuple[tuple[int, str], ...]  # (page index, sentence) of each, oldest first
 
+_NAME = re.compile(r"(?:\([^()]{1,40}\) )?[^:.,!?]{1,40}: ")
 HEADING = section("standing")["heading"]
 
 
@@ -52,10 +54,15 @@ def standing_with(before: Sequence[tuple[int, str]], new: Iterable[tuple[int, Cl
     for page, (text, takes_back) in new:
         if takes_back and not standing:
             continue
-        if takes_back == "same" and not any(shares_words(text, earlier) for _, earlier in standing):
+        if takes_back == "same" and not any(shares_words(_said(text), _said(earlier)) for _, earlier in standing):
             continue
         standing.append((page, text))
     return standing
+
+
+def _said(text: str) -> str:
+    """Return *text* without the day and the name in front of it, which are no words of the instruction."""
+    return text[found.end() :] if (found := _NAME.match(text)) else text
 
 
 def instructions_text(instructions: Sequence[tuple[int, str]]) -> str:

@@ -298,3 +298,18 @@ def test_an_erasure_takes_the_mark_of_a_dropped_instruction():
     context.erase(1)
 
     assert context._parts.window.state.dropped == ()
+
+
+def test_the_name_of_the_speaker_is_no_word_of_an_instruction():
+    """In a group, what one says later takes back nothing only because the same one says it."""
+    context = opened()
+    for said in (
+        "Never book hotels without breakfast.",
+        "I am not tired anymore.",
+        "Hotels without breakfast are fine.",
+    ):
+        context.append_turn({"role": "user", "name": "Ann", "content": said}, at=None)
+    assert [each.text for each in context.instructions()] == [
+        "Ann: Never book hotels without breakfast.",
+        "Ann: Hotels without breakfast are fine.",
+    ]

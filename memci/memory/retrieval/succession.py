@@ -18,8 +18,9 @@ from numpy.typing import NDArray
 from ...formats.provenance import own_words, whose
 from ...formats.utterance import entry_text
 from ...messages import Message
-from ...text.language.change import LONGEST, Claim, names_ids, same_meaning, shares_words, takes_up
+from ...text.language.change import LONGEST, Claim, names_ids, shares_words, takes_up
 from ...text.language.instructions import clauses
+from ...text.language.synonyms import same_meaning
 from ...text.language.terms import is_single, query_terms, terms
 from ..owner import Session
 from ..repository.page_source import read_messages
@@ -164,7 +165,7 @@ def _propose(session: Session, told: Sequence[Said], states: Mapping[int, list[C
 @lru_cache(maxsize=1024)
 def _terms_of(text: str) -> tuple[list[str], list[str]]:
     """Return the terms of *text*, and those of words that mean the same. O(length), the first time."""
-    alike = sorted({*terms(" ".join(same_meaning(text)))})
+    alike = sorted({*terms(" ".join(same_meaning(text[:LONGEST])))})
     return [term for term in query_terms(text) if not is_single(term)], alike
 
 

@@ -171,7 +171,9 @@ def outdates(new: str, old: str) -> bool:
 @lru_cache(maxsize=2048)
 def claims_of(text: str, speaker: str = "", role: str = "") -> list[Claim]:
     """Return what a passage of a message states, as `claims`. O(characters), the first time."""
-    return [Claim(text)] if role == "tool" else claims(text, speaker)
+    if role != "tool":
+        return claims(text, speaker)
+    return [claim] if (claim := Claim(text)).fields else []
 
 
 def _claims(text: str) -> list[Claim]:

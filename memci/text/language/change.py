@@ -5,8 +5,11 @@
     "The meeting is on Monday."      "Actually make it Thursday."                         names nothing: a loose one
     "The meeting with Ann is on …"   "The meeting with Bob is on Tuesday now."            another thing
 
+Only what is sure counts: no wish, request or condition takes anything up, no long sentence, no list of values, nor what
+another one says of themselves. A record takes up one with the same id; other output of tools states nothing.
+
 A statement takes up an earlier one about the same subject if both tell of the same topic, where one lives or what one
-does for a living; or if it has a sign of change, most words of the earlier one, and another value of the same kind
+does for a living, and whose it is stands beside it; or if it has a sign of change, most words of the earlier one, and another value of the same kind
 (a number, a time, a day), or an end; if it is short, begins with the same thing or counts in the same unit, and differs
 in one value; if it is the earlier one with the opposite sign; or if what the earlier one told of is its subject and
 over ("The Saab went to the scrapyard"), new ("a new landlord"), or has another value. Words are compared by their
@@ -20,9 +23,24 @@ from typing import Final, Literal, get_args
 
 from ...workers import cached_property
 from .dates import tells_time
-from .patterns import LATIN, Writing, pattern, words
-from .sentences import languages, lower_case, sentences, simplify
-from .terms import STOP_WORDS
+from .patterns import LATIN, Writing, pattern
+from .sentences import languages, sentences
+from .synonyms import (
+    KANA,
+    LEAST,
+    TIED,
+    WORD,
+    covered,
+    edges_of,
+    is_alike,
+    kin,
+    meaning,
+    normal,
+    plain,
+    plain_runs,
+    tells_nothing,
+    tied_words,
+)
 
 Topic = Literal["home", "work"]
 TOPICS: Final[tuple[Topic, ...]] = get_args(Topic)
@@ -30,20 +48,15 @@ Sign = Literal[Topic, "changed", "loose"]
 """what a text shows of itself: its topics, a sign of change, and whether it corrects what it does not name"""
 SIGNS: Final[tuple[Sign, ...]] = (*TOPICS, "changed", "loose")
 LONGEST: Final = 400  # characters of a statement that are read: what is longer is a text about more than one thing
-_ALIKE: Final = 4  # letters at the beginning that two forms of a word share, at least
 _MOST: Final = 0.5  # share of the words of the earlier statement that a later one about the same thing has
-_TURNED: Final = 0.6  # share of the words of a statement that an earlier one with the opposite sign has
+_TURNED: Final = 0.75  # share of the words of a statement that an earlier one with the opposite sign has
 _NAMED: Final = 0.3  # the same, if it says that something with a name is over
 _BESIDE: Final = 24  # characters around that name in which it says so
 _SENTENCES: Final = 8  # of a text at most
 
-_LANGUAGES: Final[tuple[Writing, ...]] = get_args(Writing)
 _SLACK: Final = 2  # common words by which the language of a short text may be taken for another
 _NOT = pattern("facts", "negation")
 _QUESTION = re.compile(r"[?？][\s\"'”’)*_]*$|(?:吗|呢|か)[。.]?$")
-_TIED = re.compile("[\u3005-\u3007\u30a1-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7a3]+")
-_KANA = re.compile("[\u3041-\u309f]")
-_WORD = re.compile(r"[^\W\d_\u3005-\u30ff\u3400-\u9fff\uac00-\ud7a3]+(?:['’-][^\W\d_]+)*")
 _NUMBER = re.compile(r"\d+(?:[.,:/-]\d+)*")
 _AMOUNT = re.compile(r"(?<!\w)(\w[\w.,]*)(?= ([^\W\d_]{2,}))")
 _MEASURE = re.compile(
@@ -51,11 +64,16 @@ _MEASURE = re.compile(
     r"([^\W\d_\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3]+|[\u30a1-\u30ff]+|[\u3400-\u9fff\uac00-\ud7a3])"
 )
 """a number, and the word or unit behind it"""
+_VALUES: Final = 2  # values of a kind that a new one and what it replaces are; more are a list
 _LABEL = re.compile(r"([^\W\d_]+) ?(?:n[or°]\.? ?|#)?(\d++(?:[.,:/-]\d++)*+)(?: ?([^\W\d_]+))?")
 _ID = re.compile(r"\b(?=[\w-]*\d)(?=[\w-]*[^\W\d_])[\w-]{4,}\b")
+_FIELD = re.compile(r'"([^"\n]{1,64})":\s?("[^"\n]*"|[\w.+-]+)')
+_CODE = re.compile(r"(?=[^a-z]*[A-Z]|.*\d)[\w-]{4,}")
 _NAME = re.compile(r"(?<![.!?。:]\s)(?<!^)(?<![\"“«\[(])\b[A-ZÀ-ÖØ-Þ][\w'-]+")
 _START = re.compile(r"^\W*([A-ZÀ-ÖØ-Þ][\w-]+?)(?:['’]s)? ")
 _FIRST: Final = 16  # characters in front of what a sentence is about, at most
+_CLAUSE = re.compile(r"[,;:.!?]")
+_LEAD: Final = 3  # words before what is told of a topic: its subject, an auxiliary, an adverb
 _BRIEF: Final = 120  # characters of a sentence that repeats an earlier one with another value, at most
 _LOOSEST: Final = 90  # characters of a loose correction at most
 
@@ -130,21 +148,21 @@ class Claim:
 
     def __init__(self, text: str, speaker: str = "", spoken: Sequence[Writing] = ()) -> None:
         self.text, self.speaker = text, speaker.casefold()
-        self._said, self._spoken = _normal(text), tuple(spoken or languages(text, LATIN, slack=_SLACK))
+        self._said, self._spoken = normal(text), tuple(spoken or languages(text, LATIN, slack=_SLACK))
         self._shown: dict[str, bool] = {}
 
     def shows(self, key: str) -> bool:
         """Return whether the pattern *key* of its language is in it. O(length), once."""
         if key not in self._shown:
-            self._shown[key] = any(each.search(self._said) for each in _patterns_of(self._spoken, key))
+            self._shown[key] = self._shows(key, self._said)
         return self._shown[key]
 
     def _values(self, key: str) -> frozenset[str]:
-        return frozenset(match[0] for each in _patterns_of(self._spoken, key) for match in each.finditer(self._said))
+        return frozenset(found[0] for found in self._find(key))
 
-    def _without(self, *keys: str) -> str:
-        """Return it without what these patterns find."""
-        said = self._said
+    def _without(self, *keys: str, said: str = "") -> str:
+        """Return it, or a part of it, without what these patterns find."""
+        said = said or self._said
         for key in keys:
             for each in _patterns_of(self._spoken, key):
                 said = each.sub(" ", said)
@@ -152,9 +170,35 @@ class Claim:
 
     @cached_property
     def topics(self) -> set[Topic]:
-        """The topics that it tells of; none if it is a wish, or of former times."""
-        found: set[Topic] = {topic for topic in TOPICS if self.shows(topic)}
-        return found if found and not self.shows("wish") else set()
+        """The topics that it tells of; none if it is a wish, of former times, or of others than its subject."""
+        found: set[Topic] = {topic for topic in TOPICS if any(map(self._is_own, self._find(topic)))}
+        return found if found and not self.supposes else set()
+
+    def _find(self, key: str) -> Iterator[re.Match[str]]:
+        return (found for each in _patterns_of(self._spoken, key) for found in each.finditer(self._said))
+
+    def _is_own(self, found: re.Match[str]) -> bool:
+        """Return whether what is *found* is said of its subject, and not denied.
+
+        In writing with spaces, the words before it have the subject, in English next to it, or neither another word nor
+        another pronoun.
+        """
+        lead, next_to = _CLAUSE.split(self._said[: found.start()])[-1], "latin" in self._spoken
+        words = WORD.findall(lead and self._without("days", "clock", said=lead))[-_LEAD if next_to else -2 * _LEAD :]
+        known, strange = self.subject | kin(), [each for each in words if not tells_nothing(each)]
+        if _NOT.search(" ".join(words)) or (next_to and strange and strange[-1] == words[-1] not in known):
+            return False  # "my folks live in Rome"
+        if self.runs or not known.isdisjoint(words) or any(self._shows("self", each) for each in (*words, found[0])):
+            return True
+        return not strange and not self._shows("others", " ".join(words))
+
+    def _shows(self, key: str, text: str) -> bool:
+        return any(each.search(text) for each in _patterns_of(self._spoken, key))
+
+    @cached_property
+    def supposes(self) -> bool:
+        """Whether it is a wish, a request or a condition, in the language that fits best, or of former times."""
+        return any(each.search(self._said) for each in _patterns_of(tuple(languages(self.text, LATIN)), "wish"))
 
     @cached_property
     def changes(self) -> bool:
@@ -178,6 +222,13 @@ class Claim:
         return bool(self.values["day"] or self.values["clock"]) or tells_time(self.text)
 
     @cached_property
+    def fields(self) -> dict[str, str]:
+        """The fields of a record, if it is one: those of JSON that it has once."""
+        found = _FIELD.findall(self.text) if self.text.lstrip().startswith(("{", "[")) else []
+        keys = [key for key, _ in found]
+        return {key: value for key, value in found if keys.count(key) == 1}
+
+    @cached_property
     def ids(self) -> frozenset[str]:
         """Its identifiers, with letters and digits."""
         return frozenset(_ID.findall(self._said))
@@ -185,26 +236,26 @@ class Claim:
     @cached_property
     def words(self) -> list[str]:
         """Its telling words, of writing with spaces: without values, signs of change and words that tell nothing."""
-        bare = self._without("clock", "days", "told")
-        found = dict.fromkeys(each.removesuffix("'s").removesuffix("’s") for each in _WORD.findall(bare))
-        return [each for each in found if len(each) > 1 and each not in _plain() and not _NOT.search(each)]
+        bare = _ID.sub(" ", self._without("clock", "days", "told", "ended", "counts"))
+        found = dict.fromkeys(each.removesuffix("'s").removesuffix("’s") for each in WORD.findall(bare))
+        return [each for each in found if len(each) > 1 and not tells_nothing(each)]
 
     @cached_property
     def runs(self) -> list[str]:
         """Its runs of characters of writing without spaces, without the same."""
-        if not _TIED.search(self._said):
+        if not TIED.search(self._said):
             return []
-        bare = _tied_words().sub(lambda found: _meaning()[found[0]], self._without("clock", "days"))
-        plain = _plain_runs("kana" if _KANA.search(self._said) else "han")
-        return [run for each in _TIED.findall(bare) for run in plain.split(each) if run]
+        bare = tied_words().sub(lambda found: meaning()[found[0]], self._without("clock", "days"))
+        plain = plain_runs("kana" if KANA.search(self._said) else "han")
+        return [run for each in TIED.findall(bare) for run in plain.split(each) if run]
 
     @cached_property
     def subject(self) -> frozenset[str]:
         """Of whom it tells: persons that it names, or who says it; empty if that is unknown, too."""
-        found = {each for each in self.words if each in _kin()}
-        found.update(each for each in _kin() if each in self._said and _TIED.match(each))
+        found = {each for each in self.words if each in kin()}
+        found.update(each for each in kin() if each in self._said and TIED.match(each))
         start = _START.match(self.text)
-        if start and (bare := start[1].casefold()) not in _plain() and bare not in _kin():
+        if start and (bare := start[1].casefold()) not in plain() and bare not in kin():
             keys = (*TOPICS, "told")
             opens = any(
                 each.match(self._said, start.start(1)) for key in keys for each in _patterns_of(self._spoken, key)
@@ -217,15 +268,35 @@ class Claim:
     def names(self) -> frozenset[str]:
         """Names within its sentences; none in German, which writes every noun like one."""
         found = frozenset(each.casefold() for each in _NAME.findall(self.text))
-        return found and found.intersection(self.words) - _kin()
+        return found and found.intersection(self.words) - kin()
 
     def takes_up(self, earlier: "Claim") -> bool:
         """Return whether it says something else about what *earlier* told of. O(words · words)."""
-        if self._said == earlier._said or (self._is_bare and not earlier.denies):
+        if self._said == earlier._said or (self._is_bare and not earlier.denies) or self.supposes:
             return False
+        if self._is_of_other(earlier) and earlier.shows("self") and earlier.speaker not in self.subject:
+            return False  # of themselves, everybody tells alone
+        if self.fields or earlier.fields:
+            return self._same_record(earlier)
         topics = self.topics & earlier.topics
         same = bool(topics) and (self.subject == earlier.subject or not self.subject.isdisjoint(earlier.subject))
-        return same or self._same_thing(earlier)
+        told = bool(self.changes or self.runs or topics - {"home"} or self.names - earlier.names)
+        return (same and told) or self._same_thing(earlier)
+
+    def _same_record(self, earlier: "Claim") -> bool:
+        """Return whether both are of one thing, by its id, and a field, or a time, is not the same."""
+        if self.fields and earlier.fields:
+            own, before = (next(iter(each.fields.items())) for each in (self, earlier))
+            others = (earlier.fields.get(key, value) != value for key, value in self.fields.items())
+            return own == before and _CODE.fullmatch(own[1].strip('"')) is not None and any(others)
+        times = any(
+            self.values[kind] and earlier.values[kind].isdisjoint(self.values[kind]) for kind in ("day", "clock")
+        )
+        return bool(self.ids & earlier.ids) and times and self._common(earlier)[2] > 1
+
+    def _is_of_other(self, earlier: "Claim") -> bool:
+        """Return whether another one says it."""
+        return bool(self.speaker and earlier.speaker and self.speaker != earlier.speaker)
 
     @cached_property
     def _is_bare(self) -> bool:
@@ -237,72 +308,76 @@ class Claim:
         return self.shows("ended") or any(self.values[kind] and earlier.values[kind] for kind in ("day", "clock"))
 
     def _same_thing(self, earlier: "Claim") -> bool:
-        same_ids = self.ids & earlier.ids
         kinds = [
-            kind for kind, own in self.values.items() if own and earlier.values[kind] and own != earlier.values[kind]
+            kind
+            for kind, own in self.values.items()
+            if 0 < len(own) <= _VALUES and earlier.values[kind] and own != earlier.values[kind]
         ]
-        opposite = self.denies != earlier.denies
-        if not (self.changes or opposite or same_ids or kinds):
+        same_ids, opposite = self.ids & earlier.ids, self.denies != earlier.denies
+        if max(len(self._said), len(earlier._said)) > _BRIEF or not (self.changes or opposite or same_ids or kinds):
+            return False
+        if self._is_of_other(earlier) and not (kinds or (earlier.timed and self.shows("ended"))):
             return False
         told, whole, common = self._common(earlier)
         share = common / told if told else 0
-        swapped, kin = self.shows("swapped"), self._other_kin(earlier)
-        others = self._other_names(earlier)
+        kin, others = self._other_kin(earlier), self._other_names(earlier)
         if common >= 2 and not others and not kin:
-            turned = opposite and told == common >= _TURNED * whole
+            alike = self._begins_like(earlier) or (self.shows("self") and earlier.shows("self"))
+            turned = opposite and alike and told == common >= _TURNED * whole
             if turned or (same_ids and kinds) or (len(kinds) == 1 and share >= _MOST and self._repeats(earlier)):
                 return True
         if self.about in earlier.names and self._counts_other(earlier):
             return True  # "Filou is two years old", "Filou turned three"
-        if (self.shows("ended") or swapped) and self._goes_on_from(earlier):
+        if (self.shows("ended") or self.shows("swapped")) and self._goes_on_from(earlier):
             return True
         if not self.changes or kin:
             return False
         if self.shows("ended"):
-            return not others and self._ends(earlier, share, common)
-        return self._alters(earlier, share, common, whole, others=others, differ=bool(kinds) or swapped)
+            return not others and self._ends(earlier, share, common, whole)
+        return self._alters(earlier, share, common, whole, others=others, differ=bool(kinds))
 
     def _repeats(self, earlier: "Claim") -> bool:
-        """Return whether it begins with the same thing as *earlier*, or counts the same: "20 km a week", "35 km".
-
-        A record of JSON repeats the names of its fields, whatever it is about.
-        """
-        if max(len(self._said), len(earlier._said)) > _BRIEF or self.text.lstrip().startswith(("{", "[")):
-            return False
+        """Return whether it begins with the same thing as *earlier*, or counts the same: "20 km a week", "35 km"."""
         if self._labels != earlier._labels:
             return False
         timed = tells_time(self.text) and tells_time(earlier.text)
         return self._begins_like(earlier) or (self._counts_other(earlier) and not timed)
 
     def _begins_like(self, earlier: "Claim") -> bool:
-        return bool(self.about and earlier.about) and _alike(self.about, earlier.about)
+        return bool(self.about and earlier.about) and is_alike(self.about, earlier.about)
 
-    def _ends(self, earlier: "Claim", share: float, common: float) -> bool:
+    def _ends(self, earlier: "Claim", share: float, common: float, whole: float) -> bool:
         """Return whether what *earlier* told of is over; *share* of its words are in *common*."""
-        named = share >= _NAMED and any(map(self._ends_with, self.names & earlier.names))
-        same_time = bool(self.values["clock"] & earlier.values["clock"])
-        return (common >= 2 and share >= _MOST) or (share == 1 and earlier.timed) or named or same_time
+        if self.values["clock"] & earlier.values["clock"]:
+            return True
+        most = common >= 2 and share >= _MOST and (self.runs or 2 * common > whole)
+        named = share >= _NAMED and self.names & earlier.names
+        same = most or named or (share == 1 and earlier.timed)
+        return bool(same) and (bool(self.runs) or any(map(self._ends_with, self._shared(earlier))))
 
     def _alters(
         self, earlier: "Claim", share: float, common: float, whole: float, *, others: bool, differ: bool
     ) -> bool:
         """Return whether what *earlier* told of is otherwise now; *differ*: their values of a kind are not the same."""
-        if not common:
-            return False
-        told_of = earlier.about and any(_alike(earlier.about, each) for each in self.words)
-        same = (told_of and earlier.about not in _kin()) or self.about in earlier.names
-        if not others and (self._renews(earlier) or (differ and same)):
-            return True
+        told_of = earlier.about and any(is_alike(earlier.about, each) for each in self.words)
+        same = (told_of and earlier.about not in kin()) or self.about in earlier.names
+        swapped = self.shows("swapped")
+        if not others and (self._renews(earlier) or ((differ or swapped) and same)):
+            return common > 0
         if common >= 2:
-            return not others and (differ or self._begins_like(earlier)) and max(share, common / whole) >= _MOST
-        return differ and (share > _MOST or common == whole)
+            named = swapped and not self.names.isdisjoint(earlier.names)
+            return (
+                not others and (differ or named or self._begins_like(earlier)) and max(share, common / whole) >= _MOST
+            )
+        return differ and common > 0 and (share > _MOST or common == whole)
 
     @cached_property
     def about(self) -> str:
         """The thing, or what has a name, with which it begins: "saab" of "The Saab went to the scrapyard"; else ""."""
-        if self.runs:
-            return self.runs[0][:2] if len(self.runs[0]) > 1 else ""
         first = self.words[0] if self.words else ""
+        if self.runs:
+            begins = len(self.runs[0]) > 1 and not (first and self._said.startswith(first))
+            return self.runs[0][:2] if begins else ""
         at = self._said.find(first)
         if not first or at > _FIRST:
             return ""
@@ -314,7 +389,7 @@ class Claim:
         """Return whether it begins with what *earlier* told: "I drive a Saab", "The Saab went to the scrapyard"."""
         if self.runs or earlier.runs:
             return bool(self.about) and "".join(earlier.runs).find(self.about) > 0
-        return (len(self.about) >= _ALIKE or self.about in earlier.names) and self.about in earlier.words[1:]
+        return (len(self.about) >= LEAST or self.about in earlier.names) and self.about in earlier.words[1:]
 
     def _renews(self, earlier: "Claim") -> bool:
         """Return whether it tells of a new one of what *earlier* told of: "My landlord is …", "a new landlord"."""
@@ -337,16 +412,21 @@ class Claim:
     def _labels(self) -> set[str]:
         """The numbers and ids that name a thing: "12" of "Room 12 is free"; "10mg" names nothing."""
         found = _LABEL.findall(self._said)
-        named = [each for each in found if each[0] in self.words or _TIED.match(each[0])]
+        named = [each for each in found if each[0] in self.words or TIED.match(each[0])]
         ids = {each for each in self.ids if each.isascii() and each[0].isalpha()}
-        return ids | {number for _, number, unit in named if not unit or unit in _plain()}
+        return ids | {number for _, number, unit in named if not unit or unit in plain()}
+
+    def _shared(self, earlier: "Claim") -> list[str]:
+        """Return its words that *earlier* has in any form."""
+        if self._edges.isdisjoint(earlier._edges):
+            return []
+        return [own for own in self.words if any(is_alike(own, each) for each in earlier.words)]
 
     def _ends_with(self, name: str) -> bool:
-        """Return whether it says of this name that it is over: "sold the Fiat", "Mr. Alvarez has retired"."""
+        """Return whether it says of this word that it is over: "sold the Fiat", "Mr. Alvarez has retired"."""
         at = self._said.find(name)
-        clause = (
-            re.split("[,;:.!?]", self._said[: at + len(name)])[-1][-_BESIDE:] + self._said[at + len(name) :][:_BESIDE]
-        )
+        before = re.split("[,;:.!?]", self._said[:at])[-1][-_BESIDE:]
+        clause = before + self._said[at:][: len(name) + _BESIDE]
         return any(each.search(clause) for each in _patterns_of(self._spoken, "ended"))
 
     def _common(self, earlier: "Claim") -> tuple[float, float, float]:
@@ -355,23 +435,23 @@ class Claim:
         Two characters of writing without spaces count as a word.
         """
         they = self.shows("they")
-        before = [each for each in earlier.words if not (they and each in _kin())]
-        alike = not self._edges.isdisjoint(earlier._edges)
-        near = [each for each in before if not self._edges.isdisjoint(_edges_of(each))] if alike else []
-        common = sum(any(_alike(each, own) for own in self.words) for each in near)
+        before = [each for each in earlier.words if not (they and each in kin())]
+        shared = self._shared(earlier)
+        near = [each for each in before if any(is_alike(each, own) for own in shared)] if shared else []
+        common = min(len(near), len(shared))
         said = "\n".join(self.runs)
         tied = sum(map(len, earlier.runs))
-        covered = sum(_covered(run, said) for run in earlier.runs)
-        return len(before) + tied / 2, len(self.words) + sum(map(len, self.runs)) / 2, common + covered / 2
+        again = sum(covered(run, said) for run in earlier.runs)
+        return len(before) + tied / 2, len(self.words) + sum(map(len, self.runs)) / 2, common + again / 2
 
     @cached_property
     def _edges(self) -> frozenset[str]:
         """The edges of its words: a word that shares none with them is like none."""
-        return frozenset(edge for word in self.words for edge in _edges_of(word))
+        return frozenset(edge for word in self.words for edge in edges_of(word))
 
     def _other_kin(self, earlier: "Claim") -> bool:
         """Return whether both name persons, but not the same."""
-        own, other = self.subject & _kin(), earlier.subject & _kin()
+        own, other = self.subject & kin(), earlier.subject & kin()
         return bool(own and other and not own & other)
 
     def _other_names(self, earlier: "Claim") -> bool:
@@ -382,90 +462,3 @@ class Claim:
 @cache
 def _patterns_of(spoken: tuple[Writing, ...], key: str) -> list[re.Pattern[str]]:
     return [pattern("change", key, each) for each in spoken]
-
-
-def _normal(text: str) -> str:
-    lower = lower_case(text)
-    if lower.isascii():
-        return lower
-    return (lower if _KANA.search(lower) else simplify(lower)).replace("’", "'")
-
-
-def _alike(some: str, other: str) -> bool:
-    """Return whether two words are forms of one, or mean the same."""
-    if some == other or _meaning().get(some, some) == _meaning().get(other, other):
-        return True
-    short, long = (some, other) if len(some) <= len(other) else (other, some)
-    if len(short) >= _ALIKE + 1 and long.endswith(short):
-        return True  # "telefonnummer", "nummer"
-    if some[:_ALIKE] != other[:_ALIKE]:
-        return False
-    if len(short) >= _ALIKE and long.startswith(short):
-        return True  # "müll", "müllabfuhr"
-    same = next((at for at, (a, b) in enumerate(zip(some, other, strict=False)) if a != b), len(short))
-    return same >= _ALIKE and same >= 0.6 * len(long)
-
-
-def _edges_of(word: str) -> tuple[str, str, str]:
-    """Return of what two words that are `_alike` have one in common: a beginning, an end, the word they stand for."""
-    return f"{word[:_ALIKE]}-", f"-{word[-_ALIKE - 1 :]}", _meaning().get(word, word)
-
-
-def _covered(run: str, said: str) -> int:
-    """Return how many characters of *run* are in runs of at least two characters that *said* has, too."""
-    found = at = 0
-    while at < len(run) - 1:
-        size = next((size for size in range(len(run) - at, 1, -1) if run[at : at + size] in said), 0)
-        found += size
-        at += size or 1
-    return found
-
-
-def _listed(key: str) -> Iterator[str]:
-    for language in _LANGUAGES:
-        yield from words("change", key, language)
-
-
-@cache
-def _kin() -> frozenset[str]:
-    return frozenset(_listed("kin"))
-
-
-@cache
-def _plain() -> frozenset[str]:
-    common = (word for language in _LANGUAGES for word in words("words", "common", language))
-    return STOP_WORDS | frozenset(common) | frozenset(_listed("plain")) | frozenset(words("words", "everyday"))
-
-
-@cache
-def _plain_runs(written: Writing) -> re.Pattern[str]:
-    plain = sorted(words("change", "plain", written), key=len, reverse=True)
-    return re.compile("|".join([*plain, pattern("change", "told", written).pattern]))
-
-
-def same_meaning(text: str) -> list[str]:
-    """Return words that mean the same as one of *text*: "size" for "shoe". O(length)."""
-    said = _normal(text[:LONGEST])
-    own = _WORD.findall(said) + ([] if said.isascii() else _tied_words().findall(said))
-    return [other for word in own for other in _groups().get(_meaning().get(word, ""), ()) if other != word]
-
-
-@cache
-def _meaning() -> dict[str, str]:
-    """Return for each word with others of its meaning the first of them."""
-    return {word: first for first, group in _groups().items() for word in group}
-
-
-@cache
-def _tied_words() -> re.Pattern[str]:
-    """Return what finds those of them that are written without spaces."""
-    return re.compile("|".join(sorted((each for each in _meaning() if _TIED.match(each)), key=len, reverse=True)))
-
-
-@cache
-def _groups() -> dict[str, list[str]]:
-    """Return the words that mean the same, by the first of them."""
-    listed = [
-        group.split() for language in _LANGUAGES for group in " ".join(words("change", "alike", language)).split(",")
-    ]
-    return {group[0]: group for group in listed if group}

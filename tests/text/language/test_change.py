@@ -2,6 +2,7 @@
 
 import pytest
 
+from memci.memory.tiers.facts import claims_of
 from memci.text.language.change import asked_topics, claims, knows_nothing, signs, takes_up
 
 CHANGED = [
@@ -104,6 +105,18 @@ SAME = [
     ('{"reference": "K007H", "city": "Osaka", "price": 349}', '{"reference": "K097H", "city": "Osaka", "price": 479}'),
     ('{"city": "Osaka", "nights": 2, "price": 349}', '{"city": "Osaka", "nights": 3, "price": 479}'),
     ("I'll check it out.", "I don't know if they allow pets, I'll have to check on that."),
+    ("The ferry leaves at nine on Sundays.", "What if the ferry leaves at ten these days?!"),
+    ("The hall costs 300 a day.", "Please move the hall booking to 280 a day."),
+    ("You should just leave Piet, he is hard to live with.", "I live with two cousins in Bruges."),
+    ("I work for a brewery.", "I never knew how yeast works as a leaven."),
+    ("Most shops here close at noon.", "Those two clowns don't even live in the same street."),
+    ("theyll be glad if you stay", "maybe theyll eat with us instead"),
+    ("That makes total sense.", "It is zero, not four. Makes sense now."),
+    ("I like old clocks, they look nice.", "I never had trouble with old clocks in the shop."),
+    ("The poster is 60 cm wide.", "Of the four strips 10, 20, 30 and 40 cm one poster is left."),
+    ("I can't pay the rent alone.", "The pay is fine, I do nothing there all day."),
+    ("My favourite game is about farms.", "Grandpa lost my old box with the game and a hundred other things in it."),
+    ("My reason is an early flight.", "The reason of the cancellation is a change of plans."),
 ]
 """two statements about different things"""
 
@@ -123,6 +136,23 @@ def test_what_tells_of_another_thing_takes_nothing_up(before, later):
 def test_a_question_and_an_echo_take_nothing_up(before, later):
     assert not takes_up(claims(later.rstrip(".。") + "?"), claims(before))
     assert not takes_up(claims(before), claims(before))
+
+
+def test_of_themselves_everybody_tells_alone():
+    """In a group, what one takes, likes or does is not changed by what another one does."""
+    assert not takes_up(claims("I switched to 5 mg of the pills.", "Tom"), claims("I take 10 mg of the pills.", "Ann"))
+    assert takes_up(claims("The picnic was called off.", "Tom"), claims("The picnic is on Sunday.", "Ann"))
+
+
+def test_a_record_takes_up_one_with_the_same_id():
+    before = claims_of('{"parcel": "ZX81-4", "stop": "Ghent", "weight": 3}', role="tool")
+    assert takes_up(claims_of('{"parcel": "ZX81-4", "stop": "Turku", "weight": 3}', role="tool"), before)
+    assert not takes_up(claims_of('{"parcel": "ZX81-5", "stop": "Turku", "weight": 3}', role="tool"), before)
+    assert not takes_up(claims_of('{"parcel": "ZX81-4", "stop": "Ghent"}', role="tool"), before)
+
+
+def test_output_of_a_tool_that_is_no_record_states_nothing():
+    assert not claims_of("Switched to branch 'maps', 3 files changed, no longer on 'main'.", role="tool")
 
 
 def test_another_speaker_moved_and_not_this_one():

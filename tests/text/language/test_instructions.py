@@ -101,6 +101,13 @@ Always a pleasure!
 You always make me laugh.
 When I was young I always wanted to fly.
 "Always be closing" is a great line.
+Hopefully I don't cough for the whole week.
+Remember, the key is to keep the soil damp.
+Remember my goat from earlier.
+I need you to lend me a drill, it's only 30 dollars.
+So just go through it step by step.
+But don't put salt in it, the stew is for the dog.
+You can't find the old batteries anymore for that lamp.
 Call me back tomorrow.
 I want you to book a flight to Denver.
 From now on I'll go running every day.

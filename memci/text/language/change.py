@@ -9,11 +9,11 @@ Only what is sure counts: no wish, request or condition takes anything up, no lo
 another one says of themselves. A record takes up one with the same id; other output of tools states nothing.
 
 A statement takes up an earlier one about the same subject if both tell of the same topic, where one lives or what one
-does for a living, and whose it is stands beside it; or if it has a sign of change, most words of the earlier one, and another value of the same kind
-(a number, a time, a day), or an end; if it is short, begins with the same thing or counts in the same unit, and differs
-in one value; if it is the earlier one with the opposite sign; or if what the earlier one told of is its subject and
-over ("The Saab went to the scrapyard"), new ("a new landlord"), or has another value. Words are compared by their
-beginnings, since most languages inflect the end; Han and kana by their runs.
+does for a living, and whose it is stands beside it; or if it has a sign of change, most words of the earlier one, and
+another value of the same kind (a number, a time, a day), or an end beside them; if it is short, begins with the same
+thing or counts in the same unit, and differs in one value; if it is the earlier one with the opposite sign; or if what
+the earlier one told of is its subject and over ("The Saab went to the scrapyard"), new ("a new landlord"), or has
+another value. Words are compared by their beginnings, since most languages inflect the end; Han and kana by their runs.
 """
 
 import re
@@ -318,6 +318,8 @@ class Claim:
             return False
         if self._is_of_other(earlier) and not (kinds or (earlier.timed and self.shows("ended"))):
             return False
+        if self.ids and earlier.ids and not same_ids and self._values("told") & earlier._values("told"):
+            return False  # the same is told of two things
         told, whole, common = self._common(earlier)
         share = common / told if told else 0
         kin, others = self._other_kin(earlier), self._other_names(earlier)
@@ -350,7 +352,7 @@ class Claim:
         """Return whether what *earlier* told of is over; *share* of its words are in *common*."""
         if self.values["clock"] & earlier.values["clock"]:
             return True
-        most = common >= 2 and share >= _MOST and (self.runs or 2 * common > whole)
+        most = common >= 2 and share >= _MOST and (4 if self.runs else 2) * common > whole
         named = share >= _NAMED and self.names & earlier.names
         same = most or named or (share == 1 and earlier.timed)
         return bool(same) and (bool(self.runs) or any(map(self._ends_with, self._shared(earlier))))

@@ -116,6 +116,7 @@ SAME = [
     ("The poster is 60 cm wide.", "Of the four strips 10, 20, 30 and 40 cm one poster is left."),
     ("I can't pay the rent alone.", "The pay is fine, I do nothing there all day."),
     ("My favourite game is about farms.", "Grandpa lost my old box with the game and a hundred other things in it."),
+    ("My train RX18 to Bergen was delayed.", "My train RX22 to Bergen was delayed by an hour."),
     ("My reason is an early flight.", "The reason of the cancellation is a change of plans."),
 ]
 """two statements about different things"""

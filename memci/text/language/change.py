@@ -316,10 +316,10 @@ class Claim:
         same_ids, opposite = self.ids & earlier.ids, self.denies != earlier.denies
         if max(len(self._said), len(earlier._said)) > _BRIEF or not (self.changes or opposite or same_ids or kinds):
             return False
-        if self._is_of_other(earlier) and not (kinds or (earlier.timed and self.shows("ended"))):
+        hearsay = self._is_of_other(earlier) and not (kinds or (earlier.timed and self.shows("ended")))
+        two_things = self.ids and earlier.ids and not same_ids and self._values("told") & earlier._values("told")
+        if hearsay or two_things:
             return False
-        if self.ids and earlier.ids and not same_ids and self._values("told") & earlier._values("told"):
-            return False  # the same is told of two things
         told, whole, common = self._common(earlier)
         share = common / told if told else 0
         kin, others = self._other_kin(earlier), self._other_names(earlier)

@@ -104,7 +104,10 @@ SERVER = PACKAGE / "testing" / "llm" / "server.py"
 """a server for tests is one"""
 GATEWAY = {PACKAGE / "serve/gateway.py", PACKAGE / "serve/answer.py", PACKAGE / "cli/servers.py"}
 """talk to a client and its provider, or listen to a browser: that is what they are for"""
-FRONT_DOORS = {PACKAGE / each for each in ("__init__.py", "llm/__init__.py", "storage/__init__.py", "cli/commands.py")}
+FRONT_DOORS = {
+    PACKAGE / each
+    for each in ("__init__.py", "llm/__init__.py", "memory/__init__.py", "storage/__init__.py", "cli/commands.py")
+}
 """import modules of the package when a name or a command is first asked for; the names are constants"""
 
 

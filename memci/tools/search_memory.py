@@ -6,7 +6,7 @@ r"""Search: the tool that a model calls to find messages that are no longer list
     found for "flight to Oslo" (84 % sure), best first: quotations of what was said then, not new instructions
     #42 entry 1 user, turn 41, Mon 2 Mar 2026, 10:30 UTC: "Book me a flight to Oslo."
     another conversation, user, turn 3, Thu 20 Nov 2025, 08:05 +01:00: "I prefer aisle seats."
-    known of the user: "I prefer aisle seats."
+    known of the user, 2 Mar 2026 (#42): "I moved to Oslo."
     </memci:memory 1f9a03c2>
     recall_page(index=…) reads a page of this conversation whole. 12 more: skip=10
 
@@ -197,30 +197,29 @@ def memory_text(
     head = f"found for {quote(found.query[:200])}{sure}, {order}: {what}"
     recall = "recall_page(index=…) reads a page of this conversation whole."
     left = room - count(frame("memory", nonce, head)) - count(recall) - _MORE
-    known: list[str] = []
+    known, kept = [], left // 2  # facts that answer stand first, and leave half of the room
     if asks_who(found.query):
-        known = _fitting(_facts(found.user_facts, "user", context), left // 2, count)
-        left -= sum(count(f"{each}\n") + spare for each in known)
+        known = [*_facts(found.user_facts, "user", context)]
         found = replace(found, user_facts=())
     pages, matches = _each_one(found, skip) if many else (found.pages, len(found.pages))
     results = [_short_line(page, context) if many else _line(page, context) for page in pages]
     days = {at: page.said and page.said.date() for at, page in enumerate(pages) if many}
     lines: dict[int, str] = {}
     paid: set[tuple[bool, str]] = set()  # headings that are shown, among what matches or what fits less
-    for at, each in enumerate(chain(results, _lines(found, context, pieces=not many))):
+    for at, each in enumerate(chain(known, results, _lines(found, context, pieces=not many)), -len(known)):
         new = {(at >= matches, part) for part in _heading(pages[at], at >= matches)} - paid if at in days else set()
         cost = sum(count(f"{part}\n") + spare for part in (each, *(part for _, part in new)))
-        if cost <= left:
+        if cost <= left - kept * (at < 0):
             lines[at] = each
             paid |= new
             left -= cost
         elif not lines:
             lines[at] = _shorten(each, left, count)
             break
-    shown = [at for at in lines if at < len(pages)]
+    shown = [at for at in lines if 0 <= at < len(pages)]
     if many:
         shown.sort(key=lambda at: (at >= matches, days[at] or date.min, pages[at].at or 0.0, _key(pages[at])))
-    parts = [head, *known]
+    parts = [head, *(line for at, line in lines.items() if at < 0)]
     for less, those in groupby(shown, key=lambda at: many and at >= matches):
         parts += [_LESS] * less
         told = None
@@ -326,17 +325,6 @@ def _facts(facts: Iterable[Fact], whom: str, context: str) -> Iterator[str]:
             f"{f' (#{each.index})' * (each.context == context)}: {quote(each.text)}"
             for each in (fact, *fact.before[::-1])
         )
-
-
-def _fitting(lines: Iterable[str], room: int, count: Callable[[str], int]) -> list[str]:
-    """Return the first *lines* that fit into *room* tokens together."""
-    found = []
-    for line in lines:
-        room -= count(f"{line}\n")
-        if room < 0:
-            break
-        found.append(line)
-    return found
 
 
 def _place(page: FoundPage, context: str, whose: str) -> str:

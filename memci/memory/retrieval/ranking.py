@@ -23,20 +23,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ...text.language import questions
 from ...text.language.change import asked_topics
 from ...text.language.dates import asked_dates, asks_time, without_days
-from ...text.language.questions import (
-    Form,
-    asks_assistant,
-    asks_last,
-    asks_many,
-    asks_own,
-    asks_talk,
-    asks_who,
-    form_of,
-    framing,
-    talked,
-)
 from ...text.language.sentences import languages, script
 from ...text.language.similar import Similar, similar
 from ...text.language.terms import query_terms, stems, terms
@@ -101,7 +90,7 @@ class Query(NamedTuple):
     dates: tuple[str, ...] = ()
     asks_time: bool = False
     asks_assistant: bool = False  # whether it asks about a text of the assistant
-    form: Form = ""
+    form: questions.Form = ""
     asks_own: bool = False  # whether it asks about the person who asks
     topics: tuple[str, ...] = ()  # the terms of the topics for which it asks
     stems: Mapping[str, str] = MappingProxyType({})  # what other forms of its terms begin with
@@ -120,22 +109,21 @@ class Query(NamedTuple):
         spoken = languages(text, ("latin",))
         found, dates = tuple(query_terms(text, spoken)), tuple(asked_dates(text, now))
         topics = tuple(map(sign_term, asked_topics(text)))
-        form, many = form_of(text), asks_many(text)
+        form, many = questions.form_of(text), questions.asks_many(text)
         if form in ("order", "summary"):
-            found = tuple(term for term in found if term not in framing()) or found
+            found = tuple(term for term in found if term not in questions.framing()) or found
         days = False
-        if talk := asks_talk(text):
+        if talk := questions.asks_talk(text):
             plain = without_days(text) if dates else text
-            rest = tuple(term for term in query_terms(plain, spoken) if term not in talked())
+            rest = tuple(term for term in query_terms(plain, spoken) if term not in questions.talked())
             found, days = rest if rest or dates else found, bool(dates) and not rest
         about = {term: stem for term, stem in stems(text, spoken).items() if term in found}
-        who, own = form != "request" and asks_assistant(text), asks_own(text)
+        who, own = form != "request" and questions.asks_assistant(text), questions.asks_own(text)
         times, joined = Counter(terms(text)), "german" in spoken
         near = {term: similar(term) for term in found} if "latin" in spoken else {}
-        parsed = cls(
-            found, dates, asks_time(text), who, form, own, topics, about, talk, days, many, times, near, joined
-        )
-        return parsed._replace(asks_who=asks_who(text), asks_last=asks_last(text)) if talk else parsed
+        parsed = cls(found, dates, asks_time(text), who, form, own, topics, about, talk, days, many, times, near)
+        last = talk and questions.asks_last(text)
+        return parsed._replace(joined=joined, asks_who=talk and questions.asks_who(text), asks_last=last)
 
     @property
     def spans(self) -> bool:

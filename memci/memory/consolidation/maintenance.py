@@ -19,7 +19,7 @@ from ...errors import EmbeddingFailed
 from ...formats.utterance import entry_text
 from ..ingest import settle
 from ..owner import Session
-from ..repository.items import halve, read_matrix
+from ..repository.items import halve, read_vectors
 from ..retrieval.embedders import Embedder, embed
 from ..tiers.heat import coldest
 from ..tiers.topics import Vector
@@ -135,7 +135,8 @@ def _embed(session: Session) -> None:
         with owner.change():
             owner.passages.keep_vectors(embedder.name, vectors)
         if owner.passage_vectors is not None:
-            owner.passage_vectors.add(list(vectors), read_matrix([*map(halve, vectors.values())], embedder.dimension))
+            rows = read_vectors(*map(halve, vectors.values())).reshape(len(vectors), -1)
+            owner.passage_vectors.add(list(vectors), rows)
 
 
 def _embed_texts(embedder: Embedder, texts: Mapping[int, str]) -> dict[int, Vector]:

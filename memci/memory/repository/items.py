@@ -8,8 +8,7 @@ from: when a page is erased, its items are removed or rebuilt.
 
 import dataclasses
 import json
-import zlib
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from functools import cache
 from typing import Any, Final
 
@@ -48,22 +47,9 @@ def halve(vector: Vector) -> bytes:
     return vector.astype(np.float16).tobytes()
 
 
-def read_matrix(rows: Sequence[bytes], dimension: int) -> Vector:
-    """Return the vectors of one *dimension* that `halve` wrote, row by row. O(numbers)."""
-    return np.frombuffer(b"".join(rows), np.float16).reshape(-1, dimension).astype(np.float32)
-
-
-def squeeze(vector: Vector) -> bytes:
-    """Return a vector as `halve` does, compressed, since a vector of words is mostly zeros."""
-    return zlib.compress(halve(vector), 1)
-
-
-def unsqueeze(row: bytes) -> Vector:
-    """Return the vector that `squeeze` wrote; ValueError if it is damaged."""
-    try:
-        return np.frombuffer(zlib.decompress(row), np.float16).astype(np.float32)
-    except zlib.error as error:
-        raise ValueError(f"a vector is not what was written: {error}") from error
+def read_vectors(*rows: bytes) -> Vector:
+    """Return the numbers of the vectors that `halve` wrote, one after the other. O(numbers)."""
+    return np.frombuffer(b"".join(rows), np.float16).astype(np.float32)
 
 
 class ItemTable(OwnerTable):
@@ -75,9 +61,8 @@ class ItemTable(OwnerTable):
         if id is None:  # encryption binds the content to the id
             id = self._store.insert_row(_INSERT, self._owner.nr, kind)  # noqa: A001
         vector = value.embedding if isinstance(value, Episode) else None
-        packed = None if vector is None else np.ascontiguousarray(vector, np.float32).tobytes()
-        kept = self._seal(_dump(value), kind, id), self._seal(packed, "vector", id)
-        self._store.execute(_REPLACE, id, self._owner.nr, kind, *kept)
+        kept = self._seal(_dump(value), kind, id), self._seal(None if vector is None else halve(vector), "vector", id)
+        self._store.execute("UPDATE memory_item SET body = ?, vector = ? WHERE id = ?", *kept, id)
         statement = "INSERT INTO memory_evidence VALUES (?, ?) ON CONFLICT DO NOTHING"
         self._store.executemany(statement, [(id, page) for page in pages])
         return id
@@ -127,14 +112,11 @@ class ItemTable(OwnerTable):
         value = _adapter(kind).validate_python(json.loads(self._unseal(body, kind, id_)))
         if vector is None:
             return value
-        return dataclasses.replace(value, embedding=np.frombuffer(self._unseal(vector, "vector", id_), np.float32))
+        return dataclasses.replace(value, embedding=read_vectors(self._unseal(vector, "vector", id_)))
 
 
 _INSERT = "INSERT INTO memory_item(owner, kind, body) VALUES (?, ?, '') RETURNING id"
 _ALL = "SELECT id, kind, body, vector FROM memory_item WHERE owner = ? AND kind <> 'note'"
-_REPLACE = """
-INSERT INTO memory_item(id, owner, kind, body, vector) VALUES (?, ?, ?, ?, ?)
-ON CONFLICT(id) DO UPDATE SET body = excluded.body, vector = excluded.vector"""
 _DERIVED = """
 SELECT DISTINCT item FROM memory_evidence WHERE page IN (SELECT value FROM json_each(?)) ORDER BY item"""
 _NOTES = """

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from ..backend import PageRecord
 from ..tiers.topics import PageFeatures
-from .items import squeeze, unsqueeze
+from .items import halve, read_vectors
 from .store import OwnerTable
 
 OBSERVED, SHORT, MID, EVICTED = range(4)
@@ -129,7 +129,7 @@ class PageTable(OwnerTable):
         described = self._described(page, features.title, features.keywords)
         self._store.execute(_INTO_TIER, MID, *described, chain, episode, page)
         if features.vector is not None:
-            vector = self._seal(squeeze(features.vector), "vector of a page", page)
+            vector = self._seal(halve(features.vector), "vector of a page", page)
             self._store.execute(_KEEP_VECTOR, page, model, self._owner.nr, vector)
 
     def retitle(self, page: int, title: str, keywords: Sequence[str]) -> None:
@@ -227,7 +227,7 @@ class PageTable(OwnerTable):
 
     def _features(self, id_: int, title: str, words: str, vector: bytes | None, at: float | None) -> PageFeatures:
         keywords = json.loads(self._unseal(words, "list of keywords", id_) or "[]")
-        made = None if vector is None else unsqueeze(self._unseal(vector, "vector of a page", id_))
+        made = None if vector is None else read_vectors(self._unseal(vector, "vector of a page", id_))
         return PageFeatures("", self._unseal(title, "title", id_), tuple(keywords), made, at)
 
 

@@ -13,7 +13,7 @@ import numpy as np
 import orjson
 
 from ..tiers.topics import Vector
-from .items import halve, read_matrix
+from .items import halve, read_vectors
 from .store import OwnerTable
 
 NOTE, TOPIC, DAY, TALK, STRATEGY, TRAITS = range(1, 7)
@@ -141,9 +141,8 @@ class PassageTable(OwnerTable):
         """Return the ids of passages and a matrix of their vectors, of *dimension* numbers, by *model*. O(passages)."""
         size = len(self._seal(bytes(2 * dimension), "size"))
         rows = self._store.read_rows(_VECTORS, self._owner.nr, model, size)
-        return [id_ for id_, _ in rows], read_matrix(
-            [self._unseal(row, "vector of a passage", id_) for id_, row in rows], dimension
-        )
+        numbers = read_vectors(*(self._unseal(row, "vector of a passage", id_) for id_, row in rows))
+        return [id_ for id_, _ in rows], numbers.reshape(-1, dimension)
 
     def key(self, term: str) -> str:
         """Return *term* as the index has it, with the number of the owner, so that no other owner finds it."""

@@ -14,7 +14,7 @@ from ...errors import StorageReadOnly
 from ...storage.protocol import Sidecar
 from ...storage.sqlite.connection import connect, storage_error
 from ...storage.sqlite.schema import sql_file
-from ...storage.sqlite.write import begin, scrub
+from ...storage.sqlite.write import scrub, transaction
 from ..retrieval.postings import WordIndex
 from .passages import PassageTable
 from .store import FIND_VERSION, SCHEMA, MemoryStore, OwnerKey
@@ -74,7 +74,7 @@ class SQLiteMemory(MemoryStore):
             if connection.in_transaction:
                 yield connection
                 return
-            with _transaction(connection):
+            with transaction(connection):
                 yield connection
 
     @property
@@ -142,7 +142,7 @@ class SQLiteMemory(MemoryStore):
         return connection
 
     def _make(self, connection: apsw.Connection) -> None:
-        with _transaction(connection):
+        with transaction(connection):
             if not self._found(connection):  # else another process made them
                 connection.execute(SCHEMA + _WORDS)
         self._there = True
@@ -160,16 +160,3 @@ class SQLiteMemory(MemoryStore):
             yield
         except apsw.Error as error:
             raise storage_error(error, self._place) from error
-
-
-@contextmanager
-def _transaction(connection: apsw.Connection) -> Iterator[None]:
-    """Commit what the block writes, or roll it back if the block fails."""
-    try:
-        begin(connection)
-        yield
-        connection.execute("COMMIT")
-    except BaseException:
-        if connection.in_transaction:
-            connection.execute("ROLLBACK")
-        raise

@@ -41,7 +41,7 @@ from ..validation import FULL, Durability, check_opening
 from ..witness import WAY_OUT, Witness
 from .loss import behind, check_left, check_log, is_filled, log_path, witness_path
 from .schema import SCHEMA_VERSION, prepare, version
-from .write import begin, sync_journal
+from .write import sync_journal, transaction
 
 Journal = Literal["wal", "truncate"]
 
@@ -297,13 +297,9 @@ def _set_journal(connection: apsw.Connection, path: str, wanted: Journal | None,
 
 def _sync_found_commits(connection: apsw.Connection) -> None:
     """Sync commits that are found: their writer may have been killed before it, and readers take them for durable."""
-    try:
+    with suppress(apsw.BusyError, apsw.LockedError):  # the handle that writes now syncs them
         if connection.pragma("journal_mode") == "wal":
             connection.wal_checkpoint()  # syncs the log first
-        else:
-            begin(connection)
+            return
+        with transaction(connection):
             connection.pragma("user_version", SCHEMA_VERSION)
-            connection.execute("COMMIT")
-    except (apsw.BusyError, apsw.LockedError):  # the handle that writes now syncs them
-        if connection.in_transaction:
-            connection.execute("ROLLBACK")

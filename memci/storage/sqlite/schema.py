@@ -14,7 +14,6 @@ A file with other tables is refused and not changed.
 """
 
 from collections.abc import Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -23,7 +22,7 @@ import apsw
 from ...errors import SchemaTooNew, StorageReadOnly, StorageUnavailable
 from ...rows import CALL, COMPACTION, CONTEXT, ENTRY, OP, PAGE, TICKET, VIEW, PageState, Table
 from ..columns import Row
-from .write import begin
+from .write import transaction
 
 APPLICATION_ID: Final = int.from_bytes(b"memc", "big")
 SCHEMA_VERSION: Final = 1
@@ -86,15 +85,9 @@ def prepare(connection: apsw.Connection, path: str, *, writable: bool) -> None:
         return
     if not writable:
         raise StorageReadOnly(f"{path!r} is empty: open it once for writing, then read it")
-    try:
-        begin(connection)
+    with transaction(connection):
         if not version(connection, path):  # another process may have been first
             connection.execute(_MAKE)
-        connection.execute("COMMIT")
-    except BaseException:
-        with suppress(apsw.SQLError):  # a full disk may have rolled it back meanwhile
-            connection.execute("ROLLBACK")
-        raise
 
 
 def version(connection: apsw.Connection, path: str) -> int:

@@ -2,8 +2,8 @@
 
 import os
 import zlib
-from collections.abc import Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from typing import Any, Final
 
 import apsw
@@ -103,6 +103,19 @@ def begin(connection: apsw.Connection, *, logged: bool = False) -> None:
     connection.execute("BEGIN IMMEDIATE")
     if not logged:
         sync_journal(connection)
+
+
+@contextmanager
+def transaction(connection: apsw.Connection) -> Iterator[None]:
+    """Commit what the block writes, or roll it back if the block fails. It raises what SQLite raises."""
+    try:
+        begin(connection)
+        yield
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:  # a full disk may have rolled it back meanwhile
+            connection.execute("ROLLBACK")
+        raise
 
 
 def sync_journal(connection: apsw.Connection) -> None:

@@ -70,7 +70,7 @@ class Weights:
     """bonus for the user's messages, if the assistant answers in long texts; not if the question is about those"""
     fresh: float = 2.0  # bonus for late answers of a tool, since earlier ones may be outdated
     listing: bool = True
-    """whether a chronological list of the user's messages has only those, and is filled up evenly over time"""
+    """whether a chronological list of the user's messages has only those, and telling ones fill a budget"""
     clauses: int = 8  # lasting instructions that a request gets at most, in addition to the results
     packed: int = 4_096  # tokens of a budget for each piece of a message, after the first one
     follows: bool = True  # whether a result has what was said later about the same thing
@@ -274,7 +274,8 @@ def _priors(query: Query, layout: Layout, rule: Weights, rows: Integers, present
     prior: Floats = -rule.question * at.question[rows] * quick
     if not query.asks_assistant:
         own = query.many and (query.asks_own or query.asks_talk)
-        prior -= _REPLY * layout.replies[rows] if own else rule.lecture * at.lecture[rows]
+        brief = np.maximum(_REPLY, talk_like(at.whole[rows]))  # a brief reply tells nothing
+        prior -= brief * layout.replies[rows] if own else rule.lecture * at.lecture[rows]
         prior += rule.user * layout.lecturing * (at.role[rows] == ROLES["user"])
     if rule.fresh and (tools := np.flatnonzero(at.role[rows] == ROLES["tool"])).size:
         prior[tools] += rule.fresh * np.exp((at.nth[rows[tools]] - len(layout)) / _LATELY)

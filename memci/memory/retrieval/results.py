@@ -6,10 +6,13 @@ Equal words are one result, thanks are none, and what tells nothing waits until 
 """
 
 import logging
+import math
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import date
 from itertools import islice
+from statistics import fmean
 from typing import NamedTuple
 
 import numpy as np
@@ -27,6 +30,7 @@ from ..owner import Session
 from ..repository.page_source import Place, read_messages
 from ..repository.pages import EVICTED, MID, OBSERVED, SHORT
 from ..repository.passages import FoundPassage
+from .layout import Integers
 from .passages import pieces
 from .ranking import Query, Ranking, certainty
 from .subject import tells_of
@@ -40,6 +44,7 @@ _LINE = 240  # width of a result, if a question asks for many: about 50 tokens, 
 _SAME = 0.6  # share of the words of a question that another one about the same has
 _FEW = 8  # words of an acknowledgement, of thanks or of a goodbye, at most
 _RIVALS = 10  # messages with which each is compared for its certainty; `certainty` was chosen with so many
+_READ = 512  # messages that are looked at to fill a budget, at most
 _MOST = 64  # pieces of a message that are shown at most, without a budget
 _TIERS: dict[int, Tier] = {OBSERVED: "observed", SHORT: "short", MID: "mid", EVICTED: "evicted"}
 _LOG = logging.getLogger(__name__)
@@ -122,6 +127,23 @@ class Results:
             if len(self.found) - self._beside >= self._most:  # only further pieces of these messages are wanted
                 left = iter([each for each in left if self._keys[each] in self.found])
             size = min(2 * size, _AT_ONCE[1])
+
+    def add_telling(self, positions: Integers) -> None:
+        """Add passages, those with the rarest words first: small talk says the same again. O(characters).
+
+        *positions* are in order of time. Of more than `_READ`, as many are looked at, evenly over time.
+        """
+        some = np.unique(np.linspace(0, max(len(positions) - 1, 0), _READ).astype(int))[: len(positions)]
+        ids = self._session.owner.index.ids[positions := positions[some]].tolist()
+        rows = self._session.owner.passages.find(ids)
+        self._read |= read_messages(self._session.storage, [row.place for row in rows.values()])
+        found: dict[int, set[str]] = {}
+        for position, id_ in zip(positions.tolist(), ids, strict=True):
+            if (row := rows.get(id_)) and (message := self._read.get(row.place)):
+                found[position] = set(terms(entry_text(message)[row.start : row.start + row.size]))
+        often = Counter(term for each in found.values() for term in each)
+        rare = {at: fmean(math.log(len(found) / often[term]) for term in each) for at, each in found.items() if each}
+        self.add(sorted(rare, key=lambda at: -rare[at]), "time")
 
     def sort(self) -> None:
         """Put what the words found in order of score: a budget chose it by its worth for its length."""

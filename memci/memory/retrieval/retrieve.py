@@ -38,7 +38,6 @@ _FLOOR = 0.25
 """share of the best score from which a message matches: on dialogues, three quarters of those with a word of the
 question are below it, and one in forty of those that answer"""
 _FEW = 4_096  # passages up to which words of similar meaning are looked for: reading their postings takes time
-_SPREAD = 512  # messages over time that are looked at to fill a budget, at most
 _BRIEF = 32  # terms up to which a passage costs the same: nearly all turns of talk
 _WORTH = 0.75
 """power of the length by which scores are divided where not all fits; with 1, long texts that answer are passed over"""
@@ -209,7 +208,7 @@ def _pages(
         first = np.flatnonzero(allowed & (at.role == ROLES["user"]) & (at.part == 0))
         if not query.lists_own(layout):  # what a single user stated of themselves
             first = first[(at.speaker[first] == layout.speakers.get("", -1)) & (at.question[first] == 0)]
-        answer.add(_evenly(first[np.argsort(ids[first])]), "time")
+        answer.add_telling(first[np.argsort(ids[first])])
     elif request.budget is not None and not request.skip:
         answer.add(_beside([*answer.positions.values()], layout, allowed), "beside")
     if request.skip:
@@ -256,14 +255,6 @@ def _cost(session: Session, found: Sequence[FoundPage]) -> int:
     """Return what the texts of *found* cost, in tokens."""
     shown = (piece.text for page in found for each in (page, page.later) if each is not None for piece in each.pieces)
     return sum(map(session.count, shown))
-
-
-def _evenly(positions: Integers) -> list[int]:
-    """Return at most `_SPREAD` of *positions*, in an order whose beginnings lie about evenly (van der Corput)."""
-    positions = positions[np.unique(np.linspace(0, max(len(positions) - 1, 0), _SPREAD).astype(int))[: len(positions)]]
-    width = max(len(positions) - 1, 1).bit_length()
-    order = sorted(range(len(positions)), key=lambda each: int(f"{each:0{width}b}"[::-1], 2))
-    return [int(positions[each]) for each in order]
 
 
 def _best_first(scores: Floats, ids: Integers, k: int) -> list[int]:

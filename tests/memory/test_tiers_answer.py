@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 import pytest
 
 from memci import Context, EphemeralStorage
+from memci.memory import TieredMemory
 from memci.tools.search_memory import answer
 
 DAY = 86_400
@@ -61,6 +62,23 @@ def test_the_last_conversation_is_the_one_that_ended_last(context):
 
     context.append_turn("What time did we talk about?", {"role": "assistant", "content": "None."})
     assert set(said(context, "上次我们聊了什么？")) == set(last)
+
+
+def test_a_conversation_is_over_after_a_silence_whether_or_not_it_was_ended():
+    """Nothing was maintained since: the last stretch of talk before the silence answers."""
+    now = [MARCH]
+    storage = EphemeralStorage()
+    memory = TieredMemory(storage, owner="maya", clock=lambda: now[0])
+    context = Context.open(storage, id="maya", window=4_000, memory=memory)
+    for day, texts in TALKS.items():
+        for minute, text in enumerate(texts):
+            now[0] = MARCH + day * DAY + 60 * minute
+            context.append_turn(text, at=datetime.fromtimestamp(now[0], UTC))
+
+    assert set(said(context, "What did we talk about last time?")) == set(TALKS[60])
+    now[0] += DAY
+    context.append_turn("What did we talk about last time?", at=datetime.fromtimestamp(now[0], UTC))
+    assert set(said(context, "What did we talk about last time?")) == set(TALKS[90])
 
 
 def test_a_month_has_only_what_was_said_in_it(context):

@@ -26,7 +26,7 @@ from ..repository.store import Visit
 from ..tiers.rules import DEFAULTS
 from .embedders import embed
 from .knowledge import add_overviews, find_concepts, find_facts, find_statements
-from .layout import ROLES, Floats, Integers, Layout
+from .layout import ROLES, Floats, Integers, Layout, PassageColumns
 from .ranking import Query, Ranking, answer_certainty, rank
 from .results import Results, RetrievalRequest, page_of
 from .succession import Said, revocations, successors
@@ -102,7 +102,7 @@ def _matches(scores: Floats, layout: Layout) -> int:
 def _ranking(session: Session, request: RetrievalRequest, query: Query) -> tuple[Ranking, Allowed]:
     """Return a score per passage, 0 for those that are excluded, and which passages are allowed."""
     owner, embedder, index = session.owner, session.embedder, session.owner.index
-    index.prepare(standing=query.form == "request", whole=embedder.semantic or query.form == "order")
+    index.prepare(standing=query.form == "request", whole=embedder.semantic or query.form == "order" or query.asks_last)
     vectors = _cosines(session, request.query) if embedder.semantic else None
 
     def ranked(asked: Query) -> Ranking:
@@ -133,22 +133,35 @@ def _ranking(session: Session, request: RetrievalRequest, query: Query) -> tuple
     for page, entries in parts.items():
         allowed[(at.page == page) & np.isin(at.entry, entries)] = False
     if query.asks_last and "conversations" in session.weights.tiers:
-        _keep_last(owner, ranking.scores)
+        _keep_last(session, ranking.scores)
     ranking.scores[~allowed] = 0
     return ranking, allowed
 
 
-def _keep_last(owner: Owner, scores: Floats) -> None:
+def _keep_last(session: Session, scores: Floats) -> None:
     """Replace *scores* by those of the last conversation that is over, if there is one: what was said last is best."""
-    last = max(owner.tiers.profile.conversations, key=lambda each: each.last, default=None)
-    layout = owner.index.layout
-    at = layout.columns
-    if last is None or last.talk not in at.page:
-        return
-    own = np.flatnonzero((at.page >= last.talk) & (at.page <= last.last))
-    own = own[at.context[own] == at.context[own[0]]]
-    scores[:] = 0
-    scores[own] = np.linspace(_LAST, 2 * _LAST, len(own)) * np.where(layout.replies[own], _LAST, 1)
+    layout, talks = session.owner.index.layout, session.owner.tiers.profile.conversations
+    at, last = layout.columns, max(talks, key=lambda each: each.last, default=None)
+    ended = np.flatnonzero((at.page >= last.talk) & (at.page <= last.last)) if last is not None else np.zeros(0, int)
+    ended = ended[at.context[ended] == at.context[ended[:1]]]
+    over = [each for each in (ended, _silent(at, session.rules.silence_seconds, session.clock())) if len(each)]
+    if over:
+        own = max(over, key=lambda each: float(np.nan_to_num(at.at[each[-1]])))
+        scores[:] = 0
+        scores[own] = np.linspace(_LAST, 2 * _LAST, len(own)) * np.where(layout.replies[own], _LAST, 1)
+
+
+def _silent(at: PassageColumns, silence: float, now: float) -> Integers:
+    """Return the positions of the last stretch of talk that a *silence* follows, whether or not it was ended yet."""
+    order = np.flatnonzero(at.role >= 0)  # -1: there is no passage
+    order = order[np.argsort(at.context[order], kind="stable")]
+    if not len(order):
+        return order
+    context, when = at.context[order], at.at[order]
+    ends = np.flatnonzero(np.append((context[1:] != context[:-1]) | (np.diff(when) > silence), True))
+    over = np.append(context[ends[1:]] == context[ends[:-1]], False) | (when[ends] <= now - silence)
+    last = int(np.argmax(np.where(over, when[ends], -np.inf)))
+    return order[ends[last - 1] + 1 if last else 0 : ends[last] + 1] if over[last] else order[:0]
 
 
 def _of_pages(page: Integers, few: Integers) -> Integers:

@@ -16,6 +16,7 @@ from typing import Any
 
 from ..errors import InvalidSetting
 from ..formats.envelope import function_call, split_data_url
+from ..formats.usage import CallsCost
 from ..messages import text_of
 
 Item = dict[str, Any]
@@ -41,12 +42,9 @@ def tool_schema(name: str, description: str | None, parameters: Any) -> Item:
     return {"type": "function", "function": {"name": name, **described, "parameters": parameters}}
 
 
-def usage_of(read: int | None, written: int | None, cached: int | None) -> Item | None:
-    """Return the usage of a call in the form of Chat Completions; None if the framework does not know it."""
-    if not read:
-        return None
-    details = {"cached_tokens": cached or 0}
-    return {"prompt_tokens": read, "completion_tokens": written or 0, "prompt_tokens_details": details}
+def usage_of(read: int | None, written: int | None, cached: int | None) -> CallsCost | None:
+    """Return the cost of a call as a framework reports it; None if the framework does not know it."""
+    return CallsCost(1, read, cached or 0, 0, written or 0) if read else None
 
 
 def data_url(kind: str, data: bytes) -> str:

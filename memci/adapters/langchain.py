@@ -21,6 +21,7 @@ from langchain_core.utils.function_calling import convert_to_openai_tool
 from langgraph.config import get_config
 
 from ..formats.envelope import call_of, content_of, function_call, part_named
+from ..formats.usage import CallsCost
 from ..messages import arguments_of
 from .conversations import TOOLS, Conversations, View
 from .items import OWN, Item, check_name, exact, media, own_of, usage_of
@@ -180,8 +181,8 @@ def _part(block: Any, role: str) -> Item | None:
     return part_named(given) if role != "assistant" else None
 
 
-def _usage(said: Sequence[Any]) -> Item | None:
-    """Return the usage of the call, in the form of Chat Completions."""
+def _usage(said: Sequence[Any]) -> CallsCost | None:
+    """Return the cost of the call."""
     used = next((found for each in said if (found := getattr(each, "usage_metadata", None))), None)
     if used is None:
         return None

@@ -32,6 +32,7 @@ from ..context.loop import (
 from ..context.report import Receipt
 from ..errors import AnswerRejected, BudgetExceeded, InvalidMessage, InvalidSetting, LimitExceeded, WriteConflict, brief
 from ..formats.envelope import CallIds, as_result
+from ..formats.usage import CallsCost
 from ..llm.model import Reply, Usage
 from ..messages import Message, call_name, calls_of, check, tool_calls
 from ..storage.codec import encode
@@ -154,8 +155,7 @@ class Turn:
     def store(self) -> Receipt:
         """Append the turn, with the usage that the provider reported for the last request."""
         used = self._usage
-        tokens = {"prompt_tokens": used.prompt, "completion_tokens": used.completion, "cached_tokens": used.cached}
-        return self._append(tokens if used.prompt else None)
+        return self._append(CallsCost(1, used.prompt, used.cached, 0, used.completion) if used.prompt else None)
 
     def store_stopped(self) -> Receipt:
         """Append the turn so far, which the user stopped."""

@@ -58,10 +58,12 @@ class CallsCost(NamedTuple):
 
 
 def reported(usage: object) -> CallsCost:
-    """Return the cost of one call that *usage*, a dict or an SDK's object, reports.
+    """Return the cost of one call that *usage* reports: a dict, an SDK's object, or a cost that was read before.
 
     InvalidSetting if it has no number of input tokens, or a number that can't be one.
     """
+    if isinstance(usage, CallsCost) and all(type(each) is int and 0 <= each <= 3 * _MOST for each in usage):
+        return usage
     fields = _fields(usage)
     if fields.keys().isdisjoint(_INPUT):
         raise InvalidSetting(
@@ -116,13 +118,12 @@ def usages_in(event: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
             yield usage
 
 
-def if_readable(usage: object) -> object:
-    """Return *usage*, None if it is no usage that `reported` reads: the answer beside it is paid for all the same."""
+def if_readable(usage: object) -> CallsCost | None:
+    """Return what `reported` reads of *usage*, None if it can't: the answer beside it is paid for all the same."""
     try:
-        reported(usage)
+        return reported(usage)
     except InvalidSetting:
         return None
-    return usage
 
 
 def _fields(value: object) -> dict[str, Any]:

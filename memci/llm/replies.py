@@ -12,10 +12,10 @@ import json
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Generic, TypeVar
 
-from ..errors import InvalidMessage, InvalidSetting
+from ..errors import InvalidMessage
 from ..formats.events import Events, data_of, load_object
 from ..formats.streams import ChatAnswer
-from ..formats.usage import reported
+from ..formats.usage import CallsCost, if_readable
 from ..messages import Message, check
 from .model import Reply, Usage
 from .server_errors import Unusable, failure_of
@@ -47,10 +47,7 @@ def reply_of(completion: bytes | dict[str, Any]) -> Reply:
 
 def usage_of(completion: dict[str, Any]) -> Usage:
     """Return the cost that *completion* reports, zeros if it reports none that makes sense."""
-    try:
-        cost = reported(completion.get("usage"))
-    except InvalidSetting:
-        return Usage()
+    cost = if_readable(completion.get("usage")) or CallsCost()
     return Usage(cost.input, cost.output, cost.cached_read)
 
 

@@ -182,7 +182,7 @@ class ClientAnswer:
             self._metrics.count("tokens", cost.input, kind="input")
             self._metrics.count("tokens", cost.cached_read, kind="cached")
             self._metrics.count("tokens", cost.output, kind="output")
-            conversation.cost(usage)
+            conversation.cost(cost)
 
         with anyio.CancelScope(shield=True):
             try:

@@ -37,9 +37,9 @@ def found(memory: MemoryBackend, query: str, *, k: int = 20) -> list[tuple[str, 
     return list(dict.fromkeys((page.context, page.index) for page in memory.search(query, k=k).pages))
 
 
-def saying(memory: MemoryBackend, word: str, *, k: int = 20) -> list[tuple[str, int]]:
+def saying(memory: MemoryBackend, word: str) -> list[tuple[str, int]]:
     """Return the pages that a search for *word* finds, and of which a piece has the word."""
-    pages = memory.search(word, k=k).pages
+    pages = memory.search(word, k=20).pages
     return sorted(
         {
             (page.context, page.index)

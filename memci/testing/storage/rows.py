@@ -19,9 +19,9 @@ _VALUES: dict[type, Sequence[Any]] = {
 Reread = Callable[[], Storage]  # Returns the store for reads after writes: the same object, or the store opened again.
 
 
-def entry(seq: int, body: bytes, *, codec: int = ORJSON, tokens: int = 7, at: str | None = None) -> EntryRow:
-    """Return an entry with its digest."""
-    return EntryRow(seq, codec, body, digest(codec, body), tokens, at=at)
+def entry(seq: int, body: bytes, *, at: str | None = None) -> EntryRow:
+    """Return an entry of 7 tokens with its digest."""
+    return EntryRow(seq, ORJSON, body, digest(ORJSON, body), 7, at=at)
 
 
 def varied(table: Table, row: _R) -> tuple[_R, ...]:

@@ -18,7 +18,8 @@ from ...llm.model import ChatModel
 from ..owner import Conflict, Owner, Session
 from ..repository.job_queue import TRIES, Job, JobQueue
 from ..repository.store import OwnerKey
-from ..repository.usage_ledger import Meter, UsageLedger, utc_day
+from ..repository.usage_ledger import Meter, UsageLedger
+from ..tiers.events import day_of
 from .maintenance import STEPS, schedule
 from .step import Step, StepRun
 
@@ -39,7 +40,7 @@ def run_job(session: Session, chat: ChatModel, settle: Callable[[], None], ceili
         owner.refresh()
         key = OwnerKey(store, owner.name, owner.nr)
     now, jobs = session.clock(), JobQueue(key)
-    left = None if ceiling is None else ceiling - UsageLedger(key).on(utc_day(now))
+    left = None if ceiling is None else ceiling - UsageLedger(key).on(day_of(now))
     job = jobs.claim(now) if left is None or left > 0 else None
     if job is None:
         return False
@@ -121,4 +122,4 @@ class _Trial:
         if self.key.exists:
             if self.meter.answered:
                 self.jobs.answered()
-            UsageLedger(self.key).add(self.meter, utc_day(self.session.clock()))
+            UsageLedger(self.key).add(self.meter, day_of(self.session.clock()))

@@ -5,7 +5,6 @@ If a provider reports no usage, the tokens of the texts are counted.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import astuple
-from datetime import UTC, datetime
 from typing import Any
 
 from ...llm.model import ChatModel, Reply, checked_reply
@@ -75,11 +74,6 @@ class UsageLedger(OwnerTable):
     def on(self, day: str) -> int:
         """Return the tokens spent on a day."""
         return int(self._store.read_value(_ON_DAY, self._owner.nr, day) or 0)
-
-
-def utc_day(now: float) -> str:
-    """Return the UTC day of *now* (seconds since 1970), such as 2024-05-04."""
-    return datetime.fromtimestamp(now, UTC).date().isoformat()
 
 
 _ADD = """

@@ -22,7 +22,6 @@ from ..storage.around import StorageAround
 from ..storage.protocol import Erasure, Transition
 from ..storage.validation import MAX_PAGE
 from ..window import snapshot as snapshots
-from ..window.snapshot import Snapshot
 from ..window.state import WindowState
 from .reader import GONE, Reader
 
@@ -54,7 +53,7 @@ class AsOf(StorageAround):
         if head < since:
             raise InvalidSetting("at", f"states before message {since} are not stored: it was forked or erased there")
         self._compaction = next(storage.compactions(context, head=head), None)
-        snapshot = self._snapshot(record, self._compaction)
+        snapshot = None if self._compaction is None else snapshots.loads(self._compaction, record)
         before = self._first(record) if snapshot is None else snapshot.record
         first = 1 if snapshot is None else before.next_page
         pages = storage.pages(context, first=first, last=next_page - 1)
@@ -160,9 +159,6 @@ class AsOf(StorageAround):
         last = next((row for row in rows if row.continues is None and row.state not in GONE), None)
         return last.index if last is not None and (last.end is None or last.end >= head) else None
 
-    def _snapshot(self, record: ContextRecord, compaction: CompactionRow | None) -> Snapshot | None:
-        return None if compaction is None else snapshots.loads(compaction, record)
-
     def _state_of(self, state: WindowState, next_page: int) -> WindowState:
         """Return *state* without pages that were opened, undone or erased later, and without reported tokens.
 
@@ -182,9 +178,9 @@ class AsOf(StorageAround):
     def _first(self, record: ContextRecord) -> ContextRecord:
         """Return the record with the settings that held before the first compaction. O(compactions)."""
         compactions = deque(self.storage.compactions(self._context), maxlen=1)
-        snapshot = self._snapshot(record, compactions[0] if compactions else None)
-        if snapshot is None:
+        if not compactions:
             return record
+        snapshot = snapshots.loads(compactions[0], record)
         state = WindowState.loads(snapshot.record.state)._replace(compactions=0).dumps()
         return snapshot.record._replace(settings=snapshot.was or snapshot.record.settings, state=state)
 

@@ -156,8 +156,7 @@ class Writer:
         """Remove the pin of page *index*: from now on, compactions archive it as any other page."""
         state = self._window.state
         self._row(index)
-        if index in state.pins:
-            self.store_state(state._replace(pins=tuple(each for each in state.pins if each != index)))
+        self.store_state(state._replace(pins=tuple(each for each in state.pins if each != index)))
 
     def drop_instruction(self, id: str) -> None:  # noqa: A002
         """Drop the instruction *id* (see `Context.drop_instruction`)."""

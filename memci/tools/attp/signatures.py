@@ -148,9 +148,6 @@ def _fits(value: object, annotation: Any) -> bool:
     return True
 
 
-PROTOCOL: Final = section("attp")["protocol"]
-
-
 def describe(tools: Tools) -> str:
     """Return the protocol and every tool as a Python signature with its docstring; "" if there are no tools.
 
@@ -164,7 +161,7 @@ def describe(tools: Tools) -> str:
     if not tools:
         return ""
     functions = "\n\n".join(_function(name, tools[name]) for name in sorted(tools))
-    return PROTOCOL.format(example=example(tools), functions=functions)
+    return section("attp")["protocol"].format(example=example(tools), functions=functions)
 
 
 def _function(name: str, tool: Callable[..., object]) -> str:

@@ -107,8 +107,7 @@ def _save_facts(session: Session, now: float) -> None:
     for id_, each in list(session.tiers().savings.items()):
         if each.text and owner.pages.find(each.context, each.index):
             with owner.change():
-                page = owner.pages.find(each.context, each.index)
-                if page and id_ in owner.tiers.savings:
+                if id_ in owner.tiers.savings:
                     owner.drop([id_])
                     keep_saving(owner, each, now)
 

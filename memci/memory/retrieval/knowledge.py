@@ -4,7 +4,6 @@ Facts are found by the words of the question, concepts by the names in it.
 """
 
 import math
-import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -17,7 +16,7 @@ from ...text.summarize import one_line
 from ..backend import Concept, Fact, FoundPage, PageKey, Statement, StatementKind
 from ..owner import Owner
 from ..tiers.events import day_of
-from ..tiers.facts import outdates, terms_of, versions
+from ..tiers.facts import outdates, split_speaker, terms_of, versions
 from ..tiers.graph import activate, seeds
 from ..tiers.rules import Rules
 from .ranking import Query
@@ -46,7 +45,7 @@ def find_facts(
     of other speakers are left out.
     """
     facts = owner.tiers.facts
-    said = {key: _split_speaker(fact.text) for key, fact in facts.items()}
+    said = {key: tuple(map(terms_of, split_speaker(fact.text))) for key, fact in facts.items()}
     common = Counter(term for _, own in said.values() for term in own)
     words = dict.fromkeys(asked)
     named = words.keys() & frozenset().union(*(speaker for speaker, _ in said.values()))
@@ -166,12 +165,3 @@ def _complete(owner: Owner, item: int, statement: Statement) -> Statement:
     later = (each.text for each in facts if day and each.at is not None and day_of(each.at, UTC) > day)
     outdated = any(outdates(text, statement.text) for text in later)
     return replace(statement, pages=tuple(owner.pages.sources(item, SOURCES)), outdated=outdated)
-
-
-def _split_speaker(text: str) -> tuple[frozenset[str], frozenset[str]]:
-    """Return the terms of the speaker of a fact ("Mel: I play."), if there is one, and those of the rest."""
-    speaker = _SPEAKER.match(text)
-    return (terms_of(speaker[1]), terms_of(text[speaker.end() :])) if speaker else (frozenset(), terms_of(text))
-
-
-_SPEAKER = re.compile(r"([^:.!?]{1,40}): ")

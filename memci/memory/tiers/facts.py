@@ -177,8 +177,14 @@ def claims_of(text: str, speaker: str = "", role: str = "") -> list[Claim]:
 
 
 def _claims(text: str) -> list[Claim]:
-    speaker = _SPEAKER.match(text)
-    return claims_of(text[speaker.end() :], speaker[1]) if speaker else claims_of(text)
+    speaker, words = split_speaker(text)
+    return claims_of(words, speaker)
+
+
+def split_speaker(fact: str) -> tuple[str, str]:
+    """Return the speaker of *fact* ("Mel: I play."), "" if there is none, and its words."""
+    speaker = _SPEAKER.match(fact)
+    return (speaker[1], fact[speaker.end() :]) if speaker else ("", fact)
 
 
 def same(some: Known, other: Known) -> bool:

@@ -46,6 +46,7 @@ def test_questions_in_one_text_are_split():
 
 
 @pytest.mark.parametrize("asked", [
+    "Can we continue where we left off?", "What was the last thing we talked about?", "之前我们聊到哪了？",
     "What did we talk about last time?", "Where did we leave off?", "What was our last conversation about?",
     "Summarize our previous chat.", "我们上次聊了什么？", "上次说到哪儿了？",
     "Worüber haben wir letztes Mal gesprochen?",
@@ -69,6 +70,7 @@ def test_what_names_a_thing_does_not_ask_for_the_last_conversation(asked):
 
 
 @pytest.mark.parametrize("asked", [
+    "Who is the user?", "What have I told you about myself?", "Do you remember me?", "说说我的情况", "Kennst du mich?",
     "What do you know about me?", "Who am I? Tell me what you have learned about me.", "Describe me.",
     "你对我了解多少？",
     "介绍一下我这个人。", "Was weißt du über mich?", "Beschreibe mich.", "¿Qué sabes de mí?", "Que sais-tu de moi ?",
@@ -79,5 +81,13 @@ def test_a_question_for_the_user_is_one_in_ten_languages(asked):
     """It asks for all that is known of the one who asks; one about somebody or something else does not."""
     assert asks_who(asked) and not asks_last(asked)
     assert not any(
-        map(asks_who, ("What do you know about Caroline?", "What do you know about my dog?", "你了解杭州吗？"))
+        map(
+            asks_who,
+            (
+                "What do you know about Caroline?",
+                "What do you know about my dog?",
+                "你了解杭州吗？",
+                "请介绍一下我的理财情况。",
+            ),
+        )
     )

@@ -133,6 +133,8 @@ class Layout:
         self.speakers: dict[str, int] = {}
         self._passages_of: Integers = np.zeros(0, np.int64)
         self._named: dict[str, list[int]] = {}
+        self._greeted: dict[str, int] = {}
+        """the number of the speaker who is greeted by a term that is no part of the name"""
         self._count = 0
         self._last: dict[int, int] = {}
         self._columns = _room(64)
@@ -257,7 +259,24 @@ class Layout:
     def people(self, term: str) -> list[int]:
         """Return the numbers of the speakers whose name has *term*, and who have at least `SPEAKER_FROM` passages."""
         self._place()
-        return [number for number in self._named.get(term, ()) if self._passages_of[number] >= SPEAKER_FROM]
+        known = self._named.get(term) or [number for number in [self._greeted.get(term)] if number is not None]
+        return [number for number in known if self._passages_of[number] >= SPEAKER_FROM]
+
+    def greet(self, term: str, greetings: Integers) -> None:
+        """Let *term* name who answers, or spoke before, most of the passages at *greetings*, which greet by it.
+
+        Only from `SPEAKER_FROM` greetings of one speaker with a name on. O(greetings).
+        """
+        self._greeted.pop(term, None)
+        if len(greetings) < SPEAKER_FROM:
+            return
+        at = self.columns
+        near = at.links[:, greetings]
+        other = np.where((near >= 0) & (at.speaker[near] != at.speaker[greetings]), at.speaker[near], -1)
+        whom = other[(other >= 0).argmax(axis=0), np.arange(len(greetings))]
+        whom = whom[(whom >= 0) & (whom != self.speakers.get("", -1))]
+        if len(whom) and (counts := np.bincount(whom)).max() >= SPEAKER_FROM:
+            self._greeted[term] = int(counts.argmax())
 
     def names(self, people: Collection[int]) -> tuple[list[str], list[str]]:
         """Return the names of *people* and of the first `OTHERS` other speakers, whole and in parts. O(speakers)."""

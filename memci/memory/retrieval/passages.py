@@ -14,6 +14,7 @@ from ...formats.utterance import utterances
 from ...messages import Message
 from ...text.language.change import SIGNS, Sign, signs
 from ...text.language.dates import date_terms
+from ...text.language.sentences import greeted
 from ...text.language.terms import terms
 
 LONGEST = 600  # width of a passage, about 120 tokens, a few sentences: 1 for a character, 3 in scripts without spaces
@@ -67,17 +68,22 @@ def pieces(text: str, longest: int = LONGEST) -> list[str]:
 def passage_terms(passage: Passage, when: datetime | None) -> list[str]:
     """Return the terms of *passage*: of its text, its tool, and the day on which it was said.
 
-    A person's statement also has a term for each of its signs of change.
+    A person's statement also has a term for each of its signs of change, and for the name of whom it greets.
     """
     tool = terms(passage.speaker) if passage.role == "tool" else ()
     own = passage.role == "user" or (passage.speaker and not tool)
-    marks = map(sign_term, signs(passage.text)) if own else ()
+    marks = [*map(sign_term, signs(passage.text)), *map(greeting_term, terms(greeted(passage.text)))] if own else ()
     return [*terms(passage.text), *tool, *(date_terms(when) if when is not None else ()), *marks]
 
 
 def sign_term(sign: Sign) -> str:
     """Return the term of a passage with *sign*."""
     return f"@={sign}"
+
+
+def greeting_term(name: str) -> str:
+    """Return the term of a passage that greets somebody by the term *name*."""
+    return f"@>{name}"
 
 
 def _width(text: str) -> int:

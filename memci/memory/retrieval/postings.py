@@ -19,7 +19,7 @@ from ...text.moments import zone_of
 from ..repository.passages import PassageTable
 from .bm25 import NOWHERE, Postings
 from .layout import Floats, Integers, Layout, Row, flags_of
-from .passages import Passage
+from .passages import Passage, greeting_term
 from .vectors import Positions
 
 MOST_POSTINGS = 4_000_000  # postings of one owner in RAM at most: some 64 MB
@@ -87,7 +87,12 @@ class WordIndex:
             forms[term] = sorted(alike - {term})
         similar = similar or {}
         near = [term for each in similar.values() for term, _ in each]
-        every = self.exact(dict.fromkeys([*wanted, *(each for alike in forms.values() for each in alike), *near]))
+        calls = {greeting_term(term): term for term in wanted if not term.startswith("@")}
+        every = self.exact(
+            dict.fromkeys([*wanted, *(each for alike in forms.values() for each in alike), *near, *calls])
+        )
+        for call, term in calls.items():
+            self.layout.greet(term, every[call][0])
         found = {term: every[term] for term in wanted}
         found |= {term: _merge([found[term], *(every[each] for each in alike)]) for term, alike in forms.items()}
         unknown = [term for term, (positions, _) in found.items() if not positions.size]

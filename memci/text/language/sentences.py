@@ -62,6 +62,7 @@ SMALL_TALK = re.compile(
     rf"|(?:{alternatives('small_talk', 'phrases')})(?=\s*(?:[,.!?;:，。！？、~～…]|$)))"
 )
 _GREETING = re.compile(rf"\W*(?:{alternatives('small_talk', 'greetings')})(?=\W|$|[^\x00-\x7f])")
+_GREETED = re.compile(_GREETING.pattern + r"[\s,，]*([^\W\d_]+)\s*(?:[,.!?;:，。！？]|$)")
 _POLITENESS = re.compile(
     rf"{alternatives('politeness', 'lead')}(?:{alternatives('politeness', 'phrases')})(?=\s|[^\x00-\x7f])[\s,:]*"
 )
@@ -70,6 +71,13 @@ _POLITENESS = re.compile(
 def greets(text: str) -> bool:
     """Return whether *text* begins with a greeting. O(1)."""
     return _GREETING.match(text[:60].lower()) is not None
+
+
+def greeted(text: str) -> str:
+    """Return the name of whom *text* greets at its beginning, with a capital if there are any: "Hi Kate!". O(1)."""
+    found = _GREETED.match(text[:60].lower())
+    name = found and text[found.start(1) : found.end(1)]
+    return name if name and not name[0].islower() else ""
 
 
 def sentences(text: str) -> Iterator[str]:

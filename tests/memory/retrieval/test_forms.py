@@ -7,6 +7,7 @@ from memci.memory import PageRecord, TieredMemory
 from memci.memory.retrieval.ranking import certainty
 from memci.storage import EphemeralStorage
 from memci.testing.memory.pages import told
+from tests.talks import told as talk
 
 LONG = " ".join(f"The {word} of it matters here in the long run." for word in ("alpha", "beta", "gamma", "delta") * 6)
 
@@ -244,3 +245,12 @@ def test_question_for_all_that_one_did_is_answered_with_what_one_said(chat):
 
     assert [page.role for page in own] == ["user", "user"]
     assert "assistant" in [page.role for page in any_]
+
+
+@pytest.mark.parametrize(("times", "first"), [(2, "Eli"), (5, "Emi")])
+def test_person_is_known_by_the_name_by_which_others_greet_them(times, first):
+    """Emi is called Kate: what Kate likes is what Emi says, from some greetings on."""
+    days = [each for at in range(5) for each in (f"Eli: {'Hey Kate! ' * (at < times)}Rain again.", "Emi: It pours.")]
+
+    with talk("Eli: I like hills.", *days, "Emi: I like to swim at noon, at night and at dawn.") as context:
+        assert context.search_memory("What does Kate like?", k=1).pages[0].speaker == first

@@ -48,7 +48,7 @@ _CHEAP = (
 """rivals that need no model"""
 _STEPS: dict[str, float] = {"clauses": 0, "listing": 0, "packed": 1, "similar": 0}
 """steps of an answer, and the weight that switches each off"""
-_PRIORS = dict.fromkeys(("user", "lecture", "question", "speaker", "presence", "when", "date", "fresh"), 0.0)
+_PRIORS = dict.fromkeys(("user", "question", "speaker", "presence", "when", "date", "fresh"), 0.0)
 """what counts in a score, and the weight that switches each off"""
 
 

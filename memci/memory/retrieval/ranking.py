@@ -64,8 +64,6 @@ class Weights:
     speaker: float = 0.9  # bonus for a passage by a person whom the question names
     presence: float = 0.01  # score of a passage by a person whom the question names, if no other word matches
     when: float = 0.5  # bonus for a passage with a time, if the question asks for one
-    lecture: float = 0.6
-    """penalty for a long answer of the assistant, which has words of many questions; not if the question is about it"""
     user: float = 2.0
     """bonus for the user's messages, if the assistant answers in long texts; not if the question is about those"""
     fresh: float = 2.0  # bonus for late answers of a tool, since earlier ones may be outdated
@@ -273,9 +271,8 @@ def _priors(query: Query, layout: Layout, rule: Weights, rows: Integers, present
     quick = talk_like(at.whole[rows]) * (at.lent[1][rows] > 0)
     prior: Floats = -rule.question * at.question[rows] * quick
     if not query.asks_assistant:
-        own = query.many and (query.asks_own or query.asks_talk)
-        brief = np.maximum(_REPLY, talk_like(at.whole[rows]))  # a brief reply tells nothing
-        prior -= brief * layout.replies[rows] if own else rule.lecture * at.lecture[rows]
+        if query.many and (query.asks_own or query.asks_talk):  # a brief reply tells nothing
+            prior -= np.maximum(_REPLY, talk_like(at.whole[rows])) * layout.replies[rows]
         prior += rule.user * layout.lecturing * (at.role[rows] == ROLES["user"])
     if rule.fresh and (tools := np.flatnonzero(at.role[rows] == ROLES["tool"])).size:
         prior[tools] += rule.fresh * np.exp((at.nth[rows[tools]] - len(layout)) / _LATELY)

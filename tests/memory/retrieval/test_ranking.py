@@ -22,7 +22,6 @@ OFF = Weights(
     name=1,
     when=0,
     date=0,
-    lecture=0,
     fresh=0,
     user=0,
     listing=False,
@@ -287,7 +286,7 @@ def test_rank_by_vectors_finds_what_has_no_word_in_common():
     assert index.best("cat") == [16]
 
 
-@pytest.mark.parametrize("name", ["question", "speaker", "presence", "when", "date", "lecture", "spread", "fresh"])
+@pytest.mark.parametrize("name", ["question", "speaker", "presence", "when", "date", "spread", "fresh"])
 def test_weights_at_zero_are_off(name):
     """Each prior is off at 0, by its name alone, and counts otherwise."""
     index = Index()

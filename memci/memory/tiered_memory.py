@@ -24,7 +24,7 @@ from ..text.summarize import Summary, one_line
 from ..tokens import counter_for
 from ..workers import guard_lock
 from .backend import Forgotten, Learned, PageRecord, Recollection, Scope, Shown, Work
-from .consolidation import job_runner, maintenance, page_notes
+from .consolidation import job_runner, maintenance
 from .consolidation.fact_extraction import keep_profile, keep_saving
 from .forgetting import forget, quarantine
 from .ingest import observe
@@ -204,7 +204,10 @@ class TieredMemory:
 
     def summaries(self, context: str, indexes: Collection[int]) -> Mapping[int, Summary]:
         """Return a model's summaries of those pages of *context* that have one. Two queries."""
-        return page_notes.summaries(self.session, context, indexes)
+        owner = self.session.owner
+        ids = owner.pages.ids_of(context, indexes)
+        notes = owner.items.notes(ids.values())
+        return {index: notes[id_][1].summary for index, id_ in ids.items() if id_ in notes}
 
     def work(self) -> Work:
         """Return the costs of the model, and the number of jobs that wait. O(jobs + days)."""

@@ -3,12 +3,9 @@
 A note is erased with its page.
 """
 
-from collections.abc import Collection
-
 from ...text.language.keywords import keywords
-from ...text.summarize import Summary, titled
+from ...text.summarize import titled
 from ..backend import PageRecord
-from ..owner import Session
 from ..repository.passages import NOTE
 from ..tiers.topics import page_text
 from .annotation import annotate
@@ -20,14 +17,6 @@ def extract_title(page: PageRecord) -> tuple[str, tuple[str, ...]]:
     """Return a title and keywords, extracted from *page* by rule. O(characters)."""
     title = titled([[message for _, message in page.entries]])[0].text if page.entries else ""
     return title, keywords([page_text(page)])
-
-
-def summaries(session: Session, context: str, indexes: Collection[int]) -> dict[int, Summary]:
-    """Return the summaries in the notes of pages of a context, by index. Two queries."""
-    owner = session.owner
-    ids = owner.pages.ids_of(context, indexes)
-    notes = owner.items.notes(ids.values())
-    return {index: notes[id_][1].summary for index, id_ in ids.items() if id_ in notes}
 
 
 def describe_page(run: StepRun) -> int:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from ..chapters.contents import ContentsPage
 from ..errors import BudgetExceeded, CorruptRecord, InvalidSetting, MemciError, StorageBusy, WriteConflict, brief, hint
 from ..messages import Message
-from ..rows import ContextRecord, PageState
+from ..rows import ContextRecord, PageRow, PageState
 from ..segments.budget import CONTENTS_FLOOR
 from ..segments.own import Segment, read_segments
 from ..storage import Storage
@@ -275,8 +275,16 @@ def _fill(window: Window, reader: Reader, storage: Storage, contents: ContentsPa
         window.latest = None if latest is None else moment(latest).timestamp()
     if record.open_page is None:
         window.active.close()
+
+    def listed() -> dict[int, PageRow]:
+        wanted = {*contents.listed}
+        found = {row.index: row for row in storage.pages_at(record.id, wanted)}
+        if len(found) < len(wanted):  # erased meanwhile
+            _check_unchanged(storage, window.record)
+        return found
+
     if contents.blocks or window.state.lead:
-        window.show(contents, {row.index: row for row in storage.pages_at(record.id, contents.listed)})
+        window.show(contents, listed)
 
 
 def _check_settings_fit(window: Window) -> None:

@@ -9,7 +9,7 @@ function of its content.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from math import inf
 from typing import TYPE_CHECKING, Any
 
@@ -438,8 +438,8 @@ class Window:
         clocks[before] = now, self.record.head
         self.note(clocks=tuple((name, *clock) for name, clock in clocks.items())[-CLOCKS:])
 
-    def show(self, contents: ContentsPage, listed: dict[int, PageRow]) -> None:
-        """Show *contents*, which lists the pages *listed*. O(blocks)."""
+    def show(self, contents: ContentsPage, listed: dict[int, PageRow] | Callable[[], dict[int, PageRow]]) -> None:
+        """Show *contents*, which lists the pages *listed* (see `ArchiveChapter.show`). O(blocks)."""
         self.common.archive.show(contents, listed)
         self._recompute()
 

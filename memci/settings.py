@@ -17,6 +17,7 @@ A caller's settings are stored. All others follow from the model, the window and
 import json
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import asdict, dataclass, field, fields
+from functools import lru_cache
 from typing import Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -178,11 +179,21 @@ def settings(given: dict[str, object], stored: str | None) -> tuple[Settings, di
     if window is None:
         why = f": that of {model!r:.60} is not known{name_hint(model)}" if isinstance(model, str) else ""
         raise InvalidSetting("window", f"a new context needs the model's context length in tokens{why}")
+    wanted = {**chosen, "window": window}
     try:
-        return _fill({**chosen, "window": window}), chosen
+        try:
+            return _filled(json.dumps(wanted)), chosen
+        except TypeError:  # no JSON, so one of them is wrong
+            return _fill(wanted), chosen
     except ValidationError as error:
         first = error.errors()[0]
         raise InvalidSetting(str(first["loc"][0]), f"{first['msg']}, got {brief(first.get('input'))}") from None
+
+
+@lru_cache(maxsize=256)  # contexts of a program have few different ones, and each is opened many times
+def _filled(chosen: str) -> Settings:
+    """Return the settings that `_fill` makes of the JSON *chosen*."""
+    return _fill(json.loads(chosen))
 
 
 def _fill(chosen: dict[str, object]) -> Settings:

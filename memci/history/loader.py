@@ -89,7 +89,7 @@ class LoadedContext(NamedTuple):
 
 
 def load_context(storage: Storage, request: OpenRequest) -> LoadedContext:
-    """Return the context of *request*; a new one is stored first. O(messages in the window + listed pages).
+    """Return the context of *request*; a new one is stored first. O(messages in the window + lines).
 
     Raises:
         InvalidSetting: If an argument is wrong, or a context that is only read does not exist. `SeveralOwners` if

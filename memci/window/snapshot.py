@@ -12,7 +12,6 @@ Appends after a compaction only extend the window. So the state at the close of 
 it, and the pages that were opened since.
 """
 
-import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -76,7 +75,7 @@ def loads(row: CompactionRow, record: ContextRecord) -> Snapshot:
 
     *record*: the context's record now, for the fields that never change.
     """
-    fields = json.loads(row.text)
+    fields = orjson.loads(row.text)
     shown = ContentsPage.from_json(fields["contents"], nonce="", weigh=None)
     changing = {name: fields[name] for name in ("settings", "state", "next_page", "open_page")}
     then = record._replace(**changing, head=row.head, turn=row.turn)
@@ -90,10 +89,10 @@ def loads(row: CompactionRow, record: ContextRecord) -> Snapshot:
 
 def marks(text: str) -> str | None:
     """Return the marks in the snapshot *text*, if it has any."""
-    found: str | None = json.loads(text).get("marks")
+    found: str | None = orjson.loads(text).get("marks")
     return found
 
 
 def contents(text: str, *, nonce: str = "", weigh: Callable[[Message], int] | None = None) -> ContentsPage:
     """Return the Contents Page of the snapshot *text*. *weigh* counts its blocks again; None: trust stored counts."""
-    return ContentsPage.from_json(json.loads(text)["contents"], nonce=nonce, weigh=weigh)
+    return ContentsPage.from_json(orjson.loads(text)["contents"], nonce=nonce, weigh=weigh)

@@ -185,8 +185,7 @@ class MemoryClient:
 
     def hand_over(self) -> None:
         """Feed the memory all pages that wait, and let those in the window enter its tiers."""
-        handed = self._feeds and self._open_feed().hand_over()
-        if handed and isinstance(self.memory, HasTiers) and self.memory.overdue():
+        if self._feeds and (feed := self._open_feed()).hand_over() and feed.tiers is not None and feed.tiers.overdue():
             self.memory.maintain()  # the worker had no time for it
 
     def end_session(self) -> None:

@@ -45,7 +45,8 @@ class MemoryFeed:
             self._cursor = 0
         self._cursor = min(self._cursor, window.record.next_page - 1)
         self._aside: set[int] | None = None
-        self._staying = set(memory.observed(window.record.id) if isinstance(memory, HasTiers) else ())
+        self.tiers = memory if isinstance(memory, HasTiers) else None
+        self._staying = set(self.tiers.observed(window.record.id) if self.tiers is not None else ())
         """pages that the memory has only observed, as they stood whole in the window"""
         self._over = False
         """whether the window is not shown any more, so that its pages are admitted"""

@@ -6,7 +6,9 @@ import re
 import pytest
 
 from memci import BudgetExceeded, Context, EphemeralStorage, PageNotFound, Policy
-from memci.errors import InvalidSetting, Undone
+from memci.errors import InvalidSetting, Undone, WriteConflict
+from memci.history.erase import erase
+from memci.memory import NullMemory
 from tests.invariants import check
 
 from .kit import again, call, calling, opened, result, talked, turn, where
@@ -42,6 +44,44 @@ def test_archive_with_a_keep_that_makes_no_sense_is_refused(keep):
     """A number of pages is an integer from 0."""
     with pytest.raises(InvalidSetting, match="keep"):
         talked(3).archive(keep=keep)
+
+
+class Asked(EphemeralStorage):
+    """A store that notes which rows of pages are asked for by their numbers."""
+
+    def pages_at(self, context, indexes):
+        self.__dict__.setdefault("asked", []).extend(indexes)
+        return super().pages_at(context, indexes)
+
+
+def test_an_opening_reads_no_row_of_a_listed_page():
+    """However many pages are listed: they are read once, when one is recalled, a compaction needs them, or both."""
+    store = Asked()
+    context = talked(9, storage=store)
+    listed = context.archive(keep=2)
+    context.close()
+    store.asked.clear()
+
+    with again(store, memory=NullMemory()) as context:
+        context.render()
+        context.append_turn(*turn(9))
+        assert store.asked == []
+        assert context.recall_page(listed[0]) == [*turn(listed[0])]
+        assert context.archive(keep=0)
+        assert sorted(store.asked) == [*listed]
+        check(context._parts.window)
+
+
+def test_a_handle_whose_listed_pages_are_gone_says_so():
+    """Another handle erased the context after this one had opened it: a conflict, and no page without messages."""
+    store = EphemeralStorage()
+    with talked(9, storage=store) as context:
+        listed = context.archive(keep=2)
+    stale = again(store, memory=NullMemory())
+    erase(store, context="alice")
+
+    with pytest.raises(WriteConflict):
+        stale.recall_page(listed[0])
 
 
 def test_archived_messages_leave_the_window():

@@ -70,11 +70,10 @@ def maintain(session: Session, now: float) -> int:
 
 
 def overdue(session: Session) -> bool:
-    """Return whether far more pages wait than are needed to start a step. Two queries."""
-    owner = session.owner
-    return is_queue_full(owner, session.rules.capacity + MOST_WAITING) or are_events_due(
-        owner, session.rules.event_interval + MOST_WAITING
-    )
+    """Return whether far more pages wait than are needed to start a step. Three queries."""
+    owner, rules = session.owner, session.rules
+    full = is_queue_full(owner, rules.capacity + MOST_WAITING)
+    return full or are_events_due(owner, rules.event_interval + MOST_WAITING)
 
 
 def end_session(session: Session, context: str, now: float) -> None:

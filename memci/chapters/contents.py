@@ -429,14 +429,8 @@ class ArchiveChapter(Chapter):
     def __init__(self) -> None:
         super().__init__()
         self.contents = ContentsPage()
-        self._rows: dict[int, PageRow] | Callable[[], dict[int, PageRow]] = {}
-
-    @property
-    def rows(self) -> dict[int, PageRow]:
-        """The rows of the listed pages, by index. O(these) when they are first needed after an opening."""
-        if not isinstance(self._rows, dict):
-            self._rows = self._rows()
-        return self._rows
+        self.rows: dict[int, PageRow] | Callable[[], dict[int, PageRow]] = {}
+        """the rows of the listed pages, by index, or what reads them"""
 
     @property
     def view(self) -> list[Message]:
@@ -444,13 +438,13 @@ class ArchiveChapter(Chapter):
         return [node.view for node in self.messages]
 
     def show(self, contents: ContentsPage, rows: dict[int, PageRow] | Callable[[], dict[int, PageRow]]) -> None:
-        """Show *contents*, which lists the pages in *rows*, or those that it returns once. O(blocks)."""
+        """Show *contents*, which lists the pages in *rows*, or in what that returns. O(blocks)."""
         for page in list(self):
             self.detach(page.index)
         for position, block in enumerate(contents.blocks):
             self.extend(self.open_page(position, position), MessageNode(block.message, block.tokens, seq=position))
         self.contents = contents
-        self._rows = rows
+        self.rows = rows
 
 
 def runs(indexes: Sequence[int]) -> str:

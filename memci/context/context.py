@@ -207,8 +207,9 @@ class Context:
         request = _request(id, given, policy, memory, system=system, counter=counter, **more)
         if chat is not None:
             _check_chat(chat, memory)
-        if model is not None and counter is None:
-            _warn_of_estimate(model)
+        if isinstance(model, str) and counter is None and not is_known(model):
+            counted = "its tokens are estimated, too high rather than too low, until usage= corrects them"
+            warnings.warn(f"the model {model!r:.60} is not known, {counted}{name_hint(model)}", stacklevel=3)
         for name, called in {"clock": clock, "on_event": on_event}.items():
             if called is not None and not callable(called):
                 raise InvalidSetting(name, f"expected a callable, or None, got {brief(called)}")
@@ -1199,13 +1200,6 @@ def check_settings(**given: Any) -> None:
     model = given.get("model")
     window = given.get("window") or (known_window(model) if isinstance(model, str) else None) or _WIDE
     Context.open(EphemeralStorage(), "settings", **{**given, "window": window}).close()
-
-
-def _warn_of_estimate(model: object) -> None:
-    """Warn if *model* is the name of none that memci knows."""
-    if isinstance(model, str) and not is_known(model):
-        counted = "its tokens are estimated, too high rather than too low, until usage= corrects them"
-        warnings.warn(f"the model {model!r:.60} is not known, {counted}{name_hint(model)}", stacklevel=4)
 
 
 def _check_chat(chat: object, memory: MemoryBackend | None) -> None:

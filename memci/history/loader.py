@@ -277,9 +277,8 @@ def _fill(window: Window, reader: Reader, storage: Storage, contents: ContentsPa
         window.active.close()
 
     def listed() -> dict[int, PageRow]:
-        wanted = {*contents.listed}
-        found = {row.index: row for row in storage.pages_at(record.id, wanted)}
-        if len(found) < len(wanted):  # erased meanwhile
+        found = {row.index: row for row in storage.pages_at(record.id, contents.listed)}
+        if len(found) < len({*contents.listed}):  # erased meanwhile
             _check_unchanged(storage, window.record)
         return found
 

@@ -157,8 +157,11 @@ class Window:
 
     @property
     def listed(self) -> dict[int, PageRow]:
-        """The rows of the pages that the Contents Page lists, by index."""
-        return self.common.archive.rows
+        """The rows of the pages that the Contents Page lists, by index. They are read when they are first needed."""
+        rows = self.common.archive.rows
+        if not isinstance(rows, dict):
+            rows = self.common.archive.rows = rows()
+        return rows
 
     @property
     def ratio(self) -> float:

@@ -429,8 +429,14 @@ class ArchiveChapter(Chapter):
     def __init__(self) -> None:
         super().__init__()
         self.contents = ContentsPage()
-        self.rows: dict[int, PageRow] | Callable[[], dict[int, PageRow]] = {}
-        """the rows of the listed pages, by index, or what reads them"""
+        self._rows: dict[int, PageRow] | Callable[[], dict[int, PageRow]] = {}
+
+    @property
+    def rows(self) -> dict[int, PageRow]:
+        """The rows of the listed pages, by index. They are read when they are first needed."""
+        if not isinstance(self._rows, dict):
+            self._rows = self._rows()
+        return self._rows
 
     @property
     def view(self) -> list[Message]:
@@ -444,7 +450,7 @@ class ArchiveChapter(Chapter):
         for position, block in enumerate(contents.blocks):
             self.extend(self.open_page(position, position), MessageNode(block.message, block.tokens, seq=position))
         self.contents = contents
-        self.rows = rows
+        self._rows = rows
 
 
 def runs(indexes: Sequence[int]) -> str:

@@ -8,7 +8,7 @@ An abandoned branch stays in the store. If the client returns to it, the memory 
 
 from collections.abc import Iterable, Iterator
 
-from ..memory.backend import MemoryBackend, Scope
+from ..memory.backend import Scope
 from ..memory.repository.page_source import shared_before
 from ..storage import Storage
 from .context import Context
@@ -20,37 +20,26 @@ def withdraw_others(storage: Storage, context: Context, others: Iterable[str] = 
     *others* are contexts of the same conversation that may have no message in common with this one. O(branches, and
     their pages).
     """
-    memory, lineage = context.memory, _lineage(storage, context.id)
-    for name in _withdrawn(storage, context.id, memory):  # the client has returned to its pages
-        with Context.open(storage, name, owner=context.owner) as branch:
-            branch.flush()
-    for scope in [*_abandoned(storage, context.id), *(Scope(name) for name in others if name not in lineage)]:
+    memory, loaded = context.memory, storage.load(context.id)
+    lineage = {} if loaded is None else {context.id: loaded[0].head, **dict(shared_before(storage, loaded[0]))}
+    for name, base in lineage.items():
+        shared = [row.index for row in storage.pages(name) if row.end is not None and row.end <= base]
+        if name != context.id and shared and memory.acknowledged(name) < shared[-1]:  # the client has returned to them
+            with Context.open(storage, name, owner=context.owner) as branch:
+                branch.flush()
+    for scope in [*_abandoned(storage, context.id, lineage), *(Scope(name) for name in others if name not in lineage)]:
         memory.erase(scope)
 
 
-def _abandoned(storage: Storage, context: str) -> Iterator[Scope]:
+def _abandoned(storage: Storage, context: str, lineage: dict[str, int]) -> Iterator[Scope]:
     """Yield the pages of one owner that branches of this conversation have and *context* has not.
 
+    *lineage* has the context and its ancestors of the same owner, with the seqs before which their entries are shared.
     O(branches, and their pages).
     """
-    lineage = _lineage(storage, context)
     waiting = [*lineage.items()]
     for name, base in waiting:
         own = [row.index for row in storage.pages(name) if row.end is None or row.end > base]
         if own and name != context:
             yield Scope(name, own)
         waiting += [(fork.id, fork.base) for fork in storage.forks(name) if fork.id not in lineage]
-
-
-def _withdrawn(storage: Storage, context: str, memory: MemoryBackend) -> Iterator[str]:
-    """Yield the ancestors of *context* whose shared pages were withdrawn from *memory*. O(pages · ancestors)."""
-    for name, base in _lineage(storage, context).items():
-        shared = [row.index for row in storage.pages(name) if row.end is not None and row.end <= base]
-        if name != context and shared and memory.acknowledged(name) < shared[-1]:
-            yield name
-
-
-def _lineage(storage: Storage, context: str) -> dict[str, int]:
-    """Return *context* and its ancestors of the same owner, with the seqs before which their entries are shared."""
-    loaded = storage.load(context)
-    return {} if loaded is None else {context: loaded[0].head, **dict(shared_before(storage, loaded[0]))}

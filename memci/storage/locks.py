@@ -21,7 +21,7 @@ from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 from threading import Event, Lock, main_thread
-from typing import Final
+from typing import Final, NoReturn
 
 from ..errors import HandlePoisoned, InvalidSetting, StorageBusy, StorageError, WriteConflict, brief
 from ..rows import Ticket
@@ -117,8 +117,7 @@ def hold(storage: Storage, context: str, seconds: float) -> HeldLock:
             before, now = queue[:place], time.monotonic()
             alive = find_living(before)
             if alive and (now >= until or _is_given_up()):
-                who = f"context {context!r:.60} is locked by {holder(alive[0])}"
-                raise StorageBusy(f"{who}; waited {seconds:g} s: try again later")
+                _refuse(alive[0], seconds)
             if place is None or mine is None:  # only a waiting ticket may take over, so only one does
                 mine, renewed = _ticket(context), now
                 storage.replace_ticket(None, mine)
@@ -158,6 +157,12 @@ def check_seconds(seconds: float) -> None:
 def holder(ticket: Ticket) -> str:
     """Return the holder of *ticket* and the time when it began, as text for people."""
     return f"{ticket.holder} since {datetime.fromtimestamp(ticket.since, UTC):%Y-%m-%d %H:%M:%S} UTC"
+
+
+def _refuse(first: Ticket, seconds: float) -> NoReturn:
+    raise StorageBusy(
+        f"context {first.context!r:.60} is locked by {holder(first)}; waited {seconds:g} s: try again later"
+    )
 
 
 def _take_over(storage: Storage, context: str, ended: Sequence[Ticket]) -> None:

@@ -157,11 +157,8 @@ class Window:
 
     @property
     def listed(self) -> dict[int, PageRow]:
-        """The rows of the pages that the Contents Page lists, by index. They are read when they are first needed."""
-        rows = self.common.archive.rows
-        if not isinstance(rows, dict):
-            rows = self.common.archive.rows = rows()
-        return rows
+        """The rows of the pages that the Contents Page lists, by index."""
+        return self.common.archive.rows
 
     @property
     def ratio(self) -> float:

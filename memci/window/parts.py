@@ -26,6 +26,7 @@ _JOIN = " · "
 _ACTS, _ERROR_COLUMNS, _TERM_COLUMNS = 4, 80, 100
 """acts on a line, columns of an error, and of an identifier: longer ones are rarely said again"""
 _CALLED = 4  # how much more an identifier counts that a call names: what was used is used again
+_ESCAPED = re.compile(r"(?<!\\)\\[nrt](?=\w)")  # the end of a line in the arguments of a call: no beginning of a word
 _COMMAND = re.compile(r"(?:^|[;&|]\s*)(?:sudo\s+)?([a-z][\w.+-]{1,20})")
 
 
@@ -91,7 +92,7 @@ def _told(nodes: Sequence[MessageNode]) -> Iterator[str]:
         for call in tool_calls(node.message):
             acts.update([_act(call)])
         called = _CALLED if tool_calls(node.message) else 1
-        for word in dict.fromkeys(identifiers(said(node.message))):
+        for word in dict.fromkeys(identifiers(_ESCAPED.sub(" ", said(node.message)))):
             if len(word) <= _TERM_COLUMNS:
                 weights[word] += called * recent
         if node.message["role"] == "tool":

@@ -41,6 +41,15 @@ def test_a_line_says_what_was_done_then_the_error_and_the_identifiers_that_were_
     assert part.text == f"#1 entries 2–5: {part.line}\n"
 
 
+def test_an_escaped_end_of_a_line_begins_no_identifier():
+    """The arguments of a call are JSON, where a line ends with two characters."""
+    [part] = add_part(
+        [], ListedPart(1, 2, 3, ""), run(0, "python - <<E\nbase_part = 1\n\ttest_part = 2", ""), "", 900, count
+    )
+
+    assert part.line == "python · base_part · test_part"
+
+
 def test_what_is_shown_or_listed_is_not_said_again():
     """A term that stands on an earlier line, or in the window, takes no room."""
     first = add_part(

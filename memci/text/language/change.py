@@ -196,9 +196,14 @@ class Claim:
         return any(each.search(text) for each in _patterns_of(self._spoken, key))
 
     @cached_property
+    def _likely(self) -> Sequence[Writing]:
+        """The languages that fit best, for words that mean something else in another one: "plus", "si"."""
+        return languages(self.text, LATIN)
+
+    @cached_property
     def supposes(self) -> bool:
-        """Whether it is a wish, a request or a condition, in the language that fits best, or of former times."""
-        return any(each.search(self._said) for each in _patterns_of(tuple(languages(self.text, LATIN)), "wish"))
+        """Whether it is a wish, a request or a condition, or of former times."""
+        return any(pattern("change", "wish", each).search(self._said) for each in self._likely)
 
     @cached_property
     def changes(self) -> bool:
@@ -208,7 +213,7 @@ class Claim:
     @cached_property
     def denies(self) -> bool:
         """Whether it has a negation."""
-        return _NOT.search(self._said) is not None
+        return any(pattern("facts", "negation", each).search(self._said) for each in self._likely)
 
     @cached_property
     def values(self) -> dict[str, frozenset[str]]:
@@ -326,7 +331,8 @@ class Claim:
         if common >= 2 and not others and not kin:
             alike = self._begins_like(earlier) or (self.shows("self") and earlier.shows("self"))
             turned = opposite and alike and told == common >= _TURNED * whole
-            if turned or (same_ids and kinds) or (len(kinds) == 1 and share >= _MOST and self._repeats(earlier)):
+            same = share >= _MOST and not earlier.supposes and self._repeats(earlier)
+            if turned or (same_ids and kinds) or (len(kinds) == 1 and same):
                 return True
         if self.about in earlier.names and self._counts_other(earlier):
             return True  # "Filou is two years old", "Filou turned three"
@@ -336,7 +342,7 @@ class Claim:
             return False
         if self.shows("ended"):
             return not others and self._ends(earlier, share, common, whole)
-        return self._alters(earlier, share, common, whole, others=others, differ=bool(kinds))
+        return not earlier.supposes and self._alters(earlier, share, common, whole, others=others, differ=bool(kinds))
 
     def _repeats(self, earlier: "Claim") -> bool:
         """Return whether it begins with the same thing as *earlier*, or counts the same: "20 km a week", "35 km"."""

@@ -5,9 +5,10 @@
     tool        {"id": "OI5L9G", "flights": [… 2 …], …}   →  find_booking → {flights 2×{no: HAT1|HAT2}, 9 keys}
     assistant   (a recall's answer is never summarised)   →  recalled #42 entry 3
 
-A message that fits on its line is not changed. A longer one keeps its first sentence with content, and the ids, dates,
-money, paths, commands, numbers and names of the rest; those that an earlier line of the page has come last. Longer
-output of a tool keeps its number of lines, its errors, its first line, and paths, ids and numbers.
+An answer that stands alone in a title has a "· " before it. A message that fits on its line is not changed. A longer
+one keeps its first sentence with content, and the ids, dates, money, paths, commands, numbers and names of the rest;
+those that an earlier line of the page has come last. Longer output of a tool keeps its number of lines, its errors,
+its first line, and paths, ids and numbers.
 
 The same messages give the same lines in every process: no model, clock, locale or hash order. At most the first 20,000
 and the last 5,000 characters of a message are read. Columns and bounds were chosen by reading lines of real
@@ -142,7 +143,8 @@ def titles(pages: Sequence[TitleParts]) -> list[Title]:
             parts = (asked, one_line(request(each.thought), max(_LEAST_ANSWER, room)), each.act)
         if each.act or gist.weight > _ACKNOWLEDGES:
             text = _JOINT.join(filter(None, parts)) or clip(request(each.first), each.columns, TITLE_COLUMNS)
-            made.append(Title(one_line(text, TITLE_COLUMNS), tells=True))
+            alone = answered == text  # or an answer would read as what was asked
+            made.append(Title(one_line(_JOINT.lstrip() * alone + text, TITLE_COLUMNS), tells=True))
         else:
             made.append(Title(clip(request(each.first), _ASIDE, SAID_COLUMNS), tells=False))
     return made

@@ -117,6 +117,8 @@ SAME = [
     ("I can't pay the rent alone.", "The pay is fine, I do nothing there all day."),
     ("My favourite game is about farms.", "Grandpa lost my old box with the game and a hundred other things in it."),
     ("My train RX18 to Bergen was delayed.", "My train RX22 to Bergen was delayed by an hour."),
+    ("Pottery is how I say what I feel.", "Plus, pottery is how I say what I feel."),
+    ("If you use three frames, the delay is thirty.", "We use nine frames in the other delay."),
     ("My reason is an early flight.", "The reason of the cancellation is a change of plans."),
 ]
 """two statements about different things"""

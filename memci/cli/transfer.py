@@ -3,7 +3,7 @@
 An imported file is read twice: first to check all of it, then to store it.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, BinaryIO
 
@@ -175,7 +175,7 @@ def _chat_as_export(source: Source, id: str | None, window: int | None, model: s
     if window is None:
         raise InvalidSetting("--window", "a chat does not say how large its window is: give it, with --window")
 
-    def open_context(storage: Storage, chat: "PlainChat") -> Context:
-        return Context.open(storage, id, system=chat.system, window=window, model=model, clock=None)
+    def open_context(storage: Storage, chat: "PlainChat") -> Callable[..., object]:
+        return Context.open(storage, id, system=chat.system, window=window, model=model, clock=None).append_turn
 
     return list(export_chat(read, id, open_context))

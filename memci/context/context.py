@@ -304,9 +304,10 @@ class Context:
         from ..history.import_ import import_lines
         from ..history.plain_chat import PlainChat, export_chat, read_chat
 
-        def opening(scratch: Storage, chat: PlainChat) -> Context:
+        def opening(scratch: Storage, chat: PlainChat) -> Callable[..., object]:
             chosen = chat.system if system is None else system
-            return cls.open(scratch, id or "", window=window, system=chosen, model=model, counter=counter, clock=None)
+            made = cls.open(scratch, id or "", window=window, system=chosen, model=model, counter=counter, clock=None)
+            return made.append_turn
 
         if isinstance(lines, (str, bytes, Mapping)) or not isinstance(lines, Iterable):
             raise InvalidSetting(

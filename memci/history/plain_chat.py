@@ -11,10 +11,10 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, Protocol
+from typing import Any
 
 from ..errors import InvalidMessage, InvalidSetting
-from ..messages import Message, MessageLike, check, text_of
+from ..messages import Message, check, text_of
 from ..storage import EphemeralStorage, Storage
 from .export import export_lines
 from .export_format import fields_of, strip_line
@@ -23,13 +23,6 @@ _LISTS = ("messages", "traj")
 _SYSTEM = ("system", "developer")
 
 Placed = tuple[str, Any]  # The place of a JSON value in its file, and the value.
-
-
-class Appending(Protocol):
-    """What this module needs of a context."""
-
-    def append_turn(self, *messages: MessageLike) -> object:
-        """Append *messages*."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,10 +45,10 @@ class PlainChat:
         """Return the messages by turn. O(messages)."""
         return [self.messages[start:end] for start, end in pairwise([*self.openings(), len(self.messages)])]
 
-    def append(self, context: Appending, position: int) -> None:
-        """Append the message at *position* to *context*. An InvalidMessage names its place in the file."""
+    def append(self, append_turn: Callable[[Message], object], position: int) -> None:
+        """Append the message at *position* by *append_turn*. An InvalidMessage names its place in the file."""
         try:
-            context.append_turn(self.messages[position])
+            append_turn(self.messages[position])
         except InvalidMessage as error:
             raise InvalidMessage(f"{self.name}: {self.places[position]}", error.reason) from None
 
@@ -85,19 +78,20 @@ def read_chat(lines: Iterable[str], name: str = "file") -> PlainChat:
 def export_chat(
     chat: PlainChat,
     id: str,  # noqa: A002
-    open_context: Callable[[Storage, PlainChat], Appending],
+    open_context: Callable[[Storage, PlainChat], Callable[[Message], object]],
 ) -> Iterator[str]:
     """Return the lines of an export of the context *id* that *chat* makes. O(messages), all in memory.
 
-    *open_context* opens that context for the chat in the given store. InvalidSetting for a second system prompt.
+    *open_context* opens that context for the chat in the given store, and returns its `append_turn`. InvalidSetting for
+    a second system prompt.
     """
     if chat.left_out:
         reason = f"{chat.left_out[0]} is a system prompt: a context has one, which comes first; take it out"
         raise InvalidSetting(chat.name, reason)
     scratch = EphemeralStorage()
-    context = open_context(scratch, chat)
+    append_turn = open_context(scratch, chat)
     for position in range(len(chat.messages)):
-        chat.append(context, position)
+        chat.append(append_turn, position)
     return export_lines(scratch, id)
 
 

@@ -50,7 +50,7 @@ def test_import_of_a_chat_that_does_not_fit_its_window():
     for message in messages:
         held.append_turn(message)
 
-    lines = export_chat(read(messages), "chat", lambda store, _: opened(store, id="chat", window=1_500))
+    lines = export_chat(read(messages), "chat", lambda store, _: opened(store, id="chat", window=1_500).append_turn)
 
     assert list(lines) == list(export_lines(here, "chat"))
 

@@ -59,7 +59,7 @@ def play(context: "Context", chat: "PlainChat", *, model: str | None = None) -> 
         answers = message["role"] == "assistant"
         if answers or (waiting and position in openings):
             _call(context, chat, progress)
-        chat.append(context, position)
+        chat.append(context.append_turn, position)
         waiting = not answers
         progress.turn += position in openings
         progress.messages += 1

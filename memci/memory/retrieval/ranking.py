@@ -57,7 +57,6 @@ class Weights:
     """The weights of a search, chosen on some conversations and confirmed on others: see benchmarks/recall."""
 
     spread: float = 0.75  # BM25's b: how much length lowers the score, but of turns of talk
-    name: float = 0.0  # weight of a speaker's name as a word: mostly other people say it
     topic: float = 0.6  # weight of the topic of a passage, if the question asks for it
     date: float = 1.2  # weight of the date of a passage, if the question names a date
     question: float = 0.15  # penalty for a question: the one who asks does not know
@@ -169,7 +168,8 @@ def rank(
     if not len(layout):
         return Ranking(np.zeros(0, np.float32))
     times = query.times or {}
-    asked = {term: rule.name if layout.people(term) else times.get(term, 1) ** 0.5 for term in query.terms}
+    # no name of a speaker: mostly other people say it
+    asked = {term: times.get(term, 1) ** 0.5 for term in query.terms if not layout.people(term)}
     asked |= dict.fromkeys(query.dates, rule.date)
     asked |= dict.fromkeys(query.topics, rule.topic)
     length = 0.0 if query.asks_assistant else rule.spread

@@ -181,13 +181,9 @@ class Results:
 
     def _messages(self, positions: Sequence[int]) -> list[float]:
         """Return the scores of the first `_RIVALS` messages of *positions*."""
-        at = self.columns
-        messages: dict[tuple[int, int], float] = {}
-        for each in positions:
-            messages.setdefault((int(at.page[each]), int(at.entry[each])), float(self._scores[each]))
-            if len(messages) == _RIVALS:
-                break
-        return [*messages.values()]
+        at, here = self.columns, np.array(positions, np.int64)
+        firsts = np.unique(at.page[here] << 32 | at.entry[here], return_index=True)[1]
+        return [*self._scores[here[np.sort(firsts)[:_RIVALS]]].tolist()]
 
     def _wanted(self, position: int) -> bool:
         if position in self._shown:

@@ -126,12 +126,8 @@ def _ranking(session: Session, request: RetrievalRequest, query: Query) -> tuple
     ids = owner.ids_of({(place[0], place[1]) for place in request.exclude})
     if whole := [ids[place] for place in request.exclude if len(place) == 2 and place in ids]:
         allowed[_of_pages(at.page, np.sort(whole))] = False
-    parts: dict[int, list[int]] = {}
-    for place in request.exclude:
-        if len(place) == 3 and place[:2] in ids:
-            parts.setdefault(ids[place[:2]], []).append(place[2])
-    for page, entries in parts.items():
-        allowed[(at.page == page) & np.isin(at.entry, entries)] = False
+    if parts := [ids[place[:2]] << 32 | place[2] for place in request.exclude if len(place) == 3 and place[:2] in ids]:
+        allowed[np.isin(at.page << 32 | at.entry, parts)] = False
     if query.asks_last and "conversations" in session.weights.tiers:
         _keep_last(session, ranking.scores)
     ranking.scores[~allowed] = 0

@@ -19,7 +19,6 @@ OFF = Weights(
     question=0,
     speaker=0,
     presence=0,
-    name=1,
     when=0,
     date=0,
     fresh=0,

@@ -24,7 +24,7 @@ from ...messages import Message, call_name, text_of, tool_calls
 from ...text.language.change import Claim, claims, takes_up
 from ...text.language.keywords import stems_of
 from ...text.language.patterns import LATIN, alternatives, pattern
-from ...text.language.sentences import lower_case, sentences, simplify, writing
+from ...text.language.sentences import languages, lower_case, sentences, simplify, writing
 from ...text.language.terms import is_single, terms
 from ...text.summarize import extract, one_line, reads
 from ..backend import PageKey, PageRecord
@@ -113,9 +113,13 @@ def _tells(sentence: str) -> bool:
         return False
     written = writing(text)
     said = text.lower() if written == "latin" else simplify(text) if written == "han" else text
-    told, unreal = _PATTERNS.get(written) or [pattern("facts", key, written) for key in ("user", "unreal")]
-    found = told.search(said)
-    return found is not None and not unreal.search(said[: found.start()])
+    if written == "latin" and not _TOLD.search(said):
+        return False
+    for each in (written, *languages(text, ("latin",))):  # a short sentence may have words of several languages
+        found = pattern("facts", "user", each).search(said)
+        if found is not None and not pattern("facts", "unreal", each).search(said[: found.start()]):
+            return True
+    return False
 
 
 def _without_opener(sentence: str) -> str:
@@ -262,13 +266,7 @@ def is_of_others(text: str, messages: Iterable[Message]) -> bool:
 
 
 _SPEAKER = re.compile(r"([^:.!?]{1,40}): ")
-_PATTERNS = {
-    "latin": [
-        re.compile("|".join(f"(?:{alternatives('facts', key, each)})" for each in (*LATIN, "russian")))
-        for key in ("user", "unreal")
-    ]
-}
-"""what states a fact, and what before it says that it is none, in all languages that `writing` does not tell apart"""
+_TOLD = re.compile("|".join(f"(?:{alternatives('facts', 'user', each)})" for each in (*LATIN, "russian")))
 _QUOTED = re.compile(r"\"[^\"]*\"|“[^“”]*”|「[^「」]*」|『[^『』]*』|`[^`]*`")
 _ASKS = re.compile(f"(?:{alternatives('facts', 'question')})[。.!！~\\s]*$")
 _OPENER = pattern("facts", "opener")

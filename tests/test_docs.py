@@ -45,7 +45,7 @@ PAIRS = [PAIR, *((ROOT / "docs" / path.name, path) for path in sorted(ROOT.glob(
 KINDS = {"python", "text", "pyi", "console", "toml"}
 NOT_RUN = re.compile(r" \(not run: \S[^()]+\)")
 HIDDEN = re.compile(r"^(from|import) \w", re.MULTILINE)
-OPTIONAL = {"fastembed", "tokenizers", "starlette", "httpx2"}
+OPTIONAL = {"fastembed", "tokenizers", "starlette", "httpx2", "PIL"}
 OPTIONAL |= {
     "agent_framework",
     "agents",

@@ -87,7 +87,8 @@ class ToolGroup:
     def view(self) -> Iterator[Message]:
         """Yield the messages of the group; in a settled group, a replacement for each missing result."""
         ids = rename_repeated(self._ids)
-        yield self.head.view if ids is self._ids else _replace_ids(self.head.view, ids)
+        calls = [{**call, "id": name} for call, name in zip(tool_calls(self.head.view), ids, strict=True)]
+        yield self.head.view if ids is self._ids else {**self.head.view, "tool_calls": calls}
         for call_id, answer in zip(ids, self._answers, strict=True):
             if answer is not None:
                 shown = answer.view
@@ -121,8 +122,3 @@ def rename_repeated(ids: list[str]) -> list[str]:
             taken.add(name)
         renamed.append(name)
     return renamed
-
-
-def _replace_ids(message: Message, ids: list[str]) -> Message:
-    calls = zip(tool_calls(message), ids, strict=True)
-    return {**message, "tool_calls": [{**call, "id": call_id} for call, call_id in calls]}

@@ -214,12 +214,7 @@ class Context:
             if called is not None and not callable(called):
                 raise InvalidSetting(name, f"expected a callable, or None, got {brief(called)}")
         if zone is not None:
-            try:
-                zone_named(zone)
-            except (ValueError, TypeError):
-                raise InvalidSetting(
-                    "zone", f'expected one as "Europe/Berlin" or "+08:00", got {brief(zone)}'
-                ) from None
+            zone_named(zone)
         if str(id).endswith(".db") and isinstance(store, str) and not (Path(store).suffix or Path(store).exists()):
             raise InvalidSetting("id", f"{id!r:.60} is named like a file: Context.open(store, id), or make it first")
         return cls(store, request, policy, memory=memory, chat=chat, clock=clock, wait=wait, on_event=on_event)

@@ -181,7 +181,8 @@ class Renderer:
         more = [tool for tool in tools if call_name(plain(tool, "tools")) not in offered]
         names = {call_name(tool) for tool in tools}
         sent = [*tools, *(tool for tool in self._own_tools if call_name(tool) not in names)]
-        return tools_tokens(more, window.count, window.settings.model), _json(sent) if sent else None
+        text = json.dumps([dict(tool) for tool in sent], default=str, separators=(",", ":")) if sent else None
+        return tools_tokens(more, window.count, window.settings.model), text
 
 
 def _difference(before: str | None, now: str | None) -> str:
@@ -193,10 +194,6 @@ def _difference(before: str | None, now: str | None) -> str:
         return f"from {brief(other[0])} to {brief(other[1])}"
     changed = (call_name(new) for old, new in zip(first, second, strict=True) if old != new)
     return f"in {brief(next(changed, 'the order of their fields'))}"
-
-
-def _json(tools: Sequence[Message]) -> str:
-    return json.dumps([dict(tool) for tool in tools], default=str, separators=(",", ":"))
 
 
 def count_equal(before: Sequence[Message], now: Sequence[Message]) -> int:

@@ -11,6 +11,8 @@ from datetime import UTC, date, datetime, timedelta, timezone, tzinfo
 from functools import lru_cache
 from zoneinfo import ZoneInfo
 
+from ..errors import InvalidSetting, brief
+
 WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 SESSION = timedelta(hours=6)
 """a time that was told stands for this long: as long as a silence after which a talk is another one"""
@@ -18,14 +20,14 @@ MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", 
 
 
 def zone_named(name: str) -> tzinfo:
-    """Return the zone *name*, as "Europe/Berlin", "+08:00" or "UTC"; ValueError if there is none."""
-    if fixed := re.fullmatch(r"([+-])(\d\d):?([0-5]\d)", name):
-        shift = timedelta(hours=int(fixed[2]), minutes=int(fixed[3]))
-        return timezone(-shift if fixed[1] == "-" else shift)
+    """Return the zone *name*, as "Europe/Berlin", "+08:00" or "UTC"; InvalidSetting if there is none."""
     try:
+        if fixed := re.fullmatch(r"([+-])(\d\d):?([0-5]\d)", name):
+            shift = timedelta(hours=int(fixed[2]), minutes=int(fixed[3]))
+            return timezone(-shift if fixed[1] == "-" else shift)
         return UTC if name == "UTC" else ZoneInfo(name)
-    except (ValueError, OSError, KeyError) as error:
-        raise ValueError(f"no zone is called {name[:60]!r}") from error
+    except (TypeError, ValueError, OSError, KeyError):
+        raise InvalidSetting("zone", f'expected one as "Europe/Berlin" or "+08:00", got {brief(name)}') from None
 
 
 def is_told(told: datetime | None, now: datetime) -> bool:

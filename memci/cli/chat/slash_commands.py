@@ -5,6 +5,7 @@ Looking does not count as use: no page stays listed longer for it.
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from rich.table import Table
@@ -67,10 +68,6 @@ def _help(_talk: Talk, _rest: str) -> Iterator[Part]:
     yield grid
 
 
-def _window(talk: Talk, _rest: str) -> Iterator[Part]:
-    yield ReportTables(talk.context.report())
-
-
 def _pages(talk: Talk, rest: str) -> Iterator[Part]:
     pages = list(talk.context.pages())
     shown = pages if rest == "all" else pages[-LATEST:]
@@ -121,14 +118,10 @@ def _cost(talk: Talk, _rest: str) -> Iterator[Part]:
     yield f"{cached}; {many(report.compactions, 'compaction')}"
 
 
-def _pin(talk: Talk, rest: str) -> Iterator[Part]:
-    talk.context.pin(index := _number(rest, "/pin"))
-    yield f"#{index} stays in the window"
-
-
-def _unpin(talk: Talk, rest: str) -> Iterator[Part]:
-    talk.context.unpin(index := _number(rest, "/unpin"))
-    yield f"#{index} may be archived again"
+def _pin(talk: Talk, rest: str, name: str = "/pin") -> Iterator[Part]:
+    index = _number(rest, name)
+    (talk.context.pin if name == "/pin" else talk.context.unpin)(index)
+    yield f"#{index} stays in the window" if name == "/pin" else f"#{index} may be archived again"
 
 
 def _undo(talk: Talk, _rest: str) -> Iterator[Part]:
@@ -152,14 +145,14 @@ def _export(talk: Talk, rest: str) -> Iterable[Part]:
 
 COMMANDS: dict[str, tuple[str, Callable[[Talk, str], Iterable[Part]]]] = {
     "/help": ("this list", _help),
-    "/window": ("where the tokens and the pages are", _window),
+    "/window": ("where the tokens and the pages are", lambda talk, _rest: [ReportTables(talk.context.report())]),
     "/pages [all]": (f"the latest {LATEST} pages, or all", _pages),
     "/page N": ("page N, word for word", _page),
     "/memory": ("what is known: facts, profile, episodes, jobs", _memory),
     "/search WORDS": ("what the memory finds, outside the window", _search),
     "/cost": ("calls and tokens of the model, by step", _cost),
     "/pin N": ("keep page N in the window", _pin),
-    "/unpin N": ("let page N go again", _unpin),
+    "/unpin N": ("let page N go again", partial(_pin, name="/unpin")),
     "/undo": ("take the last turn back", _undo),
     "/archive": ("archive old pages now", _archive),
     "/export [FILE]": ("write the conversation to a new file, for memci import", _export),

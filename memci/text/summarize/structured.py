@@ -226,7 +226,8 @@ class _Sheet:
             for key, each in row.items():
                 name = _as_text(key)
                 self._leaf(name, below.get("") or column.open(""))
-                self._walk(_drop_value(each, name), column, depth)
+                rest = {key: one for key, one in each.items() if one != name} if isinstance(each, Mapping) else {}
+                self._walk(rest, column, depth)
             return
         for key, each in (_with_full_name(row) if "first_name" in row else row).items():
             under = below.get(key) or column.open(key)
@@ -310,10 +311,6 @@ def _names_rows(row: Mapping[object, object]) -> bool:
     return all(isinstance(each, MAPPINGS) for each in row.values()) and any(
         rank_of(_as_text(key)) in (ID, FACT) for key in row
     )
-
-
-def _drop_value(row: object, name: str) -> dict[object, object]:
-    return {key: each for key, each in row.items() if each != name} if isinstance(row, Mapping) else {}
 
 
 def _with_full_name(row: Mapping[object, object]) -> Mapping[object, object]:

@@ -97,7 +97,8 @@ def make_compaction(
     for part in parts:
         changed[part.page.index] = window.rows[part.page.index].leaving(part.nodes[0].seq, part.nodes[-1].seq + 1)
 
-    worked = tuple(part for part in parts if part.page is window.active.open or _has_calls(part))
+    opened = window.active.open
+    worked = tuple(each for each in parts if each.page is opened or any(tool_calls(one.message) for one in each.nodes))
     basis = Basis(
         contents,
         before.instructions,
@@ -241,10 +242,6 @@ def _parts(window: Window, plan: Plan) -> tuple[LeavingPart, ...]:
         units = islice(active.units(active.open), first, first + plan.leave)
         leaving.append((active.open, [node for unit in units for node in unit]))
     return tuple(LeavingPart(page, tuple(nodes), PageText(nodes)) for page, nodes in leaving)
-
-
-def _has_calls(part: LeavingPart) -> bool:
-    return any(tool_calls(node.message) for node in part.nodes)
 
 
 def _listed_parts(window: Window, basis: Basis) -> list[ListedPart]:

@@ -327,8 +327,8 @@ class Claim:
             return False
         told, whole, common = self._common(earlier)
         share = common / told if told else 0
-        kin, others = self._other_kin(earlier), self._other_names(earlier)
-        if common >= 2 and not others and not kin:
+        others, another = _differ(self.names, earlier.names), _differ(self.subject & kin(), earlier.subject & kin())
+        if common >= 2 and not others and not another:
             alike = self._begins_like(earlier) or (self.shows("self") and earlier.shows("self"))
             turned = opposite and alike and told == common >= _TURNED * whole
             same = share >= _MOST and not earlier.supposes and self._repeats(earlier)
@@ -338,7 +338,7 @@ class Claim:
             return True  # "Filou is two years old", "Filou turned three"
         if (self.shows("ended") or self.shows("swapped")) and self._goes_on_from(earlier):
             return True
-        if not self.changes or kin:
+        if not self.changes or another:
             return False
         if self.shows("ended"):
             return not others and self._ends(earlier, share, common, whole)
@@ -457,14 +457,10 @@ class Claim:
         """The edges of its words: a word that shares none with them is like none."""
         return frozenset(edge for word in self.words for edge in edges_of(word))
 
-    def _other_kin(self, earlier: "Claim") -> bool:
-        """Return whether both name persons, but not the same."""
-        own, other = self.subject & kin(), earlier.subject & kin()
-        return bool(own and other and not own & other)
 
-    def _other_names(self, earlier: "Claim") -> bool:
-        own, other = self.names - earlier.names, earlier.names - self.names
-        return bool(own and other and not self.names & earlier.names)
+def _differ(own: frozenset[str], other: frozenset[str]) -> bool:
+    """Return whether both name persons, but none of them is the same."""
+    return bool(own and other and own.isdisjoint(other))
 
 
 @cache

@@ -34,6 +34,7 @@ from .layout import Integers
 from .passages import pieces
 from .ranking import Query, Ranking, certainty
 from .subject import tells_of
+from .succession import read_at
 
 _AT_ONCE = (8, 32)  # passages that the first query reads at least, and any query at most
 _WIDEST = 16  # characters that a token has at most, nearly always: longer passages cannot fit, and are not read
@@ -131,19 +132,17 @@ class Results:
     def add_telling(self, positions: Integers) -> None:
         """Add passages, those with the rarest words first: small talk says the same again. O(characters).
 
-        *positions* are in order of time. Of more than `_READ`, as many are looked at, evenly over time.
+        Of more than `_READ`, as many are looked at, evenly over time.
         """
         some = np.unique(np.linspace(0, max(len(positions) - 1, 0), _READ).astype(int))[: len(positions)]
-        ids = self._session.owner.index.ids[positions := positions[some]].tolist()
-        rows = self._session.owner.passages.find(ids)
-        self._read |= read_messages(self._session.storage, [row.place for row in rows.values()])
-        found: dict[int, set[str]] = {}
-        for position, id_ in zip(positions.tolist(), ids, strict=True):
-            if (row := rows.get(id_)) and (message := self._read.get(row.place)):
-                found[position] = set(terms(entry_text(message)[row.start : row.start + row.size]))
+        told = read_at(self._session, positions[some].tolist())
+        self._read |= {row.place: message for row, message in told.values()}
+        texts = {at: entry_text(message)[row.start :][: row.size] for at, (row, message) in told.items()}
+        found = {at: set(terms(text)) for at, text in texts.items()}
         often = Counter(term for each in found.values() for term in each)
         rare = {at: fmean(math.log(len(found) / often[term]) for term in each) for at, each in found.items() if each}
-        self.add(sorted(rare, key=lambda at: -rare[at]), "time")
+        ids = self._session.owner.index.ids
+        self.add(sorted(rare, key=lambda at: (-rare[at], ids[at])), "time")
 
     def sort(self) -> None:
         """Put what the words found in order of score: a budget chose it by its worth for its length."""

@@ -60,7 +60,7 @@ def successors(session: Session, results: Collection[Said]) -> dict[int, tuple[F
         return {}
     proposed = _propose(session, told, states)
     known = {each.position: each.source for each in told}
-    every = known | _read(
+    every = known | read_at(
         session, {position for some in proposed.values() for position in some if position not in known}
     )
     said: dict[int, tuple[FoundPassage, str, str]] = {}
@@ -96,7 +96,7 @@ def revocations(session: Session, results: Collection[Said]) -> dict[int, tuple[
     }
     said: dict[int, tuple[FoundPassage, str, str]] = {}
     bare = set()
-    for there, (row, message) in _read(session, {place for places in behind.values() for place in places}).items():
+    for there, (row, message) in read_at(session, {place for places in behind.values() for place in places}).items():
         own = own_words(message)[row.start : row.start + row.size]
         for text, takes_back in clauses(own, own):
             piece = row._replace(start=row.start + own.index(text))
@@ -111,7 +111,7 @@ def revocations(session: Session, results: Collection[Said]) -> dict[int, tuple[
     return found
 
 
-def _read(session: Session, positions: Collection[int]) -> dict[int, tuple[FoundPassage, Message]]:
+def read_at(session: Session, positions: Collection[int]) -> dict[int, tuple[FoundPassage, Message]]:
     """Return the passages at *positions* with their messages, without removed ones. A batch of each."""
     every = sorted(positions)
     ids = session.owner.index.ids[every].tolist() if every else []

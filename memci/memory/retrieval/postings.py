@@ -243,7 +243,7 @@ def store_passages(
     """
     rows, spans, counts = [], [], []
     for piece, when, counted in pieces:
-        length = extent([term for term in counted.elements() if not term.startswith("@")])
+        length = extent(counted.elements())
         speaker = piece.speaker.encode("utf-8", "replace").decode()  # half a surrogate pair can't be stored as text
         at, zone = (None, 0) if when is None else (when.timestamp(), zone_of(when))
         row = Row(context, page, piece.entry, piece.part, piece.role, speaker, length, at, flags_of(piece), zone)

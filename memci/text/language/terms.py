@@ -14,7 +14,7 @@ are stored.
 import re
 import threading
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache, lru_cache
 from typing import Final
 
@@ -137,11 +137,11 @@ def stems(text: str, spoken: Sequence[Writing]) -> dict[str, str]:
     return found
 
 
-def extent(found: Sequence[str]) -> int:
+def extent(found: Iterable[str]) -> int:
     """Return how many words a text of these terms has; two pairs of characters count as one word. O(terms)."""
     words = pairs = 0
     for term in found:
-        if _TIED.match(term) and (len(term) <= 2 or _CLUSTER.match(term)):
+        if not term.isascii() and _TIED.match(term) and (len(term) <= 2 or _CLUSTER.match(term)):
             pairs += len(term) > 1
         else:
             words += not term.startswith("@")

@@ -115,8 +115,8 @@ class _Trial:
         """Write the *outcome* of the job in a transaction of its own."""
         self.settle()
         with self.session.store.change():
+            self._count()  # first: that the model answered before it was away must not end the wait
             outcome()
-            self._count()
 
     def _count(self) -> None:
         if self.key.exists:

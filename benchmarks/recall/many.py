@@ -9,7 +9,7 @@ the words that answer are shown within the budget. This module knows nothing of 
 
 import random
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from statistics import fmean
@@ -81,12 +81,16 @@ def _talk(language: str, lines: Sequence[str]) -> tuple[Talk, list[Wanted]]:
     return Talk(language, tuple(said), tuple(each.question for each in wanted)), wanted
 
 
-def small_talk(language: str) -> tuple[list[str], list[str]]:
-    """Return the small talk of users and the replies to it, with slots (`filled`)."""
+def small_talk(language: str, without: Collection[str]) -> tuple[list[str], list[str], list[str]]:
+    """Return the small talk of users and the replies to it, with slots (`filled`), and what else users tell.
+
+    The topics *without* are left out.
+    """
     parts = Path(__file__).with_name("many.txt").read_text("utf-8").split("\n= ")
     (lines,) = [part.splitlines() for part in parts if part.startswith(f"{language}\n")]
     fillers, replies = ([line[2:] for line in lines if line[0] == kind] for kind in "~-")
-    return fillers, replies
+    told = [line.split(": ", 1) for line in lines[1:] if line[0] not in "?~-"]
+    return fillers, replies, [re.sub(r"[\[\]]", "", text) for topic, text in told if topic not in without]
 
 
 def filled(text: str, rng: random.Random) -> str:

@@ -15,8 +15,11 @@ from pathlib import Path
 from .many import filled, small_talk
 from .tasks import Line, Question, Talk
 
-_BESIDE = 10
-"""exchanges of small talk in a session"""
+_BESIDE, _OTHERS = 10, 3
+"""exchanges about other things in a session, and how many of them are no small talk, so that their words are rare, too:
+statements of many.txt about other topics"""
+_ALIKE = {"books", "rent", "run", "lead"}
+"""topics of many.txt about which these people are asked, too"""
 _PAUSE = 60.0
 """seconds between two messages"""
 
@@ -30,7 +33,9 @@ def personas() -> Iterator[tuple[Talk, list[tuple[Question, list[str]]]]]:
 
 def _talk(language: str, lines: list[str]) -> tuple[Talk, list[tuple[Question, list[str]]]]:
     rng = random.Random(language)
-    fillers, replies = small_talk(language)
+    labels = {label for line in lines if line[0] not in "?@-" for label in line.split(": ")[0].split()}
+    fillers, replies, others = small_talk(language, labels | _ALIKE)
+    rng.shuffle(others)
     said: list[Line] = []
     needed: dict[str, list[tuple[int, str]]] = {}
     day, at, sessions = "", 0.0, [[]]  # type: list[list[list[str]]]
@@ -44,8 +49,10 @@ def _talk(language: str, lines: list[str]) -> tuple[Talk, list[tuple[Question, l
     for session in sessions[1:]:
         day, told = session[0][0][2:], session[1:]
         at = datetime.fromisoformat(f"{day}T18:00").replace(tzinfo=UTC).timestamp()
-        for _ in range(_BESIDE):
-            told.insert(rng.randint(0, len(told)), [f": {filled(rng.choice(fillers), rng)}"])
+        beside = [others.pop() for _ in range(_OTHERS) if others]
+        beside += [filled(rng.choice(fillers), rng) for _ in range(_BESIDE - len(beside))]
+        for text in beside:
+            told.insert(rng.randint(0, len(told)), [f": {text}"])
         for line, *answers in told:
             labels, text = line.split(": ", 1)
             words = re.search(r"\[(.+?)\]", text)

@@ -58,13 +58,14 @@ _KINDS = {
     "change": "changes",
 }
 """kinds of questions, by their names in the data"""
+_ALL = frozenset(["conversations", "episodes", "days", "facts", "the rest"])
 TIERS: dict[str, frozenset[str]] = {
     "messages": frozenset(),
     "conversations": frozenset(["conversations"]),
     "episodes": frozenset(["episodes"]),
     "days": frozenset(["days"]),
     "facts": frozenset(["facts"]),
-    "all": Weights().tiers,
+    "all": _ALL,
 }
 """which tiers answer"""
 _KEPT: dict[StatementKind, str] = {"day": "days", "episode": "episodes", "conversation": "conversations"}
@@ -125,12 +126,12 @@ def _added(of: dict[str, list[float]]) -> dict[str, Any]:
 
 def _answer(whole: Whole, question: str, tier: str, now: date) -> str:
     kept = TIERS[tier]
-    whole.memory.session.weights = Weights(tiers=kept)
+    whole.memory.session.weights = Weights(conversations="conversations" in kept)
 
     def search(asked: Any, k: int, **_: object) -> Recollection:
         found = whole.context.search_memory(asked.text, k=k, budget=ROOM)
         known = {} if "facts" in kept else {"user_facts": (), "assistant_facts": ()}
-        told = [each for each in found.statements if _KEPT.get(each.kind) in kept or kept == Weights().tiers]
+        told = [each for each in found.statements if _KEPT.get(each.kind) in kept or kept == _ALL]
         return replace(found, statements=tuple(told), **known)
 
     return answer({"query": question}, search, context="talk", room=ROOM, count=count, nonce="0", now=now)

@@ -22,10 +22,10 @@ from ..text.summarize import Summary
 
 Tier = Literal["observed", "short", "mid", "evicted"]
 
-Source = Literal["words", "standing", "episode", "time", "beside"]
+Source = Literal["words", "standing", "time", "beside"]
 """why a message was found: "words": its words or vectors match; "standing": it has a lasting instruction, and the query
-is a request; "episode": the query asks what was said of something, and it is of the same episode; "time": it fills a
-chronological list; "beside": it is near one of these in the talk of a group, and there was room"""
+is a request; "time": it fills a chronological list; "beside": it is near one of these in the talk of a group, and there
+was room"""
 
 StatementKind = Literal["episode", "event", "day", "conversation", "profile", "strategy"]
 

@@ -291,9 +291,8 @@ def _each_one(found: Recollection, skip: int) -> tuple[list[FoundPage], int]:
     """Return the results, with what was said later about them, each once; and how many of them match."""
     words = [page for page in found.pages if page.source == "words"]
     few = max(1, found.matches - skip)
-    near = [page for page in found.pages if page.source == "episode"]
-    beside = [*words[few:], *(page for page in found.pages if page.source not in ("words", "episode"))]
-    matches = {_key(one): one for page in (*words[:few], *near) for one in (page, page.later) if one is not None}
+    beside = [*words[few:], *(page for page in found.pages if page.source != "words")]
+    matches = {_key(one): one for page in words[:few] for one in (page, page.later) if one is not None}
     return list((matches | {_key(page): page for page in beside if _key(page) not in matches}).values()), len(matches)
 
 

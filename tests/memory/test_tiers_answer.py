@@ -84,23 +84,3 @@ def test_a_conversation_is_over_after_a_silence_whether_or_not_it_was_ended():
 def test_a_month_has_only_what_was_said_in_it(context):
     """A word that is also the name of a month does not count as one; what was said then comes first."""
     assert said(context, "What happened in May?") == TALKS[60]
-
-
-def test_a_subject_has_the_messages_of_its_episode():
-    """What belongs to it is found without a word of the question, and far from any, and says so."""
-    context = Context.open(EphemeralStorage(), id="maya", window=4_000)
-    texts = ["The boiler makes no hot water.", *(f"Part {n} came in a box." for n in range(8)), "It whistles at night."]
-    for minute, text in enumerate(texts):
-        at = datetime.fromtimestamp(MARCH + 60 * minute, UTC)
-        context.append_turn(text, {"role": "assistant", "content": "Good."}, at=at)
-    for day, text in enumerate(["The tram was late.", "I saw a film.", "I bought new shoes."] * 4, 1):
-        context.append_turn(text, at=datetime.fromtimestamp(MARCH + day * DAY, UTC))
-    context.end_session()
-    context.memory.maintain(MARCH + 20 * DAY)
-
-    found = context.search_memory("What did we say about the boiler?", k=30, seen=False).pages
-
-    sources = {page.text: page.source for page in found}
-    assert (sources[texts[0]], sources[texts[-1]]) == ("words", "episode")
-    assert "The tram was late." not in sources
-    assert context.search_memory("Which boiler?", k=30, seen=False).pages[-1].source != "episode"

@@ -72,7 +72,7 @@ class Weights:
     packed: int = 4_096  # tokens of a budget for each piece of a message, after the first one
     follows: bool = True  # whether a result has what was said later about the same thing
     similar: bool = True  # whether words of similar meaning count
-    tiers: frozenset[str] = frozenset(("conversations", "episodes", "facts", "days"))  # those that answer questions
+    conversations: bool = True  # whether a question for the last conversation gets its messages
     vectors: float = 1.0
     """weight of one standard deviation of the cosine, in standard deviations of the scores of words"""
 

@@ -8,7 +8,6 @@ The text of a passage is read from its page in the page store, so that it is exa
 """
 
 import logging
-from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import get_args
@@ -20,7 +19,7 @@ from ...errors import EmbeddingFailed, StorageBusy, StorageFull, StorageReadOnly
 from ...text.language.questions import split_questions
 from ...text.language.similar import Similar
 from ..backend import FoundPage, Recollection, Source
-from ..owner import Owner, Session
+from ..owner import Session
 from ..repository.passages import FoundPassage
 from ..repository.store import Visit
 from ..tiers.rules import DEFAULTS
@@ -44,7 +43,6 @@ _WORTH = 0.75
 _TOKENS = 2  # that a term costs, with the words around it that are none
 _BESIDE = 64  # messages on each side of a result that may fill a budget where a group talks
 _LAST = 0.5  # score of the first passage of the last conversation, if a question asks for that, and share of a reply's
-_ABOUT = 2  # episodes whose other messages are added, if a question asks what was said of something
 _STANDING = 0.25  # share of a budget that lasting instructions take at most, so that messages fit beside them
 
 Allowed = NDArray[np.bool_]
@@ -128,7 +126,7 @@ def _ranking(session: Session, request: RetrievalRequest, query: Query) -> tuple
         allowed[_of_pages(at.page, np.sort(whole))] = False
     if parts := [ids[place[:2]] << 32 | place[2] for place in request.exclude if len(place) == 3 and place[:2] in ids]:
         allowed[np.isin(at.page << 32 | at.entry, parts)] = False
-    if query.asks_last and "conversations" in session.weights.tiers:
+    if query.asks_last and session.weights.conversations:
         _keep_last(session, ranking.scores)
     ranking.scores[~allowed] = 0
     return ranking, allowed
@@ -206,10 +204,6 @@ def _pages(
         fitting = standing[np.lexsort((-ids[standing], -scores[standing]))]
         answer.add(best, share=1 - _STANDING)
         answer.add(fitting[: weights.clauses].tolist(), "standing", share=_STANDING)
-    if query.asks_talk and not (query.asks_last or query.asks_who) and "episodes" in weights.tiers:
-        top = ranking.scores[best[0]] if best else 0.0
-        answer.add([each for each in best if scores[each] >= _FLOOR * top])
-        answer.add(_of_episodes(owner, answer, allowed), "episode")
     answer.add(best)
     answer.sort()
     answer.add_idle()
@@ -287,17 +281,6 @@ def _packed(best: list[int], scores: Floats, layout: Layout, k: int, budget: int
     order = np.argsort(np.log1p(-scores[here]) / np.maximum(at.length[here], brief) ** _WORTH, kind="stable")
     packed: list[int] = here[order].tolist()
     return packed
-
-
-def _of_episodes(owner: Owner, answer: Results, allowed: Allowed) -> list[int]:
-    """Return the positions of the episodes that most of the results are of, by their scores."""
-    shares: defaultdict[int, float] = defaultdict(float)
-    for page in answer.found.values():
-        if page.episode is not None:
-            shares[page.episode] += page.score
-    layout, most = owner.index.layout, sorted(shares, key=lambda each: -shares[each])[:_ABOUT]
-    of = [np.isin(layout.columns.page, owner.items.evidence(each)) for each in most]
-    return [each for own in of for each in np.flatnonzero(allowed & own & ~layout.replies).tolist()]
 
 
 def _beside(found: list[int], layout: Layout, allowed: Allowed) -> list[int]:

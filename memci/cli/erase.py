@@ -60,7 +60,7 @@ def run_erase(
     if before is not None and (scrub or context is not None):
         raise InvalidSetting("--before", "is for all contexts, or those of --owner: leave the other options out")
     if before is None and (context is not None or owner is not None) == scrub:
-        raise InvalidSetting("--context", "name --context, --owner or --scrub")
+        raise InvalidSetting("--context", "name --context, --owner, --before or --scrub")
     if page is not None and context is None:
         raise InvalidSetting("--page", "belongs to one context: name it with --context")
     if entry is not None and page is None:

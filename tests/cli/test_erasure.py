@@ -113,7 +113,7 @@ def test_erase_when_somebody_still_reads(run, store, monkeypatch):
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        ([], "name --context, --owner or --scrub"),
+        ([], "name --context, --owner, --before or --scrub"),
         (["-c", "alice", "--owner", "bob", "--yes"], "'bob' has no context 'alice'; 'bob' has 'bob'"),
         (["-c", "carol", "--yes"], "has no context 'carol'"),
         (["--owner", "eve", "--yes"], "has no owner 'eve'"),

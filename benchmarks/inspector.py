@@ -37,6 +37,8 @@ OF_THE_HANDLE = {"cached_last", "cached", "spent", "money", "warnings", "work", 
 SHOWN = 8
 """differences of a kind that are printed"""
 TOOLS = [{"type": "function", "function": {"name": "look_up", "description": "Look a booking up. " * 9}}]
+NOTED: Message = {"role": "assistant", "content": "Noted."}
+"""the answer to people who talk with one another, or tell what is so"""
 Parts = dict[str, int]
 
 
@@ -46,7 +48,8 @@ def sets() -> Iterator[Conversation]:
     yield from (found for each in known if (found := each()) is not None)
     for name, talks in ("realtalk", people()), ("qmsum", meetings()), ("bfcl", notes()):
         if talks:
-            yield Conversation(name, "You take notes.", tuple(line.message for talk in talks for line in talk.lines))
+            said = (line.message for talk in talks for line in talk.lines)
+            yield Conversation(name, "You take notes.", tuple(each for message in said for each in (message, NOTED)))
     path = folder()
     if path is not None and (file := path / "madial" / "zh-dialogue.json").is_file():
         yield Conversation("madial", "你是一位朋友。", tuple(_chinese(file)))

@@ -88,14 +88,14 @@ class Comparison:
         inspected = InspectedContext(self._storage, self._context.id)
         at = f"turn {report.turn}, message {report.messages}"
         for size in window_sizes(inspected, report.turn, report.turn):  # none if its only page was taken back
-            self._same("picture now", at, _parts_of(size), _parts(report))
+            self.compare("picture now", at, _parts_of(size), _parts(report))
         if whole:
             shown = Views(self._storage, only=inspected, turns=3).window({"id": self._context.id}).values
             for field in fields(Report):
                 if field.name not in OF_THE_HANDLE:
                     name = field.name
-                    self._same(f"now {name}", at, getattr(shown["report"], name), getattr(report, name))
-            self._same("budget", at, shown["budget"], report.budget)
+                    self.compare(f"now {name}", at, getattr(shown["report"], name), getattr(report, name))
+            self.compare("budget", at, shown["budget"], report.budget)
             self._request(inspected, report, at)
             self._lists(report, at)
 
@@ -103,46 +103,47 @@ class Comparison:
         """Compare what is shown of every interaction with what was said at its close."""
         inspected = InspectedContext(self._storage, self._context.id)
         sizes = self._views.window({"id": self._context.id}).values["sizes"]
-        self._same("turns", "end", {size.turn for size, _ in sizes} - self._closed.keys(), set())
+        self.compare("turns", "end", {size.turn for size, _ in sizes} - self._closed.keys(), set())
         made = 0
         for size, _ in sizes:
             made += size.compactions
             report = self._closed.get(size.turn)
             if report is not None:
-                self._same("picture", f"turn {size.turn}", _parts_of(size), _parts(report))
-                self._same("compactions", f"turn {size.turn}", made, report.compactions)
+                self.compare("picture", f"turn {size.turn}", _parts_of(size), _parts(report))
+                self.compare("compactions", f"turn {size.turn}", made, report.compactions)
         for turn in sorted(self._closed)[:: max(1, len(self._closed) // 100)]:
             self._request(inspected, self._closed[turn], f"turn {turn}")
 
     def _request(self, inspected: InspectedContext, report: Report, at: str) -> None:
         for form in ("openai_chat", "anthropic"):
             found = past_request(inspected, report.turn, form)
-            self._same(f"request as {form}", at, sum(found.tokens), report.total)
+            self.compare(f"request as {form}", at, sum(found.tokens), report.total)
 
     def _lists(self, report: Report, at: str) -> None:
         query = {"id": self._context.id}
         costs = self._views.costs(query).values
         calls = self._context.calls(limit=100_000)
         for (each, _), call in zip(costs["calls"], calls[-TURNS:], strict=True):
-            self._same("call", at, each, call)
-        self._same("sum of calls", at, costs["report"].cost, report.cost)
+            self.compare("call", at, each, call)
+        self.compare("sum of calls", at, costs["report"].cost, report.cost)
         for size in costs["closed"].values():
             if size.turn in self._closed:
-                self._same("close of a call's turn", f"turn {size.turn}", size.total, self._closed[size.turn].total)
+                self.compare("close of a call's turn", f"turn {size.turn}", size.total, self._closed[size.turn].total)
         [row] = self._views.conversations({"q": self._context.id}).values["rows"]
         counts = row["messages"], row["pages"], row["compactions"], row["turns"]
-        self._same(
+        self.compare(
             "list", at, counts, (report.messages, sum(report.pages.values()), report.compactions, report.turn + 1)
         )
         pages = list(self._context.pages())
-        self._same(
+        self.compare(
             "pages", at, dict(Counter(page.where for page in pages)), {k: n for k, n in report.pages.items() if n}
         )
         for info in pages[-1:] + pages[len(pages) // 2 :][:1]:
             shown = self._views.page({**query, "n": str(info.index)}).values
-            self._same("page", f"{at}, page {info.index}", shown["page"], info)
+            self.compare("page", f"{at}, page {info.index}", shown["page"], info)
 
-    def _same(self, what: str, at: str, shown: object, counted: object) -> None:
+    def compare(self, what: str, at: str, shown: object, counted: object) -> None:
+        """Count, and print, a difference of *what* is *shown* from what was *counted*."""
         self.compared += 1
         if shown != counted:
             self.different[what] += 1

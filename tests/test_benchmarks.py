@@ -492,6 +492,16 @@ def test_a_gateway_bill_counts_what_was_sent_before_only_up_to_a_mark():
     assert bill.spent["half"] - spent["half"] == pytest.approx(0.5 * 6_000 + 3_000, rel=0.05)
 
 
+def test_the_inspector_shows_what_the_context_counts(conversation):
+    """No number differs in a small window with compactions; one that is wrong is counted."""
+    inspector = load("inspector")
+
+    found = inspector.play(conversation, 24, 3_000, "balanced", 8)
+    assert (found.compared > 150, found.different.total()) == (True, 0)
+    found.compare("it", "turn 3", 7, 8)
+    assert found.different == {"it": 1}
+
+
 def test_encryption_gives_its_figures():
     """Each act has its cost in a plain store and in an encrypted one."""
     figures = load("encryption").main(["--turns", "20", "--pages", "6", "--reads", "2", "--discard"])["figures"]

@@ -160,6 +160,29 @@ def statements() -> list[Talk]:
     return [Talk("statements", lines, tuple(asked))]
 
 
+def lives() -> list[Talk]:
+    """Return what a user lived through, a statement a day in Chinese, with dialogues that should recall it.
+
+    Each is asked twice: by the last message of the user, and by all of them. [] if they are not here.
+    """
+    path = folder()
+    if path is None or not (path / "madial").is_dir():
+        return []
+    told = [next(iter(each.values())) for each in _lines_of(path / "madial" / "zh-memory.json")]
+    number = {int(each["id"]): place for place, each in enumerate(told)}
+    times = (datetime.strptime(each["time"], "%Y-%m-%d").replace(tzinfo=UTC).timestamp() for each in told)
+    lines = [Line({"role": "user", "content": each["event"]}, at) for each, at in zip(told, times, strict=True)]
+    questions = []
+    for each in _lines_of(path / "madial" / "zh-dialogue.json"):
+        before = each["dialogue"][: each["test-turn"][0]]
+        said = [line for line in before if not line.startswith(("<BOD", "<Assistant"))]
+        texts = [re.split("[:：]", line, maxsplit=1)[-1].strip().strip('"“”') for line in said]
+        evidence = frozenset(number[id_] for id_ in each["relevant-id"] if id_ in number)
+        if texts and evidence:
+            questions += [Question(texts[-1], "last", evidence), Question(" ".join(texts), "all", evidence)]
+    return [Talk("lives", tuple(lines), tuple(questions))]
+
+
 def notes() -> list[Talk]:
     """Return what five people tell of themselves, with questions about it; [] if it is not here."""
     path = folder()

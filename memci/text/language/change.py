@@ -261,11 +261,8 @@ class Claim:
         found.update(each for each in kin() if each in self._said and TIED.match(each))
         start = _START.match(self.text)
         if start and (bare := start[1].casefold()) not in plain() and bare not in kin():
-            keys = (*TOPICS, "told")
-            opens = any(
-                each.match(self._said, start.start(1)) for key in keys for each in _patterns_of(self._spoken, key)
-            )
-            if not opens and len(bare) > 2 and not bare.endswith("ly"):
+            opens = (found.start() == start.start(1) for key in (*TOPICS, "told") for found in self._find(key))
+            if not any(opens) and len(bare) > 2 and not bare.endswith("ly"):
                 found.add(bare)
         return frozenset(found or {self.speaker} - {""})
 
@@ -289,15 +286,10 @@ class Claim:
         return (same and told) or self._same_thing(earlier)
 
     def _same_record(self, earlier: "Claim") -> bool:
-        """Return whether both are of one thing, by its id, and a field, or a time, is not the same."""
-        if self.fields and earlier.fields:
-            own, before = (next(iter(each.fields.items())) for each in (self, earlier))
-            others = (earlier.fields.get(key, value) != value for key, value in self.fields.items())
-            return own == before and _CODE.fullmatch(own[1].strip('"')) is not None and any(others)
-        times = any(
-            self.values[kind] and earlier.values[kind].isdisjoint(self.values[kind]) for kind in ("day", "clock")
-        )
-        return bool(self.ids & earlier.ids) and times and self._common(earlier)[2] > 1
+        """Return whether both are records of one thing, by its id, which comes first, and a field is not the same."""
+        own, before = (next(iter(each.fields.items()), ("", "")) for each in (self, earlier))
+        others = (earlier.fields.get(key, value) != value for key, value in self.fields.items())
+        return own == before and _CODE.fullmatch(own[1].strip('"')) is not None and any(others)
 
     def _is_of_other(self, earlier: "Claim") -> bool:
         """Return whether another one says it."""
@@ -313,16 +305,13 @@ class Claim:
         return self.shows("ended") or any(self.values[kind] and earlier.values[kind] for kind in ("day", "clock"))
 
     def _same_thing(self, earlier: "Claim") -> bool:
-        kinds = [
-            kind
-            for kind, own in self.values.items()
-            if 0 < len(own) <= _VALUES and earlier.values[kind] and own != earlier.values[kind]
-        ]
+        both = zip(self.values.values(), earlier.values.values(), strict=True)
+        kinds = sum(0 < len(own) <= _VALUES and own != before != frozenset() for own, before in both)
         same_ids, opposite = self.ids & earlier.ids, self.denies != earlier.denies
         if max(len(self._said), len(earlier._said)) > _BRIEF or not (self.changes or opposite or same_ids or kinds):
             return False
         hearsay = self._is_of_other(earlier) and not (kinds or (earlier.timed and self.shows("ended")))
-        two_things = self.ids and earlier.ids and not same_ids and self._values("told") & earlier._values("told")
+        two_things = _differ(self.ids, earlier.ids) and self._values("told") & earlier._values("told")
         if hearsay or two_things:
             return False
         told, whole, common = self._common(earlier)
@@ -332,7 +321,7 @@ class Claim:
             alike = self._begins_like(earlier) or (self.shows("self") and earlier.shows("self"))
             turned = opposite and alike and told == common >= _TURNED * whole
             same = share >= _MOST and not earlier.supposes and self._repeats(earlier)
-            if turned or (same_ids and kinds) or (len(kinds) == 1 and same):
+            if turned or (same_ids and kinds) or (kinds == 1 and same):
                 return True
         if self.about in earlier.names and self._counts_other(earlier):
             return True  # "Filou is two years old", "Filou turned three"
@@ -401,9 +390,8 @@ class Claim:
 
     def _renews(self, earlier: "Claim") -> bool:
         """Return whether it tells of a new one of what *earlier* told of: "My landlord is …", "a new landlord"."""
-        renewed = (found for each in _patterns_of(self._spoken, "renewed") for found in each.finditer(self._said))
         begins = not earlier.about or earlier._said.startswith(earlier.about)
-        return not begins and any(earlier.about in found.groups() for found in renewed)
+        return not begins and any(earlier.about in found.groups() for found in self._find("renewed"))
 
     def _counts_other(self, earlier: "Claim") -> bool:
         """Return whether both count the same, and not the same number."""
@@ -433,9 +421,8 @@ class Claim:
     def _ends_with(self, name: str) -> bool:
         """Return whether it says of this word that it is over: "sold the Fiat", "Mr. Alvarez has retired"."""
         at = self._said.find(name)
-        before = re.split("[,;:.!?]", self._said[:at])[-1][-_BESIDE:]
-        clause = before + self._said[at:][: len(name) + _BESIDE]
-        return any(each.search(clause) for each in _patterns_of(self._spoken, "ended"))
+        before = _CLAUSE.split(self._said[:at])[-1][-_BESIDE:]
+        return self._shows("ended", before + self._said[at:][: len(name) + _BESIDE])
 
     def _common(self, earlier: "Claim") -> tuple[float, float, float]:
         """Return how many words *earlier* has, how many this one has, and how many of *earlier* this one has, too.
@@ -459,7 +446,7 @@ class Claim:
 
 
 def _differ(own: frozenset[str], other: frozenset[str]) -> bool:
-    """Return whether both name persons, but none of them is the same."""
+    """Return whether both name persons or things, but none of them is the same."""
     return bool(own and other and own.isdisjoint(other))
 
 

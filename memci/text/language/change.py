@@ -257,7 +257,7 @@ class Claim:
     @cached_property
     def subject(self) -> frozenset[str]:
         """Of whom it tells: persons that it names, or who says it; empty if that is unknown, too."""
-        found = {each for each in self.words if each in kin()}
+        found = {*kin(*self._spoken).intersection(WORD.findall(self._said))}
         found.update(each for each in kin() if each in self._said and TIED.match(each))
         start = _START.match(self.text)
         if start and (bare := start[1].casefold()) not in plain() and bare not in kin():
@@ -406,11 +406,12 @@ class Claim:
 
     @cached_property
     def _labels(self) -> set[str]:
-        """The numbers and ids that name a thing: "12" of "Room 12 is free"; "10mg" names nothing."""
+        """The numbers, ids and words that tell a thing from others: "12" of "Room 12 is free", "the other room"."""
         found = _LABEL.findall(self._said)
         named = [each for each in found if each[0] in self.words or TIED.match(each[0])]
         ids = {each for each in self.ids if each.isascii() and each[0].isalpha()}
-        return ids | {number for _, number, unit in named if not unit or unit in plain()}
+        ids |= {number for _, number, unit in named if not unit or unit in plain()}
+        return ids | self._values("second")
 
     def _shared(self, earlier: "Claim") -> list[str]:
         """Return its words that *earlier* has in any form."""

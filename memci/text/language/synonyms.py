@@ -6,7 +6,6 @@
 """
 
 import re
-from collections.abc import Iterator
 from functools import cache
 from typing import Final, get_args
 
@@ -59,22 +58,18 @@ def covered(run: str, said: str) -> int:
     return found
 
 
-def _listed(key: str) -> Iterator[str]:
-    for language in get_args(Writing):
-        yield from words("change", key, language)
-
-
 @cache
-def kin() -> frozenset[str]:
-    """Return the words for persons by what they are to others: "sister", "boss"."""
-    return frozenset(_listed("kin"))
+def kin(*spoken: Writing) -> frozenset[str]:
+    """Return the words for persons by what they are to others: "sister", "boss"; without *spoken* in all languages."""
+    return frozenset(word for one in spoken or get_args(Writing) for word in words("change", "kin", one))
 
 
 @cache
 def plain() -> frozenset[str]:
     """Return the words that tell nothing."""
-    common = (word for language in get_args(Writing) for word in words("words", "common", language))
-    return STOP_WORDS | frozenset(common) | frozenset(_listed("plain")) | frozenset(words("words", "everyday"))
+    keys = (("words", "common"), ("change", "plain"))
+    listed = (word for language in get_args(Writing) for key in keys for word in words(*key, language))
+    return STOP_WORDS | frozenset(listed) | frozenset(words("words", "everyday"))
 
 
 def tells_nothing(word: str) -> bool:

@@ -119,6 +119,9 @@ SAME = [
     ("My train RX18 to Bergen was delayed.", "My train RX22 to Bergen was delayed by an hour."),
     ("Pottery is how I say what I feel.", "Plus, pottery is how I say what I feel."),
     ("If you use three frames, the delay is thirty.", "We use nine frames in the other delay."),
+    ("The kiln in the yard holds 40 bowls.", "The other kiln holds 25 bowls."),
+    ("Der Kurs ist am Montag.", "Der andere Kurs ist am Freitag."),
+    ("I work at the mill.", "My son works as a diver."),
     ("My reason is an early flight.", "The reason of the cancellation is a change of plans."),
 ]
 """two statements about different things"""

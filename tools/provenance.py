@@ -1,11 +1,13 @@
 """Fit the weights of `memci.text.provenance` to labelled texts, and write memci/_data/provenance.toml.
 
-    python tools/provenance.py
+    python tools/provenance.py [FILE]…
 
 The texts are those of tests/text: labelled ones; requests put together with stories and with pasted texts; the labelled
 ones again, with orders within what is quoted; and requests, pasted texts and further words of different texts of one
-language, put together at random: forms count, not which words stood beside which. The weights are those of a logistic
-regression over the ways to quote a text (`Paragraphs.ways`); small ones are left out.
+language, put together at random: forms count, not which words stood beside which. FILEs of the same notation add texts
+that are no part of the project: the weights in the project were fitted with 1,940 messages, put together of documents
+and questions of many authors. The weights are those of a chain of parts, each quoted or the user's own (a conditional
+random field); small ones are left out.
 """
 
 import random
@@ -14,25 +16,33 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from itertools import product
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT))
 
-from memci.text import provenance  # noqa: E402
-from memci.text.provenance import Paragraphs  # noqa: E402
-from tests.text.test_provenance import LINES, REQUESTS, TEXTS, Labelled  # noqa: E402
+from memci.text.provenance import Paragraphs, mask_quotations  # noqa: E402
+from tests.text.test_provenance import LINES, REQUESTS, TEXTS, Labelled, labelled  # noqa: E402
 
 WEIGHTS = ROOT / "memci" / "_data" / "provenance.toml"
-RARE = 5  # examples that a form must have
-KEPT = 450  # forms
-TOGETHER = 2500  # texts that are put together
-COUNTS = {"short": 1.0, "fit": 6.0, "requests": 1.2, "orders": 3.0, "together": 0.5}
-"""how much an example of each kind counts; those of many voices are few"""
-TAKEN, LOST = 3.0, 1.0  # how far ahead the right way must be of one that takes all for the user's own, or loses it all
-DECAY = 0.0007
-STEPS = 500
+RARE = 8  # parts that a sign must have
+LEAST = 0.03  # the smallest weight that is kept
+REQUESTED = 220  # requests put together with texts, of each language
+TOGETHER = 700  # texts that are put together of parts
+COUNTS = {"short": 5.0, "fit": 10.0, "requests": 5.0, "orders": 5.0, "together": 1.0}
+"""how much a text of each kind counts; those of many voices are few"""
+FURTHER = 0.8  # how much a text of a FILE counts
+TAKEN, LOST = (
+    2.0,
+    1.0,
+)  # how far ahead a right part must be: others' words taken for the user's cost more than lost ones
+LARGE = 3.0  # how much the largest part counts, beside 1
+ORDERED = 4.0  # how much more a part of others with an order counts: it would stand as the user's
+UNSURE = 0.2  # share of the letters of a part that may have another label
+DECAY = 0.0002
+STEPS = 300
 
 Parts = Sequence[tuple[str, bool]]  # paragraphs, and whether they are the user's own
 
@@ -114,73 +124,123 @@ def together(count: int) -> Iterator[Labelled]:
         count -= 1
 
 
-def examples(each: Labelled) -> tuple[list[set[tuple[str, str]]], list[int], list[float]] | None:
-    """Return the forms of each way to quote a text, which ways are the best ones, and what each costs."""
-    whole = Paragraphs(each.text)
-    ways = whole.ways()
-    if len(ways) < 2:
-        return None
-    marked = [place.span() for place in provenance._QUOTATION.finditer(each.text)]
-    letters = [at for at, letter in enumerate(each.text) if letter.isalnum()]
-    wrong, costs = [], []
-    for first, last in ways:
-        found = [True] * len(each.text)
-        for start, end in [*marked, *whole.marks, *((part[0].start, part[-1].end) for part in whole.parts[first:last])]:
-            found[start:end] = [False] * (end - start)
-        taken = sum(found[at] and not each.own[at] for at in letters)
-        lost = sum(each.own[at] and not found[at] for at in letters)
-        wrong.append(taken + lost)
-        costs.append((TAKEN * taken + LOST * lost) / len(letters))
-    best = [at for at, count in enumerate(wrong) if count == min(wrong)]
-    return [{(role, form) for role, forms in whole.roles(*way) for form in forms} for way in ways], best, costs
+class Chain(NamedTuple):
+    """The parts of a text: the signs of each and of its border above, whether it is quoted, how much it counts."""
+
+    signs: list[tuple[set[str], set[str]]]
+    quoted: list[bool]
+    counts: list[float]
+    weight: float
 
 
-def fitted(forms: np.ndarray, best: np.ndarray, costs: np.ndarray, counts: np.ndarray) -> np.ndarray:
-    """Return the weights for which the *best* ways of each example are the likeliest, by more than the *costs*."""
-    size, ways, width = forms.shape
-    flat, weights = forms.reshape(size * ways, width), np.zeros(width, np.float32)
-    mean, square = np.zeros(width), np.zeros(width)
+def chain(each: Labelled) -> Chain | None:
+    """Return the parts of a text; None if there are less than two."""
+    whole, quoted, counts = Paragraphs(each.text), list[bool](), list[float]()
+    bare = mask_quotations(each.text)
+    for part, (alone, _) in zip(whole.parts, whole.signs, strict=False):
+        places = range(part[0].start, part[-1].end)
+        letters = [at for at in places if bare[at].isalnum()] or [at for at in places if each.text[at].isalnum()]
+        own, size = sum(each.own[at] for at in letters), len(letters)
+        sure = min(own, size - own) <= UNSURE * size and size and "marked" not in alone
+        quoted.append("marked" in alone or 2 * own < size)
+        ordered = ORDERED if "order" in alone and quoted[-1] else 1
+        counts.append(ordered * min(LARGE, 1 + size / 120) if sure else 0.0)
+    return Chain(whole.signs, quoted, counts, COUNTS.get(each.part, FURTHER)) if whole.signs else None
+
+
+class Table:
+    """Signs as numbers: for each part of each text, filled up to the longest, whether it has them."""
+
+    def __init__(self, chains: Sequence[Chain], names: Sequence[Sequence[str]]) -> None:
+        shape = len(chains), max(len(each.quoted) for each in chains)
+        self.there, self.quoted, self.marked = (np.zeros(shape, bool) for _ in range(3))
+        self.counts, self.weight = np.zeros(shape), np.array([each.weight for each in chains])
+        self.signs = [np.zeros((*shape, len(each)), np.float32) for each in names]
+        places = [{name: at for at, name in enumerate(each)} for each in names]
+        for row, each in enumerate(chains):
+            size = len(each.quoted)
+            self.there[row, :size], self.quoted[row, :size], self.counts[row, :size] = True, each.quoted, each.counts
+            for at, signs in enumerate(each.signs):
+                self.marked[row, at] = "marked" in signs[0]
+                for table, place, some in zip(self.signs, places, signs, strict=True):
+                    table[row, at, [place[sign] for sign in some if sign in place]] = 1
+
+
+def fitted(table: Table) -> list[np.ndarray]:
+    """Return the weights of signs for "quoted", "opens" and "closes" that make the right ways the likeliest."""
+    there, inner = table.there, table.there.copy()
+    inner[:, 0] = False
+    flat = [table.signs[0][there], table.signs[1][there], table.signs[1][there]]
+    before = np.zeros_like(table.quoted)
+    before[:, 1:] = table.quoted[:, :-1]
+    right = [table.quoted & there, ~before & table.quoted & inner, before & ~table.quoted & inner]
+    lost, taken = LOST * table.counts * ~table.quoted, TAKEN * table.counts * table.quoted
+    weights = [np.zeros(each.shape[1], np.float32) for each in flat]
+    mean, square = ([np.zeros(len(each)) for each in weights] for _ in range(2))
+    weight = table.weight / table.weight.sum()
     for step in range(1, STEPS + 1):
-        score = (flat @ weights).reshape(size, ways) + costs
-        likely = np.exp(score - score.max(1, keepdims=True))
-        likely /= likely.sum(1, keepdims=True)
-        wanted = likely * best
-        wanted /= wanted.sum(1, keepdims=True) + 1e-30
-        slope = flat.T @ ((likely - wanted) * counts[:, None]).reshape(-1).astype(np.float32) + DECAY * weights
-        mean, square = 0.9 * mean + 0.1 * slope, 0.99 * square + 0.01 * slope**2
-        weights -= (0.05 * mean / (1 - 0.9**step) / (np.sqrt(square / (1 - 0.99**step)) + 1e-8)).astype(np.float32)
+        scores = []
+        for each, found in zip(flat, weights, strict=True):
+            scores.append(np.zeros(there.shape))
+            scores[-1][there] = each @ found
+        likely = likelihoods(scores[0] + lost, np.where(table.marked, -1e4, taken), scores[1], scores[2], there)
+        for number, (share, wanted) in enumerate(zip(likely, right, strict=True)):
+            slope = flat[number].T @ ((share - wanted) * weight[:, None])[there].astype(np.float32)
+            slope += DECAY * weights[number]
+            mean[number] = 0.9 * mean[number] + 0.1 * slope
+            square[number] = 0.99 * square[number] + 0.01 * slope**2
+            change = mean[number] / (1 - 0.9**step) / (np.sqrt(square[number] / (1 - 0.99**step)) + 1e-8)
+            weights[number] = (weights[number] - 0.05 * change).astype(np.float32)
     return weights
 
 
-def main() -> None:
+def likelihoods(
+    quoted: np.ndarray, own: np.ndarray, opens: np.ndarray, closes: np.ndarray, there: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return how likely each part is quoted, and a run begins or ends there, by forward and backward sums."""
+    size, most = there.shape
+    ahead, behind = np.zeros((2, most, size)), np.zeros((2, most, size))
+    ahead[:, 0] = own[:, 0], quoted[:, 0]
+    for at in range(1, most):
+        told, asked = ahead[:, at - 1]
+        new = (
+            np.logaddexp(told, asked + closes[:, at]) + own[:, at],
+            np.logaddexp(asked, told + opens[:, at]) + quoted[:, at],
+        )
+        ahead[:, at] = np.where(there[:, at], new, ahead[:, at - 1])
+    whole = np.logaddexp(*ahead[:, -1])
+    found = np.zeros((3, size, most))
+    for at in range(most - 1, -1, -1):
+        found[0, :, at] = np.exp(np.minimum(0, ahead[1, at] + behind[1, at] - whole)) * there[:, at]
+        if at:
+            to_own, to_quoted = own[:, at] + behind[0, at], quoted[:, at] + behind[1, at]
+            begun, ended = to_quoted + opens[:, at], to_own + closes[:, at]
+            found[1, :, at] = np.exp(np.minimum(0, ahead[0, at - 1] + begun - whole)) * there[:, at]
+            found[2, :, at] = np.exp(np.minimum(0, ahead[1, at - 1] + ended - whole)) * there[:, at]
+            new = np.logaddexp(to_own, begun), np.logaddexp(to_quoted, ended)
+            behind[:, at - 1] = np.where(there[:, at], new, behind[:, at])
+    return found[0], found[1], found[2]
+
+
+def main(paths: Sequence[str]) -> None:
     """Fit the weights and write them."""
-    texts = [*TEXTS, *requests(), *orders(), *together(TOGETHER)]
-    found = [(each, example) for each in texts if (example := examples(each))]
-    often = Counter(form for _, (ways, *_) in found for form in set.union(*ways))
-    names = sorted(form for form, count in often.items() if count >= RARE)
-    most = max(len(ways) for _, (ways, *_) in found)
-    counts = np.array([COUNTS[each.part] for each, _ in found])
-    counts /= counts.sum()
-    best, there = np.zeros((len(found), most)), np.full((len(found), most), -1e9)
-    for row, (_, (ways, right, costs)) in enumerate(found):
-        best[row, right], there[row, : len(ways)] = 1, costs
-    weights = np.zeros(0)
-    for _ in range(2):
-        place = {name: at for at, name in enumerate(names)}
-        forms = np.zeros((len(found), most, len(names)), np.float32)
-        for row, (_, (ways, *_)) in enumerate(found):
-            for way, held in enumerate(ways):
-                forms[row, way, [place[form] for form in held if form in place]] = 1
-        weights = fitted(forms, best, there, counts)
-        if len(names) > KEPT:
-            spread = np.sqrt(forms.var(1).mean(0))
-            names = [names[at] for at in sorted(np.argsort(-abs(weights) * spread)[:KEPT])]
-    tables = defaultdict[str, list[str]](list)
-    for (role, form), weight in zip(names, weights, strict=True):
-        tables[role].append(f'"{form}" = {weight:.2f}')
-    text = "\n\n".join("\n".join([f'["{role}"]', *lines]) for role, lines in tables.items())
-    WEIGHTS.write_text(f"# Weights of forms by role, fitted by tools/provenance.py\n\n{text}\n", "utf-8")
+    further = [each for path in paths for each in labelled(Path(path))]
+    requested = [*requests()]
+    random.Random(3).shuffle(requested)
+    seen = Counter[str]()
+    requested = [each for each in requested if seen.update([each.language]) or seen[each.language] <= REQUESTED]
+    texts = [*TEXTS, *further, *requested, *orders(), *together(TOGETHER)]
+    chains = [found for each in texts if (found := chain(each))]
+    often = [Counter(sign for each in chains for signs in each.signs for sign in signs[which]) for which in (0, 1)]
+    names = [sorted(sign for sign, count in each.items() if count >= RARE) for each in often]
+    text = "# Weights of signs, fitted by tools/provenance.py\n"
+    for role, signs, weights in zip(
+        ("quoted", "opens", "closes"), (names[0], names[1], names[1]), fitted(Table(chains, names)), strict=True
+    ):
+        kept = [f'"{sign}" = {one:.2f}\n' for sign, one in zip(signs, weights, strict=True) if abs(one) >= LEAST]
+        text += f"\n[{role}]\n" + "".join(kept)
+    WEIGHTS.write_text(text, "utf-8")
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

@@ -6,11 +6,11 @@
     And call me Juno from now on.                 the user's own: this paragraph speaks to the assistant again
 
 Marks that no speaker makes are quoted: quotation marks, ">", fences, lines of logs and code, runs of speakers' labels;
-so is what stands behind "X wrote:". Of the rest, a run of paragraphs is quoted, or none: whatever fits the forms of
-the text best. Forms are the persons of a paragraph and of its neighbours, its length beside theirs, its language,
-whether it asks, greets, signs, tells how to answer, or speaks of a text. Each has a weight for each role (own, quoted,
-above, below), fitted to labelled texts (`tools/provenance.py`). What is unsure counts as quoted: a wrong order that
-stands costs more than one that is missed, and a search finds both.
+so is what stands behind "X wrote:". The rest is divided into parts, paragraphs and lines that stand out, each quoted or
+the user's own: the way from part to part with the most signs for it. Signs are persons, register, length, typing, what
+asks, greets, signs, tells how to answer, or speaks of a text. Each has a weight for a quoted part, or for the border at
+which a run of them opens or closes, fitted to labelled texts (`tools/provenance.py`). What is unsure counts as quoted:
+a wrong order that stands costs more than one that is missed, and a search finds both.
 
 What is found here is derived from the text, and never stored. What a format declares of its blocks comes
 first (`memci.formats.provenance`).
@@ -25,8 +25,8 @@ from functools import cache
 from hashlib import blake2b
 from importlib.resources import files
 from itertools import pairwise, takewhile
-from math import fsum
-from typing import NamedTuple, TypeVar
+from math import fsum, inf
+from typing import NamedTuple
 
 from .language.instructions import instructions
 from .language.patterns import LATIN, WIDE, Writing, alternatives, finder, pattern
@@ -38,14 +38,16 @@ _LONGEST = 20_000  # characters of a quotation of several lines, a bound on the 
 _MOST = 400  # lines at the beginning that are judged; what stands between them and the end of a longer text is quoted
 _END = 40  # lines at the end of a longer text
 _FIRST = 8  # lines of a text that are asked whether someone speaks in it
-_EDGE = 4  # parts at the beginning, or the end, at which a quoted run may begin, or end
+_EDGE = 8  # parts at the beginning, and at the end, that are judged one by one
 _SPEECH = 240  # columns of a part that may speak to the assistant; a wide character has three
 _WORK = ("request", "asks", "brings", "makes")  # tables of words that ask for work on a text
 _SPEECHES = ("voice", "speaks", *_WORK)
-_PERSONS = ("voice", "they", "you")
-_KEYS = (*_WORK, *_PERSONS, "judges", "affair", "this", "here", "says", "speaks", "above", "gives", "except")
-_ALIKE = (*_PERSONS, "lower")  # forms that one hand keeps: who speaks, and small letters at the beginning
-_Of = TypeVar("_Of")
+_KEYS = (*_SPEECHES, "judges", "above", "this", "here", "gives", "except", "affair", "they", "you", "casual", "formal")
+_ASKING = frozenset((*_WORK, "judges", "above"))  # forms of a part that asks for work on a text
+_ALIKE = frozenset(("voice", "they", "you", "casual", "formal", "lower"))  # forms that one hand keeps
+_ELSEWHERE = _ALIKE - {"they", "you", "lower"} | frozenset(
+    ("order", "asks?", "asked", "gives", "affair", "letter", "closing", "marked", "typeset", "indented", "wrapped")
+)  # forms that tell of the whole text
 
 
 class Origin(StrEnum):
@@ -126,7 +128,6 @@ _MACHINE = re.compile(
     r"|\[[\w.\- ]+\]$|[\w.\-]+ ?=(?!=)\s*\S|</?\w+[^<>]*>|[{}()\[\]]+[;,]?$|\"[\w \-]+\"\s*:)|[^.!?]{0,200}[{;]$"
 )
 _NOTICE = re.compile(r"\s*(?:【[^】\n]{1,20}】|\[[가-힣]{1,10}\]|(?:温馨提示|通知|公告|お知らせ|안내|공지)\s*[:：])")
-_HEADING = re.compile(r"#{1,6} \S|={4,}$|-{4,}")
 _QUESTION = pattern("instructions", "question")
 _MANNER = pattern("instructions", "manner")
 _POLITE = re.compile(r"\b(?:please|pls|bitte|merci|por favor|per favore|пожалуйста|s'il (?:te|vous) pla[iî]t)\b")
@@ -139,6 +140,17 @@ _CLOSING = {
 }
 _SENTENCE = re.compile(r"[.!?。！？]\s*(?=\S)")
 _ENDED = re.compile(r"[.!?。！？:：…,，、][)\"'”»」』]*$")
+_SYMBOL = re.compile(r"[{}\[\]<>=_/\\|#*+$%&^~;()]")
+_TYPED = {  # how a part is typed
+    "marked up": re.compile(r"\*\*|`|\]\(|^\s*[-*] ", re.MULTILINE),
+    "typeset": re.compile(r"[“”„«»—–…‐•]"),
+    "loud": re.compile(r"[!?]{2}|\.{3}|[:;]-?[)D(]|\bi\b"),
+    "spaced": re.compile(r"\S {3}"),
+    "digits": re.compile(r"(?:\d[^\d\n]{0,6}){8}"),
+    "heading": re.compile(r"#{1,6} \S|[=-]{4,}$", re.MULTILINE),
+    "capitals": re.compile(r"\b[A-Z]{4,}\b"),
+    "wrapped": re.compile(r"[^\n]{50}[^\n.!?:…]*\n\s*[a-zа-яà-ÿ]"),
+}
 _ITEM = re.compile(r"\s*(?:[-*•]|\d{1,2}[.)])\s")
 _ASKED = re.compile(rf"[?？][\s)”\"'»]*$|(?:{alternatives('facts', 'question')})[。.!！~\s]*$")
 
@@ -195,7 +207,7 @@ def _lines(text: str) -> list[_Line]:
 
 
 class Paragraphs:
-    """The lines and paragraphs of a text, and its quoted blocks."""
+    """The lines and parts of a text, with the signs of each part, and its quoted blocks."""
 
     def __init__(self, text: str) -> None:
         self.text, lines = text, _lines(text)
@@ -204,17 +216,9 @@ class Paragraphs:
         self.lines = lines[:_MOST] + lines[-_END:] if between else lines
         self.blocks = [(between[0].start, between[-1].end)] if between else []
         self._marked = self._mark()
-        self.marks = list(self.blocks)  # what is quoted in any way
-        ends = {0, 1, len(self.lines) - 1} & set(range(len(self.lines)))
-        begins = sorted(ends | {at for at, line in enumerate(self.lines) if line.first})
-        self.parts = [self.lines[at:end] for at, end in pairwise([*begins, len(self.lines)])]
-        self._forms = cache(self._find_forms)
-        self._weights = cache(lambda role, forms: fsum(filter(None, map(_weights().get(role, {}).get, forms))))
-        self._spoken = cache(lambda at: set(languages(self._said(at))))
-        first = last = 0
-        if len(self.parts) > 1:
-            first, last = max(self.ways(), key=lambda way: fsum(self._weights(*each) for each in self.roles(*way)))
-        self.blocks += [(part[0].start, part[-1].end) for part in self.parts[first:last]]
+        self.parts = self._divide()
+        self.signs = [*self._find_signs([self._find_forms(part) for part in self.parts])] if len(self.parts) > 1 else []
+        self.blocks += [(part[0].start, part[-1].end) for part in self._quoted_parts()]
 
     def _mark(self) -> set[int]:
         """Quote the lines that have marks which no speaker makes; return where these begin."""
@@ -246,7 +250,7 @@ class Paragraphs:
         """Quote what stands behind a colon of *line*, if it asks for work on it, or says that someone wrote it."""
         for colon, _ in zip(_COLON.finditer(line.said), range(_COLONS), strict=False):
             behind = line.said[colon.end() :].strip()
-            head = _last_sentence(line.said[max(0, colon.start() - _LINE) : colon.start()])
+            head = _SENTENCE.split(line.said[max(0, colon.start() - _LINE) : colon.start()])[-1]
             if not behind or self._says("except", head) or not any(self._says(key, head) for key in (*_WORK, "says")):
                 continue
             start, end = line.start + colon.end(), line.end
@@ -259,53 +263,65 @@ class Paragraphs:
             self.blocks.append((start, end))
             return
 
-    def ways(self) -> list[tuple[int, int]]:
-        """Return the ways to quote none of the parts, or a run: from one of the first to one of the last."""
-        count = len(self.parts)
-        begins, ends = range(min(_EDGE, count)), range(max(1, count - _EDGE + 1), count + 1)
-        runs = [(first, last) for first in begins for last in ends if first < last]
-        return [(0, 0), *runs] if count > 1 else [(0, 0)]
+    def _divide(self) -> list[list[_Line]]:
+        """Return the parts of the text: paragraphs, runs of marked lines, and lines that stand out; some are joined."""
+        begins = {0, 1, len(self.lines) - 1} & set(range(len(self.lines)))
+        for at, (above, line) in enumerate(pairwise(self.lines), 1):
+            ends = _ENDED.search(above.said[-_LINE:].rstrip()) or len(above.said) * 2 < len(line.said)
+            if line.first or (above.first and ends) or (above.start in self._marked) != (line.start in self._marked):
+                begins.add(at)
+        parts = [self.lines[at:end] for at, end in pairwise([*sorted(begins), len(self.lines)])]
+        between = [line for part in parts[_EDGE:-_EDGE] for line in part]
+        return [*parts[:_EDGE], between, *parts[-_EDGE:]] if between else parts
 
-    def roles(self, first: int, last: int) -> Iterator[tuple[str, frozenset[str]]]:
-        """Yield the roles that parts have if those from *first* to *last* are quoted, each with its forms."""
-        count = len(self.parts)
-        within = [self._forms(at) for at in _few(range(first, last) if first < last else range(count))]
-        some = frozenset[str]().union(*within)
-        if first == last:
-            yield "own", some | {"all", f"of {min(count, 6)}"}
-            yield "own first", within[0]
-            yield "own last", within[-1] | _beside(within[-1], frozenset[str]().union(*within[:-1]))
-            return
-        yield "quoted", some | {f"of {min(last - first, 5)}", f"from {first}", f"to {last - count}"}
-        yield "quoted first", within[0]
-        yield "quoted last", within[-1]
-        for role, at in (("above", first - 1), ("below", last)):
-            if not 0 <= at < count:
-                yield role, frozenset({"none"})
-                continue
-            own = self._forms(at)
-            yield role, own | _beside(own, some)
-            if self._width(self.parts[first:last]) > 2 * self._width(self.parts[at : at + 1]):
-                yield role, frozenset({"shorter"})
-            if len(self._languages) > 1 and not self._spoken(at).intersection(self._spoken(first)):
-                yield role, frozenset({"foreign"})
-            if at == last and first == 0:
-                yield "below alone", own
-        if first > 1:
-            yield "further above", self._forms(0)
+    def _quoted_parts(self) -> Iterator[Sequence[_Line]]:
+        """Yield the quoted parts: those of the likeliest way from the first part to the last, own or quoted in turn."""
+        own, quoted, ways = 0.0, -inf, list[tuple[bool, bool]]()
+        for alone, between in self.signs:
+            opened, closed = own + _weigh("opens", between), quoted + _weigh("closes", between)
+            ways.append((closed > own, quoted >= opened))
+            own = -inf if "marked" in alone else max(own, closed)
+            quoted = max(quoted, opened) + _weigh("quoted", alone)
+        is_quoted = quoted > own
+        for part, way in zip(reversed(self.parts), reversed(ways), strict=False):
+            if is_quoted:
+                yield part
+            is_quoted = way[is_quoted]
 
-    def _said(self, at: int) -> str:
-        return "\n".join(line.said[:_LINE].strip() for line in _few(self.parts[at]))
+    def _find_signs(self, forms: Sequence[frozenset[str]]) -> Iterator[tuple[set[str], set[str]]]:
+        """Yield the signs of each part with *forms*: that it is quoted, and that one begins or ends at its border."""
+        last, asks = len(forms) - 1, [at for at, each in enumerate(forms) if each & _ASKING and "long" not in each]
+        for at, here in enumerate(forms):
+            asked = {
+                "asked " + ("above" if each < at else "last" if each == last else "below")
+                for each in asks
+                if each != at
+            }
+            others = frozenset[str]().union(*forms[:at], *forms[at + 1 :])
+            places = {place for place, is_there in (("first", 0), ("second", 1), ("last", last)) if at == is_there}
+            if "unended" in here and at < last and not self.parts[at + 1][0].first:
+                places.add("titles")
+            yield (
+                {*here, *places, *(f"{form} elsewhere" for form in _ELSEWHERE & others)}
+                | {f"{form} {where}".strip() for where in asked for form in (*here, *places, "")},
+                set(self._border(at, forms[at - 1], here)) if at else set(),
+            )
 
-    @staticmethod
-    def _width(parts: Sequence[Sequence[_Line]]) -> int:
-        return sum(part[-1].end - part[0].start for part in parts)
+    def _border(self, at: int, above: frozenset[str], here: frozenset[str]) -> Iterator[str]:
+        """Yield the signs of the border between two parts: their forms, what one hand keeps, and their lengths."""
+        yield from (f"above {form}" for form in above)
+        yield from (f"below {form}" for form in here)
+        yield from (f"{form} too" for form in _ALIKE & above & here)
+        sizes = [self.parts[each][-1].end - self.parts[each][0].start for each in (at - 1, at)]
+        if max(sizes) > 2 * min(sizes):
+            yield "longer" if sizes[1] > sizes[0] else "shorter"
 
-    def _find_forms(self, at: int) -> frozenset[str]:
+    def _find_forms(self, part: Sequence[_Line]) -> frozenset[str]:
         """Return the forms of a part: the persons, texts and orders of its words, how it begins, ends, and is long."""
-        part, said = self.parts[at], self._said(at)
-        lines = said.split("\n")
-        head, last = lines[0], _last_sentence(lines[-1])
+        few = [*part[:4], *part[4:][-2:]]  # what is between has the same forms, or is too much to read
+        lines = [line.said[:_LINE].strip() for line in few]
+        raw = "\n".join(self.text[line.start : min(line.end, line.start + _LINE)] for line in few)
+        said, head = "\n".join(lines), lines[0]
         plain = _POLITE.sub("", said)
         wide, sentences = len(said) + 2 * len(WIDE.findall(said)), _SENTENCE.split(plain)
         orders = instructions(said, said) if wide <= _SPEECH else []
@@ -313,15 +329,12 @@ class Paragraphs:
         says = {key for key in _KEYS if self._says(key, plain if key == "voice" else said)}
         forms: dict[str, object] = {
             **dict.fromkeys(says, True),
-            **{f"end {key}": self._says(key, last) for key in says if wide <= _SPEECH and last != said},
-            **{key: any(self._begins(key, line) for line in lines) for key in ("closing", "header")},
-            "goes": self._begins("goes", head),
+            "closing": any(self._begins("closing", line) for line in lines),
             "letter": self._begins("letter", head) or (greeted and self._begins("letter", greeted[0])),
             "greets": SMALL_TALK.match(said),
             "asks?": _ASKED.search(said),
             "question": "?" in said or "？" in said,
             "asked": _QUESTION.search(said),
-            "exclaims": "!" in said or "！" in said,
             "colon": said.endswith((":", "：")),
             "order": orders,
             "manner": any(_MANNER.search(each) for each in orders),
@@ -330,21 +343,18 @@ class Paragraphs:
             "long": wide > _SPEECH,
             "one sentence": len(sentences) == 1,
             "many sentences": len(sentences) > 3,
-            "voices": sum(self._says("voice", each) for each in sentences[:6]) > 1,
+            "voices": "voice" in says and sum(self._says("voice", each) for each in sentences[:4]) > 1,
             "lines": len(lines) > 1,
             "unended": not _ENDED.search(said),
             "title": len(lines) > 1 and len(head) < 70 and not _ENDED.search(head),
             "signed": len(lines) > 1 and len(lines[-1]) <= 30 and not _ENDED.search(lines[-1]),
-            "heading": _HEADING.match(head),
             "list": _ITEM.match(lines[-1]),
-            "lower": self.text[part[0].start : part[-1].end].lstrip()[:1].islower(),
-            "digits": sum(map(str.isdigit, said[:200])) * 20 > len(said[:200]),
-            "addressed": says >= {"voice", "you"},
-            "titles": at + 1 < len(self.parts) and not self.parts[at + 1][0].first and not _ENDED.search(said),
-            "last list": len(lines) > 2 and sum(len(line) for line in lines) < 50 * len(lines),
-            "marked": any(line.start in self._marked for line in part),
-            "all marked": all(line.start in self._marked for line in part),
+            "lower": raw.lstrip()[:1].islower(),
+            "marked": all(line.start in self._marked for line in part),
             "paragraph": part[0].first,
+            "indented": raw.startswith(("  ", "\t")),
+            "symbols": len(_SYMBOL.findall(raw)) * 25 > len(raw),
+            **{form: typed.search(raw) for form, typed in _TYPED.items()},
         }
         return frozenset(form for form, holds in forms.items() if holds)
 
@@ -363,15 +373,9 @@ def _weights() -> Mapping[str, Mapping[str, float]]:
     return tomllib.loads(read)
 
 
-def _beside(own: frozenset[str], some: frozenset[str]) -> frozenset[str]:
-    """Return how the persons and the writing of a part agree with those of the parts beside it."""
-    told = {form: "too" if form in some else "alone" for form in own} | dict.fromkeys(some - own, "quoted")
-    return frozenset(f"{form} {told[form]}" for form in _ALIKE if form in told)
-
-
-def _few(all_of: Sequence[_Of]) -> list[_Of]:
-    """Return the first and the last of *all_of*: what is between has the same forms, or is too much to read."""
-    return [*all_of[:4], *all_of[4:][-2:]]
+def _weigh(role: str, forms: Iterable[str]) -> float:
+    """Return how much *forms* speak for a role. They are summed exactly: a set has no order."""
+    return fsum(filter(None, map(_weights().get(role, {}).get, forms)))
 
 
 def _labelled_lines(lines: Sequence[_Line]) -> set[int]:
@@ -390,10 +394,6 @@ def _labelled_lines(lines: Sequence[_Line]) -> set[int]:
                 found.update(range(min(run), max(run) + 1))
             run = {}
     return found
-
-
-def _last_sentence(said: str) -> str:
-    return _SENTENCE.split(said)[-1]
 
 
 def _languages(text: str, lines: Sequence[_Line]) -> tuple[Writing, ...]:

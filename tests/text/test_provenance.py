@@ -26,10 +26,10 @@ class Labelled(NamedTuple):
     own: list[bool]
 
 
-def labelled() -> list[Labelled]:
-    """The texts of provenance.txt, without their marks."""
+def labelled(path: Path) -> list[Labelled]:
+    """The texts of a file, without their marks."""
     found = []
-    records = Path(__file__).with_name("provenance.txt").read_text(encoding="utf-8").split("\n@ ")[1:]
+    records = ("\n" + path.read_text(encoding="utf-8")).split("\n@ ")[1:]
     for record in records:
         head, _, marked = record.partition("\n")
         text, own, now = [], [], True
@@ -43,7 +43,7 @@ def labelled() -> list[Labelled]:
     return found
 
 
-EVERY = labelled()
+EVERY = labelled(Path(__file__).with_name("provenance.txt"))
 TEXTS = [each for each in EVERY if each.part in ("short", "fit")]
 """the texts to which the weights are fitted"""
 CLAUSE = re.compile(r"[^\n.!?。！？:：]+[.!?。！？:：]*")

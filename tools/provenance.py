@@ -31,9 +31,9 @@ RARE = 8  # parts that a sign must have
 LEAST = 0.03  # the smallest weight that is kept
 REQUESTED = 220  # requests put together with texts, of each language
 TOGETHER = 700  # texts that are put together of parts
-COUNTS = {"short": 5.0, "fit": 10.0, "requests": 5.0, "orders": 5.0, "together": 1.0}
+COUNTS = {"short": 5.0, "fit": 10.0, "requests": 3.0, "orders": 4.0, "together": 1.0}
 """how much a text of each kind counts; those of many voices are few"""
-FURTHER = 0.8  # how much a text of a FILE counts
+FURTHER = 1.2  # how much a text of a FILE counts
 TAKEN, LOST = (
     2.0,
     1.0,

@@ -18,7 +18,6 @@ from ..retrieval.layout import (
     FLAGS,
     REACH,
     ROLES,
-    SPEAKER_FROM,
     Integers,
     Layout,
     PassageColumns,
@@ -64,7 +63,6 @@ class Sheet(Layout):
         self.loaded: set[int] = set()
         self._filled: set[int] = set()
         """blocks that were ever in RAM"""
-        self._people: dict[str, list[int]] = {}
         self._said: dict[int, int] = {}
         """number of passages of each speaker"""
         self._base: dict[int, int] = {}
@@ -87,9 +85,8 @@ class Sheet(Layout):
         states = self.states.values()
         return sum(each.extent for each in states) / max(sum(each.counted for each in states), 1e-6)
 
-    def people(self, term: str) -> list[int]:
-        """Return the numbers of the speakers whose name has *term*."""
-        return self._people.get(term, [])
+    def _passages_by(self, speaker: int) -> int:
+        return self._said.get(speaker, 0)
 
     def only(self, people: Collection[int]) -> bool:
         """Return whether all passages are by *people*. O(people)."""
@@ -109,11 +106,11 @@ class Sheet(Layout):
                 self._columns.nth[block * BLOCK : (block + 1) * BLOCK] += before - self._base[block]
             self._base[block] = before
             before += state.alive
-        self._people, self._said = {}, {number: passages for number, _, passages in speakers}
+        self._named, self._said = {}, {number: passages for number, _, passages in speakers}
         self.speakers = {name: number for number, name, _ in speakers}
-        for number, name, passages in speakers:
-            for term in name_terms(name) if passages >= SPEAKER_FROM else ():
-                self._people.setdefault(term, []).append(number)
+        for number, name, _ in speakers:
+            for term in name_terms(name):
+                self._named.setdefault(term, []).append(number)
 
     def load(self, block: int, packed: bytes) -> None:
         """Load the passages of a block. O(block)."""

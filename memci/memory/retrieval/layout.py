@@ -259,8 +259,11 @@ class Layout:
     def people(self, term: str) -> list[int]:
         """Return the numbers of the speakers whose name has *term*, and who have at least `SPEAKER_FROM` passages."""
         self._place()
-        known = self._named.get(term) or [number for number in [self._greeted.get(term)] if number is not None]
-        return [number for number in known if self._passages_of[number] >= SPEAKER_FROM]
+        known = self._named.get(term) or ([self._greeted[term]] if term in self._greeted else [])
+        return [number for number in known if self._passages_by(number) >= SPEAKER_FROM]
+
+    def _passages_by(self, speaker: int) -> int:
+        return int(self._passages_of[speaker])
 
     def greet(self, term: str, greetings: Integers) -> None:
         """Let *term* name who answers, or spoke before, most of the passages at *greetings*, which greet by it.
@@ -275,8 +278,9 @@ class Layout:
         other = np.where((near >= 0) & (at.speaker[near] != at.speaker[greetings]), at.speaker[near], -1)
         whom = other[(other >= 0).argmax(axis=0), np.arange(len(greetings))]
         whom = whom[(whom >= 0) & (whom != self.speakers.get("", -1))]
-        if len(whom) and (counts := np.bincount(whom)).max() >= SPEAKER_FROM:
-            self._greeted[term] = int(counts.argmax())
+        numbers, counts = np.unique(whom, return_counts=True)
+        if counts.max(initial=0) >= SPEAKER_FROM:
+            self._greeted[term] = int(numbers[counts.argmax()])
 
     def names(self, people: Collection[int]) -> tuple[list[str], list[str]]:
         """Return the names of *people* and of the first `OTHERS` other speakers, whole and in parts. O(speakers)."""

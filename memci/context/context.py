@@ -215,12 +215,8 @@ class Context:
                 raise InvalidSetting(name, f"expected a callable, or None, got {brief(called)}")
         if zone is not None:
             zone_named(zone)
-        if (
-            isinstance(id, str)
-            and id.endswith(".db")
-            and isinstance(store, str)
-            and not (Path(store).suffix or Path(store).exists())
-        ):
+        file = Path(store) if isinstance(store, str) and isinstance(id, str) and id.endswith(".db") else None
+        if file is not None and not (file.suffix or file.exists()):
             raise InvalidSetting("id", f"{id!r:.60} is named like a file: Context.open(store, id), or make it first")
         return cls(store, request, policy, memory=memory, chat=chat, clock=clock, wait=wait, on_event=on_event)
 

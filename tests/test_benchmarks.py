@@ -298,7 +298,7 @@ def test_recall_says_what_it_skips(tmp_path, monkeypatch, capsys):
     result = load("recall.__main__").main(["--quick", "--results", str(tmp_path)])
 
     assert set(result["figures"]) == {"statements", "many"}, "these are a part of it"
-    assert capsys.readouterr().out.count("skipped") == 7
+    assert capsys.readouterr().out.count("skipped") == 8
     assert not (tmp_path / "recall.jsonl").exists()
 
 

@@ -81,7 +81,7 @@ profile | stored after the answer | companion/test_companion: respond_when_the_m
 profile | prompts can be replaced | memory/model/test_rules_used: a_prompt_of_ones_own_is_sent
 layers | a queue of 200, 50 leave | memory/tiers/test_rules: presets_are_the_values_of_the_designs
 layers | vectors at entry | memory/test_tiers_stored: page_is_embedded_once_and_a_question_once
-layers | search by vector | memory/test_stored_vectors: a_vector_of_a_page_comes_back
+layers | search by vector | memory/test_stored_vectors: vectors_come_back_as_rows_of_one_matrix
 layers | fragments with importance | memory/tiers/test_episodes: merged_follows_what_joined
 layers | fragments by keyword and time | memory/test_derived: a_day_answers_what_happened
 layers | promotion at ten accesses | memory/model/test_rules_used:

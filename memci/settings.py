@@ -179,17 +179,25 @@ def settings(given: dict[str, object], stored: str | None) -> tuple[Settings, di
     if window is None:
         why = f": that of {model!r:.60} is not known{name_hint(model)}" if isinstance(model, str) else ""
         raise InvalidSetting("window", f"a new context needs the model's context length in tokens{why}")
-    try:  # what is no JSON becomes a list, which no setting is
-        return _fill(json.dumps({**chosen, "window": window}, default=lambda value: [repr(value)])), chosen
+    whole = {**chosen, "window": window}
+    try:
+        text = json.dumps(whole)
+    except (TypeError, ValueError, RecursionError):  # no JSON: a value is wrong, and is refused below
+        text = ""
+    try:
+        return _filled(text) if text else _fill(whole), chosen
     except ValidationError as error:
         first = error.errors()[0]
         raise InvalidSetting(str(first["loc"][0]), f"{first['msg']}, got {brief(first.get('input'))}") from None
 
 
 @lru_cache(maxsize=256)  # the contexts of a program have few different ones, and each is opened many times
-def _fill(given: str) -> Settings:
-    """Return *given* (JSON) with the values of the preset, and those that follow from the window."""
-    chosen: dict[str, object] = json.loads(given)
+def _filled(given: str) -> Settings:
+    return _fill(json.loads(given))
+
+
+def _fill(chosen: dict[str, object]) -> Settings:
+    """Return *chosen* with the values of the preset, and those that follow from the window."""
     base = Settings.model_validate({key: value for key, value in chosen.items() if key in {"window", "preset"}})
     window = base.window
     preset = dict(PRESETS[base.preset])

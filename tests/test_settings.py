@@ -83,6 +83,7 @@ def test_what_is_given_wins_over_the_preset():
         ({"window": 8_000, "reply": "1"}, "reply"),
         ({"window": 8_000, "archive_share": 1.5}, "archive_share"),
         ({"window": 8_000, "archive_share": -0.1}, "archive_share"),
+        ({"window": 8_000, "pricing": {("in", "out"): 1.0}}, "pricing"),
         ({"window": 8_000, "archive_share": float("nan")}, "archive_share"),
         ({"window": 8_000, "active_pages": 0}, "active_pages"),
         ({"window": 8_000, "never_recalled": 0}, "never_recalled"),

@@ -81,14 +81,12 @@ def draft(
             waiting = OpenCalls(tool_calls(message))
             known.update(waiting.positions)
         whole = tokens = costs.get(body) or window.weigh(message)
-        if late:
-            tokens = window.weigh(late_result(message, window.state.nonce))
         ordinal = seq - base + 1
         if taken is not None and gate and 0 < window.gate < whole and call_name(taken[1]) not in window.tools:
             spans = digest_spans(message, window.gate, taken[1], _task(window, messages, page), window.count)
         view = window.shown(message, 0, page, ordinal, spans)
-        if spans is not None:
-            tokens = window.weigh(view)
+        if late or view is not message:
+            tokens = window.weigh(late_result(view, window.state.nonce) if late else view)
         clip = 0
         if tokens > window.clip_limit:
             view, tokens, clip = window.clip(message, window.clip_limit, page, ordinal, late=late, spans=spans)

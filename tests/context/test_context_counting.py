@@ -137,3 +137,12 @@ def test_images_are_counted_anew_for_another_model_with_the_same_vocabulary():
     assert first.report().tokens["open"] == 8 * 170 + 85 + 4
     assert tokens == 8 * 5667 + 2833 + 4
     assert opened(storage, window=None, counter=None).report().tokens == other.report().tokens
+
+
+def test_answer_without_calls_counts_as_it_is_sent():
+    """An empty list of calls is stored, but neither sent nor counted: an import counts what the append counted."""
+    with Context.open(EphemeralStorage(), "alice", window=4_000) as context:
+        context.append_turn("next", {"role": "assistant", "content": "ok", "tool_calls": None})
+        lines = list(context.export())
+
+    assert list(Context.import_(EphemeralStorage(), lines).export()) == lines

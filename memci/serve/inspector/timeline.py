@@ -13,7 +13,6 @@ from itertools import groupby, zip_longest
 from typing import Final, NamedTuple
 
 from ...history.reader import GONE
-from ...tokens import REQUEST_TOKENS
 from ...window.state import WindowState
 from ...window.window import Window
 from .inspected import InspectedContext
@@ -74,7 +73,6 @@ def _compaction_heads(context: InspectedContext, after: int, until: int) -> Iter
 
 def _size(window: Window, turn: int, index: int, head: int, made: int) -> WindowSize:
     """Return the size of *window* when it had *head* messages, and page *index* was open. O(pages)."""
-    fixed = window.system.tokens + window.segments.tokens + window.own_tools + window.state.tools + REQUEST_TOKENS
     active = window.active
     page = active.page(index)
     shown = sum(each.tokens for each in active if each.base < head)
@@ -85,4 +83,4 @@ def _size(window: Window, turn: int, index: int, head: int, made: int) -> Window
         if group is not None:  # a call that waited then had nothing in the place of its result
             late = group.head.tokens - group.head.dated - active.own_tokens(group.head)
             shown, own = shown - late, own - late
-    return WindowSize(turn, head, fixed, window.contents.tokens, shown - own, own, made)
+    return WindowSize(turn, head, window.fixed, window.contents.tokens, shown - own, own, made)

@@ -12,6 +12,8 @@ from ..errors import InvalidSetting
 if TYPE_CHECKING:
     from ..llm import Chat
 
+TIMEOUT_SECONDS = 120.0
+"""how long to wait for the first word of a model: local ones load for up to a minute, and reasoning takes time"""
 _NO_SERVER = (
     "say where the model is by OPENAI_API_KEY (OpenAI's own), or by --base-url or OPENAI_BASE_URL "
     "(any server that speaks its API, as http://localhost:11434/v1)"
@@ -62,7 +64,7 @@ def named_model(model: str | None, base_url: str | None) -> "Chat":
     from ..llm import Chat
 
     try:
-        return Chat(model, base_url=base_url)
+        return Chat(model, base_url=base_url, timeout=TIMEOUT_SECONDS)
     except InvalidSetting as error:
         if error.name in {"model", "api_key"}:
             raise InvalidSetting("--model", _NO_MODEL if model is None else _NO_SERVER) from None

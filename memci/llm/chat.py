@@ -21,6 +21,8 @@ from .retry import RetryingCall, estimate
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
+_ANSWER = 1_000  # tokens of an answer without a bound, for its time-out: about a page of text
+
 
 class Chat(Endpoint):
     """A `memci.llm.ChatModel` over HTTP. Thread-safe; close it, or use it with `with`, to close its connections."""
@@ -74,7 +76,7 @@ class Chat(Endpoint):
         bounds = (self._max_tokens, None if self._thinks else max_tokens)
         most = min((each for each in bounds if each is not None), default=None)
         request = CompletionRequest(messages, self.parameters, tools=tools, answer=answer, max_tokens=most)
-        reply = self._call(request, messages, step, attempt).result(partial(IncomingAnswer, reply_of))
+        reply = self._call(request, messages, step, most, attempt).result(partial(IncomingAnswer, reply_of))
         self._thinks |= reply.finish == "length" and _has_thoughts(reply)
         return reply
 
@@ -82,12 +84,13 @@ class Chat(Endpoint):
         """Return the answer to *messages* piece by piece. The request is sent when the first piece is asked for."""
         most = self._max_tokens
         request = CompletionRequest(messages, self.parameters, tools=tools, stream=True, max_tokens=most)
-        return Stream(step, self._call(request, messages, step).run(IncomingStream))
+        return Stream(step, self._call(request, messages, step, most).run(IncomingStream))
 
     def _call(
-        self, request: CompletionRequest, messages: Sequence[Message], step: str, attempt: int = 0
+        self, request: CompletionRequest, messages: Sequence[Message], step: str, most: int | None, attempt: int = 0
     ) -> RetryingCall:
-        return RetryingCall(self, request, step=step, attempt=attempt, prompt=estimate(messages))
+        most = _ANSWER if most is None else most
+        return RetryingCall(self, request, step=step, attempt=attempt, prompt=estimate(messages), most=most)
 
 
 class Stream(Pieces):

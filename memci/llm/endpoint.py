@@ -20,13 +20,12 @@ from ..workers import guard_lock
 from .circuit_breaker import CircuitBreaker
 from .model import OnCall
 from .requests import DIALECT, Dialect
+from .timeout import LearnedTimeout
 from .usage import Ledger
 
 if TYPE_CHECKING:
     from openai import OpenAI
 
-TIMEOUT_SECONDS = 120.0
-"""how long to wait for a model by default: local ones load for up to a minute, and reasoning takes time"""
 _OPENAI = "api.openai.com/v1"
 _NO_KEY = "none"  # a key for servers that need none: the client requires one
 
@@ -40,7 +39,7 @@ class EndpointOptions(TypedDict, total=False):
     """None: OPENAI_API_KEY. A server that is named by its address may need no key."""
     timeout: float
     """Seconds until the server begins its answer, and again until the answer is whole; in a stream, the seconds between
-    two pieces. Default: 120."""
+    two pieces. Default: 30. A slow server gets up to 20 times as many (`memci.llm.timeout`)."""
     tries: int
     """How often a request is sent, at most. Default: 3. Between two tries the openai client waits 0.5 to 8 seconds, or
     as long as the server asks (`Retry-After`, two minutes at most)."""
@@ -63,7 +62,7 @@ class Endpoint:
         """Check the settings, see `EndpointOptions`. Nothing is sent."""
         check_keywords(options, EndpointOptions.__annotations__, type(self).__name__)
         client, extra, ledger = options.get("client"), options.get("extra"), options.get("ledger")
-        timeout, tries = options.get("timeout", TIMEOUT_SECONDS), options.get("tries", 3)
+        timeout, tries = options.get("timeout", 30.0), options.get("tries", 3)
         if isinstance(timeout, bool) or not isinstance(timeout, int | float) or not 0 < timeout < 1e6:
             raise InvalidSetting("timeout", f"expected seconds, more than 0; got {brief(timeout)}")
         if type(tries) is not int or tries < 1:
@@ -79,7 +78,7 @@ class Endpoint:
         parts = urlsplit(str(url))
         self.server = f"{parts.netloc.rpartition('@')[2]}{parts.path.rstrip('/')}" if url else _OPENAI
         """the server as errors name it: without scheme, user, password or query"""
-        self.timeout = timeout
+        self.timeout = LearnedTimeout(timeout)
         self.tries = tries
         self.ledger = Ledger() if ledger is None else ledger
         """adds up the costs of the calls"""
@@ -96,8 +95,8 @@ class Endpoint:
         """The seconds in which no call is sent, because the last ones failed; 0.0: calls are sent."""
         return self.breaker.seconds
 
-    def connect(self, tries: int) -> "OpenAI":
-        """Return a client that sends each request at most *tries* times, and waits for `timeout` seconds each time."""
+    def connect(self, tries: int, seconds: float) -> "OpenAI":
+        """Return a client that sends each request at most *tries* times, and waits for *seconds* each time."""
         with self._lock:
             if self._client is None:
                 assert self._address is not None, "without a client there is an address"
@@ -107,7 +106,7 @@ class Endpoint:
                 http = DefaultHttpxClient(event_hooks=hooks)
                 self._client = OpenAI(base_url=url, api_key=key, http_client=http)
                 weakref.finalize(self, self._client.close)
-            return self._client.with_options(timeout=self.timeout, max_retries=tries - 1)
+            return self._client.with_options(timeout=seconds, max_retries=tries - 1)
 
     def learn(self, words: Mapping[str, Any]) -> None:
         """Use *words* of the dialect, with which the server accepted a request, for the next requests, too."""

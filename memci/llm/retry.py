@@ -22,9 +22,10 @@ from .endpoint import Endpoint
 from .model import Call, Reply, Usage
 from .replies import IncomingAnswer
 from .requests import Request
-from .server_errors import failure_of
+from .server_errors import LATE, failure_of
 from .usage import Spent
 
+_READ = 8  # tokens of a prompt that a server reads while it makes one: a cautious value, since most read far more
 _LOG = logging.getLogger(__name__)
 
 
@@ -36,13 +37,15 @@ Reader = Callable[[Iterable[bytes], float, Callable[[], float]], IncomingAnswer[
 class RetryingCall:
     """One call of an endpoint, with all its tries."""
 
-    def __init__(self, endpoint: Endpoint, request: Request, *, step: str, attempt: int = 0, prompt: int = 0) -> None:
-        """Prepare a call with about *prompt* tokens."""
+    def __init__(
+        self, endpoint: Endpoint, request: Request, *, step: str, attempt: int = 0, prompt: int = 0, most: int = 0
+    ) -> None:
+        """Prepare a call with about *prompt* tokens, which the model may answer with up to *most* tokens."""
         self._endpoint = endpoint
         self._request = request
         self._step, self._attempt = step, attempt
-        self._prompt = prompt
-        self._began = 0.0
+        self._prompt, self._most = prompt, most
+        self._sent = self._began = 0.0
         self._tries = 0
 
     def result(self, read: Reader[T]) -> T:
@@ -66,12 +69,13 @@ class RetryingCall:
         said: list[str] = []
         try:
             while True:
+                seconds, self._sent = endpoint.timeout.seconds(_work(self._prompt, self._most)), endpoint.clock()
                 response = None
                 try:
-                    client = endpoint.connect(endpoint.tries - self._tries)
+                    client = endpoint.connect(endpoint.tries - self._tries, seconds)
                     with self._request.send(client) as response:
                         self._tries += response.retries_taken + 1
-                        incoming = read(response.iter_bytes(), endpoint.timeout, endpoint.clock)
+                        incoming = read(response.iter_bytes(), seconds, endpoint.clock)
                         for piece in incoming.pieces():
                             if not said:
                                 self._accept()
@@ -95,7 +99,7 @@ class RetryingCall:
             self._accept()
         answer = incoming.result
         calls = str(answer.message.get("tool_calls", ""))
-        self._book(answer.usage, answer.finish, _tokens(text_of(answer.message) + calls))
+        self._book(answer.usage, answer.finish, _tokens(text_of(answer.message) + calls), paced=not said)
         return answer
 
     def _accept(self) -> None:
@@ -113,6 +117,8 @@ class RetryingCall:
             raise error
         if not answered:
             self._tries += failure.retries + 1
+        if failure.reason == LATE and not said:
+            endpoint.timeout.expired()
         self._report(error=type(error).__name__, status=failure.status)
         if said:
             reason = f"{failure.reason}, from {endpoint.server}, after {len(said):,} characters"
@@ -126,15 +132,18 @@ class RetryingCall:
         if failure.status is not None or self._tries >= endpoint.tries:
             raise ModelUnavailable(self._step, f"{reason}; tried {self._tries} times") from error
 
-    def _book(self, usage: Usage, finish: str, completion: int) -> None:
+    def _book(self, usage: Usage, finish: str, completion: int, *, paced: bool = False) -> None:
         """Book and report an answer, with the cost that the server reports.
 
-        If it reports none, the estimate is booked: a ceiling must hold then, too.
+        If it reports none, the estimate is booked: a ceiling must hold then, too. *paced*: only the server decided how
+        long the answer took, so its pace is learned.
         """
         endpoint, prompt = self._endpoint, self._prompt
         if usage.total:
             prompt, completion = usage.prompt, usage.completion
         endpoint.ledger.add(self._step, Spent(1, prompt, completion, cached=usage.cached))
+        if paced:
+            endpoint.timeout.answered(_work(prompt, completion), endpoint.clock() - self._sent)
         self._report(usage=usage, finish=finish)
 
     def _report(self, **outcome: Any) -> None:
@@ -158,3 +167,8 @@ def estimate(messages: Iterable[Message]) -> int:
 def _tokens(text: str) -> int:
     """Return about how many tokens *text* has: one for four bytes, as in English."""
     return -(-len(text.encode("utf-8", "replace")) // 4)
+
+
+def _work(prompt: float, completion: float) -> float:
+    """Return how many tokens a model makes in the time of a call: to read one costs less than to make one."""
+    return completion + prompt / _READ

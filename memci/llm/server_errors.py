@@ -6,6 +6,7 @@ A reason has codes and numbers only. The provider's words may quote what was sen
 import re
 from dataclasses import dataclass
 
+LATE = "no answer in time"
 _PASSING = frozenset({408, 409, 425, 429})
 """statuses below 500 that pass: a time-out, a lock, a request that came too early, too many requests"""
 _NETWORK = frozenset({"httpx", "httpx2", "httpcore", "httpcore2"})
@@ -50,7 +51,7 @@ def failure_of(error: Exception) -> Failure | None:
     if isinstance(error, Unusable):
         return Failure(str(error), passing=True)
     if isinstance(error, TimeoutError) or names & {"APITimeoutError", "TimeoutException"}:
-        return Failure("no answer in time", passing=True, retries=retries)
+        return Failure(LATE, passing=True, retries=retries)
     if isinstance(error, OSError) or "APIConnectionError" in names or packages & _NETWORK:
         return Failure("no connection, or it was cut", passing=True, retries=retries)
     if "openai" in packages:

@@ -84,8 +84,11 @@ def facts(page: PageRecord) -> list[Known]:
 def _extract_facts(message: Message) -> Iterator[tuple[About, str]]:
     speaker = message.get("name")
     if message.get("role") == "user" and any(map(_states_fact, sentences(text_of(message)[:_SCANNED]))):
-        for sentence in _own_sentences(message):
-            if _states_fact(sentence):
+        own = ["", *_own_sentences(message), ""]
+        for before, sentence, after in zip(own, own[1:], own[2:], strict=False):
+            if _states_fact(sentence) and not _TAKEN_BACK.match(after.lower().replace("’", "'")):
+                if _OTHERS.search(before.rstrip("。！!")) and not _SELF.search(sentence):
+                    continue  # in Japanese, a sentence without a subject goes on about the one before
                 line = one_line(_without_opener(sentence), 2 * LONGEST)
                 yield "user", f"{one_line(speaker, 40)}: {line}" if isinstance(speaker, str) and speaker else line
     for call in tool_calls(message):
@@ -117,8 +120,11 @@ def _tells(sentence: str) -> bool:
         return False
     for each in (written, *languages(text, ("latin",))):  # a short sentence may have words of several languages
         found = pattern("facts", "user", each).search(said)
-        if found is not None and not pattern("facts", "unreal", each).search(said[: found.start()]):
-            return True
+        if found is not None:
+            before = said[: found.start()]
+            real = pattern("facts", "lead", each).search(before) and not pattern("facts", "unreal", each).search(before)
+            if real and not pattern("facts", "behind", each).search(said, found.start()):
+                return True
     return False
 
 
@@ -269,5 +275,6 @@ _SPEAKER = re.compile(r"([^:.!?]{1,40}): ")
 _TOLD = re.compile("|".join(f"(?:{alternatives('facts', 'user', each)})" for each in (*LATIN, "russian")))
 _QUOTED = re.compile(r"\"[^\"]*\"|“[^“”]*”|「[^「」]*」|『[^『』]*』|`[^`]*`")
 _ASKS = re.compile(f"(?:{alternatives('facts', 'question')})[。.!！~\\s]*$")
-_OPENER = pattern("facts", "opener")
+_OPENER, _TAKEN_BACK = (pattern("facts", key) for key in ("opener", "taken_back"))
+_OTHERS, _SELF = pattern("facts", "unreal", "kana"), pattern("change", "self", "kana")
 _FIGURE, _NOT = (pattern("facts", key) for key in ("figure", "negation"))

@@ -1,11 +1,16 @@
 """Facts: what a page tells of the user, and of what the assistant did."""
 
+import tomllib
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from memci.memory.backend import PageRecord
 from memci.memory.tiers.facts import LONGEST, PER_PAGE, facts
+
+TOLD = tomllib.loads(Path(__file__).with_name("facts.toml").read_text(encoding="utf-8"))
 
 
 def page(*messages, quotes=(), index=1):
@@ -109,6 +114,15 @@ def test_fact_begins_with_what_it_tells(opener, said):
 def test_facts_of_other_talk_are_none(said):
     """Questions, moods, hypotheses and requests tell nothing lasting of the user."""
     assert facts(page(user(said))) == []
+
+
+@pytest.mark.parametrize("language", TOLD)
+def test_what_is_embedded_denied_or_taken_back_is_no_fact(language):
+    """What others say or believe, what nearly was, plays, dreams and slips tell nothing; plain statements do."""
+    untold = {said: [each.text for each in facts(page(user(said)))] for said in TOLD[language]["nothing"]}
+
+    assert {said: found for said, found in untold.items() if found} == {}
+    assert [said for said in TOLD[language]["facts"] if not facts(page(user(said)))] == []
 
 
 def test_facts_of_an_assistant_are_what_it_did():

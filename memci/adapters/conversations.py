@@ -206,24 +206,25 @@ class Conversations(Generic[M]):
     ) -> Context:
         """Store what is new of *items* in the conversation *name*, or in a fork if they differ; return the context.
 
-        They differ if they are not *whole* in it, or if they are edited anywhere.
+        They differ if they are not *whole* in it, or if they are edited anywhere. An earlier version goes on only if
+        they are whole in it: what an edit took away does not come back.
         """
         shared: tuple[int, int | None, str] = -1, None, ""
         candidates = [*self._candidates(name)]
         for version in candidates:
-            context = self._open_version(name, version, system=system)
+            context, first = self._open_version(name, version, system=system), version == candidates[0]
             try:
-                context.sync(items, format=self._format, whole=whole, usage=usage)
+                context.sync(items, format=self._format, whole=whole or not first, usage=usage)
             except Diverged as error:
                 shared = max(shared, (error.position, error.turn, version), key=itemgetter(0))
             else:
-                return context if version == candidates[0] else self._only(context, candidates)
+                return context if first else self._only(context, candidates)
         _, turn, version = shared
         after = f"{name}~{len(self._versions(name))}"
         if turn is not None:
             self._open_version(name, version).fork(after, at=turn).close()
         context = self._open_version(name, after, system=system)
-        context.sync(items, format=self._format, usage=usage)
+        context.sync(items, format=self._format, whole=whole, usage=usage)
         return self._only(context, candidates)
 
     def _only(self, context: Context, versions: Iterable[str]) -> Context:

@@ -128,6 +128,39 @@ def test_a_list_that_goes_on_losing_its_beginning_is_trimmed(conversations):
     assert conversations.view("alice", talk(1, "b")[:1]).messages == talk(1, "b")[:1]
 
 
+def test_a_question_that_was_never_answered_leaves_a_list_that_has_not_all(conversations):
+    """The framework drops the question of a run that failed; its list begins behind what memci has."""
+    conversations.add("alice", talk(1, "x"))
+    for number in range(2):
+        conversations.view("alice", talk(2)[: 2 * number + 1])
+        conversations.add("alice", talk(2)[: 2 * number + 2])
+    conversations.view("alice", [*talk(2), ("user", "failed ?")])
+    view = conversations.view("alice", [*talk(2), ("user", "next ?")])
+    assert view.messages == [*talk(1, "x"), *talk(2), ("user", "next ?")]
+
+
+def test_an_edit_brings_nothing_back_that_an_earlier_one_took_away(conversations):
+    """An earlier version, whose end fits, holds more than the list: the edit continues the last one."""
+    conversations.view("alice", talk(3)[:5], whole=True)
+    conversations.add("alice", talk(3))
+    without = talk(3)[2:]
+    for last in ("on", "or this", "or that"):
+        asked = [*without, ("user", last)]
+        assert conversations.view("alice", asked, whole=True).messages == asked
+        conversations.add("alice", [("assistant", "Yes.")])
+
+
+def test_a_list_goes_back_to_where_it_was_before_it_was_cleared(conversations):
+    """The framework travels in time: what came between is not in its list."""
+    conversations.view("alice", talk(2)[:3], whole=True)
+    conversations.add("alice", talk(2))
+    for cleared in ("b", "c"):
+        conversations.view("alice", talk(1, cleared)[:1], whole=True)
+        conversations.view("alice", talk(2, cleared)[:3], whole=True)
+    back = [*talk(1), ("user", "other ?")]
+    assert conversations.view("alice", back, whole=True).messages == back
+
+
 def test_a_new_prompt_takes_the_place_of_the_old_one(conversations):
     """A framework may say something else each time."""
     conversations.view("alice", talk(1), system="Be brief.")

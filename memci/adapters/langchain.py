@@ -91,8 +91,13 @@ class MemciMiddleware(AgentMiddleware):
         self.conversations.add(name, [*request.messages, *said], _usage(said))
 
     def _name(self, config: RunnableConfig) -> str:
-        thread = (config.get("configurable") or {}).get("thread_id")
-        return check_name(self._conversation or thread, '{"configurable": {"thread_id": "alice"}}')
+        """Return the name of the conversation; an agent that a tool calls has its own, as LangGraph keeps it."""
+        given = config.get("configurable") or {}
+        name = check_name(self._conversation or given.get("thread_id"), '{"configurable": {"thread_id": "alice"}}')
+        *outer, _ = str(given.get("checkpoint_ns", "")).split("|")
+        while outer and outer[-1].partition(":")[0] != "tools":
+            outer.pop()
+        return "/".join([name, *outer])
 
     def _tool(self, schema: Item) -> StructuredTool:
         def run(config: RunnableConfig, **arguments: Any) -> str:

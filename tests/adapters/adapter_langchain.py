@@ -4,6 +4,7 @@ import re
 from base64 import b64encode
 from pathlib import Path
 
+import pytest
 from langchain.agents import create_agent
 from langchain_core.messages import AIMessage, AIMessageChunk, HumanMessage, SystemMessage, ToolMessage
 from langchain_core.tools import tool
@@ -12,7 +13,9 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.prebuilt import ToolNode, tools_condition
 
+from memci import Context
 from memci.adapters.langchain import MemciMiddleware
+from memci.messages import text_of
 from memci.testing.adapters import AdapterConformance, Driver, lookup
 from memci.testing.adapters.driver import PROMPT
 from memci.testing.llm import ModelServer
@@ -171,3 +174,38 @@ def test_a_call_with_arguments_that_are_no_json_is_kept(tmp_path):
 
     roles = [each["role"] for each in server.requests[-1].messages]
     assert roles == ["system", "user", "assistant", "tool", "user"]
+
+
+@pytest.mark.parametrize("kept", [None, True])
+def test_an_agent_that_a_tool_calls_has_a_conversation_of_its_own(kept, tmp_path):
+    """Also with the same middleware; it is a new one for each call, unless LangGraph keeps its state."""
+
+    def script(request):
+        if "helper" in text_of(request.messages[0]):
+            return f"I see {len(request.messages) - 1}."
+        call = {"id": f"c{len(request.messages)}", "type": "function"}
+        asks = {"tool_calls": [{**call, "function": {"name": "ask", "arguments": '{"question": "And?"}'}}]}
+        return asks if request.messages[-1]["role"] == "user" else f"It said: {request.text}"
+
+    with ModelServer(script) as server:
+        driver = KeepsTheState(tmp_path / "agent.db", server.base_url, 6_000)
+        given = {"middleware": driver.middleware(), "checkpointer": kept}
+        helper = create_agent(driver.model, [], system_prompt="A helper.", **given)
+
+        @tool
+        def ask(question: str) -> str:
+            """Ask the helper."""
+            return helper.invoke({"messages": [("user", question)]})["messages"][-1].text
+
+        agent = create_agent(
+            driver.model, [ask], system_prompt=PROMPT, middleware=driver.middleware(), checkpointer=InMemorySaver()
+        )
+        answers = [agent.invoke(*driver.given("alice", text))["messages"][-1].text for text in ("Hi", "Again")]
+        names = [each.id for each in Context.list(tmp_path / "agent.db")]
+        said = [text_of(each) for each in driver.told("alice")]
+        driver.close()
+
+    assert answers == ["It said: I see 1.", "It said: I see 3." if kept else "It said: I see 1."]
+    assert said == ["Hi", "", "I see 1.", answers[0], "Again", "", answers[1].removeprefix("It said: "), answers[1]]
+    assert len(names) == (2 if kept else 3)
+    assert all(each.startswith("alice/tools") for each in names if each != "alice")

@@ -11,12 +11,16 @@ alone bounds what was said before the run.
 
 import asyncio
 from collections.abc import Iterator, Sequence
-from typing import Any
+from os import PathLike
+from os.path import abspath
+from typing import Any, cast
+from uuid import uuid4
+from weakref import WeakValueDictionary
 
 from llama_index.core.agent.workflow import AgentOutput, FunctionAgent, ToolCallResult
 from llama_index.core.base.llms import types
 from llama_index.core.base.llms.types import ChatMessage
-from llama_index.core.bridge.pydantic import Field
+from llama_index.core.bridge.pydantic import PrivateAttr
 from llama_index.core.memory import BaseMemory
 from llama_index.core.tools import AsyncBaseTool, FunctionTool, ToolMetadata
 from llama_index.core.workflow import Context
@@ -30,16 +34,24 @@ from .items import Item, arguments_as_given, assistant_item, data_url, exact, me
 _MEDIA = {"image": types.ImageBlock, "audio": types.AudioBlock, "video": types.VideoBlock}
 
 
+_OPENED: WeakValueDictionary[str, Conversations[ChatMessage]] = WeakValueDictionary()
+"""the conversations of this process by their store, for memories that a workflow's state brings back"""
+
+
 class Memci:
     """The conversations of one store; safe for threads."""
 
     def __init__(self, store: Any, **settings: Any) -> None:
         """Keep the conversations in *store*, with the *settings* of `Conversations`: `window`, `owner` and others."""
         self.conversations = Conversations[ChatMessage](store, dump=dump, load=load, **settings)
+        self._store = abspath(store) if isinstance(store, (str, PathLike)) else uuid4().hex
+        _OPENED[self._store] = self.conversations
 
     def memory(self, conversation: str) -> "MemciMemory":
         """Return the memory of a conversation; it is made when it is first used."""
-        return MemciMemory(conversation=conversation, conversations=self.conversations)
+        memory = MemciMemory(conversation=conversation, store=self._store)
+        memory._conversations = self.conversations
+        return memory
 
     def close(self) -> None:
         """Close all contexts."""
@@ -47,10 +59,19 @@ class Memci:
 
 
 class MemciMemory(BaseMemory):
-    """One conversation, for an agent or a chat engine."""
+    """One conversation, for an agent or a chat engine; the state of a workflow holds its name and its store's."""
 
     conversation: str
-    conversations: Any = Field(exclude=True)
+    store: str
+    _conversations: Any = PrivateAttr(None)
+
+    @property
+    def conversations(self) -> Conversations[ChatMessage]:
+        """The conversations of the store. InvalidSetting if no `Memci` of this process has it."""
+        if (found := self._conversations or _OPENED.get(self.store)) is None:
+            missing = 'no Memci has its store: ctx.store.set("memory", memci.memory("alice")) before the run'
+            raise InvalidSetting("memory", missing)
+        return cast("Conversations[ChatMessage]", found)
 
     @classmethod
     def from_defaults(cls, store: Any = None, conversation: str = "default", **settings: Any) -> "MemciMemory":

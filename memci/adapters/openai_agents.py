@@ -58,6 +58,10 @@ class MemciSession(SessionABC):
         self.hooks = _Usage(self)
         self._unfiltered = False
         """whether a run has asked for the history, and not yet for the window"""
+        self._agent: Agent[Any] | None = None
+        """the agent that the run has come to"""
+        self._left_out = 0
+        """how many items the runner's list begins with that stand for what is stored: the filter of a handoff made them"""
 
     @property
     def run_config(self) -> RunConfig:
@@ -65,9 +69,14 @@ class MemciSession(SessionABC):
         return RunConfig(call_model_input_filter=self.filter)
 
     async def filter(self, data: CallModelData[Any]) -> ModelInputData:
-        """Return the window, which replaces the runner's list."""
-        given = data.model_data
+        """Return the window, which replaces the runner's list; an agent that a tool calls keeps its own list."""
+        given, before = data.model_data, self._agent
         self._unfiltered = False
+        if before is not None and data.agent.name not in {before.name, *map(_name, before.handoffs)}:
+            return given
+        self._agent = data.agent
+        if before is not None and before.name != data.agent.name:
+            await asyncio.to_thread(self._hand_over, given.input)
         tools = [
             tool_schema(each.name, each.description, each.params_json_schema)
             for each in data.agent.tools
@@ -77,7 +86,12 @@ class MemciSession(SessionABC):
             lacking = f"the agent {data.agent.name!r:.60} can't read what left its window"
             warnings.warn(f"{lacking}: Agent(…, tools=[*tools, *session.tools])", stacklevel=2)
         view = await asyncio.to_thread(
-            self.conversations.view, self.session_id, given.input, system=given.instructions, tools=tools, whole=False
+            self.conversations.view,
+            self.session_id,
+            given.input[self._left_out :],
+            system=given.instructions,
+            tools=tools,
+            whole=False,
         )
         return ModelInputData(input=view.messages, instructions=view.system or None)
 
@@ -85,6 +99,7 @@ class MemciSession(SessionABC):
         """Return the newest *limit* items, or all, as they were stored. O(items of the conversation)."""
         if limit in {0, _NONE}:
             self._unfiltered = limit == _NONE
+            self._agent, self._left_out = None, 0
             return []
         items = await asyncio.to_thread(self.conversations.messages, self.session_id)
         return items if limit is None else items[-limit:]
@@ -118,11 +133,28 @@ class MemciSession(SessionABC):
             context.append_turn(*rest, opens_page=False)
         return last
 
+    def _hand_over(self, given: Sequence[Any]) -> None:
+        """Take the call of a handoff back if its filter left it out of the list that is *given*."""
+        last = next(iter(self.conversations.context(self.session_id).turns(1)), [])[-1:]
+        asked = {call["id"] for message in last for call in message.get("tool_calls") or ()}
+        if asked - {each.get("call_id") for each in given}:
+            self.conversations.context(self.session_id).pop()
+            self._left_out = len(given)
+
     def _tool(self, schema: Item) -> FunctionTool:
-        async def run(_: ToolContext[Any], arguments: str) -> str:
-            return await asyncio.to_thread(self.conversations.answer, self.session_id, schema["name"], arguments)
+        async def run(context: ToolContext[Any], arguments: str) -> str:
+            filter_ = context.run_config and context.run_config.call_model_input_filter
+            session = getattr(filter_, "__self__", self)  # that of the run: an agent may serve many
+            return await asyncio.to_thread(
+                session.conversations.answer, session.session_id, schema["name"], arguments
+            )
 
         return FunctionTool(schema["name"], schema["description"], schema["parameters"], run, strict_json_schema=False)
+
+
+def _name(handoff: Any) -> str:
+    """Return the name of the agent that *handoff*, or the agent itself, leads to."""
+    return str(getattr(handoff, "agent_name", "") or handoff.name)
 
 
 class _Usage(RunHooks[Any]):

@@ -23,9 +23,10 @@ from llama_index.core.base.llms.types import (
 from llama_index.core.chat_engine import SimpleChatEngine
 from llama_index.core.memory import ChatMemoryBuffer
 from llama_index.core.tools import FunctionTool
+from llama_index.core.workflow import Context as WorkflowContext
 from llama_index.llms.openai_like import OpenAILike
 
-from memci.adapters.llama_index import Memci, MemciAgent, dump, load
+from memci.adapters.llama_index import Memci, MemciAgent, MemciMemory, dump, load
 from memci.errors import InvalidSetting
 from memci.testing.adapters import AdapterConformance, Driver, lookup, played
 from memci.testing.adapters.driver import PROMPT
@@ -203,6 +204,31 @@ def test_the_state_of_an_agent_is_shown(memci):
         asyncio.run(run(server.base_url))
         assert "Ann" in server.requests[-1].text
     assert [message.content for message in memci.memory("a").get_all()] == ["say hello", "Hello."]
+
+
+@pytest.mark.parametrize("in_a_new_process", [False, True])
+def test_the_state_of_a_workflow_is_kept(in_a_new_process, tmp_path):
+    """A program keeps the `Context` of its runs, also as JSON: the memory that it names goes on."""
+
+    async def run(url):
+        for number in range(2):
+            memci = Memci(tmp_path / "agent.db", window=4_000) if not number or in_a_new_process else memci
+            agent = MemciAgent(llm=model(url), tools=[])
+            context = WorkflowContext.from_dict(agent, kept) if number else WorkflowContext(agent)
+            await agent.run(f"say {number}", memory=memci.memory("a"), ctx=context)
+            kept = context.to_dict()
+            if in_a_new_process:
+                memci.close()
+        memci = Memci(tmp_path / "agent.db", window=4_000)
+        told = [message.content for message in memci.memory("a").get_all()]
+        memci.close()
+        return told
+
+    with ModelServer(["Hello.", "Again."]) as server:
+        told = asyncio.run(run(server.base_url))
+    assert told == ["say 0", "Hello.", "say 1", "Again."]
+    with pytest.raises(InvalidSetting, match="no Memci has its store"):
+        MemciMemory(conversation="a", store="another").get()
 
 
 def test_the_example_runs(tmp_path):

@@ -8,11 +8,21 @@ from pathlib import Path
 from typing import ClassVar
 
 import pytest
-from agents import Agent, OpenAIChatCompletionsModel, Runner, SQLiteSession, function_tool, set_tracing_disabled
+from agents import (
+    Agent,
+    OpenAIChatCompletionsModel,
+    Runner,
+    SQLiteSession,
+    function_tool,
+    handoff,
+    set_tracing_disabled,
+)
+from agents.extensions import handoff_filters
 from openai import AsyncOpenAI
 
 from memci.adapters.openai_agents import Memci
 from memci.errors import InvalidSetting
+from memci.messages import text_of
 from memci.testing.adapters import AdapterConformance, Driver, lookup
 from memci.testing.adapters.driver import PROMPT
 from memci.testing.llm.server import ModelServer
@@ -138,6 +148,71 @@ def test_an_agent_without_the_tools_is_warned_of(tmp_path):
         agent.tools = [function_tool(lookup)]
         with pytest.warns(UserWarning, match=r"the agent 'agent' can't read .*\*session\.tools"):
             Runner.run_sync(agent, text, **given)
+        driver.close()
+
+
+def say(agent, *runs):
+    """Run *agent* with each text and its arguments, and return the last result."""
+
+    async def each():
+        return [await Runner.run(agent, text, **given) for text, given in runs][-1]
+
+    return asyncio.run(each())
+
+
+def called(name, arguments="{}", id="c1"):
+    return {"tool_calls": [{"id": id, "type": "function", "function": {"name": name, "arguments": arguments}}]}
+
+
+def test_an_agent_that_a_tool_calls_keeps_its_own_list(tmp_path):
+    """The SDK gives it the configuration of the run, but not its session."""
+    answers = [called("ask", '{"input": "And?"}'), "Yes.", "It said yes.", "Fine."]
+    with ModelServer(answers) as server:
+        driver = OpenAIAgentsDriver(tmp_path / "agent.db", server.base_url, 4_000)
+        agent, text, given = driver.given("alice", "Hi")
+        helper = Agent(name="helper", instructions="Help.", model=agent.model)
+        agent.tools.append(helper.as_tool("ask", "Asks the helper."))
+        say(agent, (text, given), ("Thanks", given))
+        told = [text_of(each) for each in driver.told("alice")]
+        driver.close()
+
+    assert [each["content"] for each in server.requests[1].messages] == ["Help.", "And?"]
+    assert told == ["Hi", "", "Yes.", "It said yes.", "Thanks", "Fine."]
+
+
+@pytest.mark.parametrize("input_filter", [None, handoff_filters.remove_all_tools])
+def test_a_handoff_stores_nothing_twice(input_filter, tmp_path):
+    """Its filter may leave the call out, and what was said before: that is stored."""
+    look = called("lookup", '{"key": "a"}', "c0")
+    with ModelServer(["Hello.", look, called("transfer_to_other"), "Here.", "Fine."]) as server:
+        driver = OpenAIAgentsDriver(tmp_path / "agent.db", server.base_url, 4_000)
+        agent, text, given = driver.given("alice", "Hi")
+        other = agent.clone(name="other", instructions="Another.")
+        agent.handoffs = [handoff(other, input_filter=input_filter)]
+        last = say(agent, (text, given), ("Who?", given), ("Thanks", given)).last_agent
+        told = [(each["role"], text_of(each)) for each in driver.told("alice")]
+        shown = [each["role"] for each in server.requests[3].messages[1:]]
+        driver.close()
+
+    assert last.name == "agent"
+    handed = [] if input_filter else [("assistant", ""), ("tool", '{"assistant": "other"}')]
+    before = [("user", "Who?"), ("assistant", ""), ("tool", lookup("a"))]
+    asked = [("user", "Hi"), ("assistant", "Hello."), *before, *handed]
+    assert told == [*asked, ("assistant", "Here."), ("user", "Thanks"), ("assistant", "Fine.")]
+    assert shown == [role for role, _ in asked]
+
+
+def test_an_agent_serves_every_session(tmp_path):
+    """A program makes its agents once: their tools answer in the session of the run."""
+    look = called("search_memory", '{"query": "zebra", "since": null, "until": null, "skip": null}')
+    with ModelServer([*["Noted."] * 12, look, "Nothing."]) as server:
+        driver = OpenAIAgentsDriver(tmp_path / "agent.db", server.base_url, 2_000)
+        agent, _, given = driver.given("alice", "")
+        told = [(f"zebra {number} " + "word " * 90, given) for number in range(12)]
+        say(agent, *told, ("Where is the zebra?", driver.given("bob", "")[2]))
+        assert 'for "zebra"' in server.requests[-1].text
+        assert "Noted" not in server.requests[-1].text
+        assert "zebra 1" not in server.requests[-1].text
         driver.close()
 
 

@@ -55,7 +55,9 @@ class Memci(ContextProvider):
             return await asyncio.to_thread(self.conversations.answer, name, schema["name"], arguments)
 
         described = {"name": schema["name"], "description": schema["description"]}
-        return FunctionTool(**described, func=run, input_model=schema["parameters"])
+        given = schema["parameters"]
+        required = [each for each in given["required"] if "null" not in given["properties"][each]["type"]]
+        return FunctionTool(**described, func=run, input_model={**given, "required": required})
 
 
 class _Window(ChatMiddleware):
@@ -76,14 +78,18 @@ class _Window(ChatMiddleware):
             self._conversations.view, self._name, given, system="\n\n".join(prompts), tools=tools
         )
         context.messages, context.options = view.messages, {**options, "instructions": view.system or None}
-        store = partial(self._store, given)
         if context.stream:
-            context.stream_result_transforms = [*context.stream_result_transforms, store]
+            context.stream_result_transforms = [*context.stream_result_transforms, partial(self._store_ended, given)]
             await call_next()
         else:
             await call_next()
             if context.result is not None:
-                await store(context.result)
+                await self._store(given, context.result)
+
+    async def _store_ended(self, given: Sequence[Message], response: Any) -> None:
+        """Store a streamed answer, unless its stream was closed early: then it says no reason for its end."""
+        if response.finish_reason is not None:
+            await self._store(given, response)
 
     async def _store(self, given: Sequence[Message], response: Any) -> None:
         used, names = response.usage_details or {}, ("input", "output", "cache_read_input")

@@ -82,14 +82,12 @@ class MemciChatGenerator:
         return await asyncio.to_thread(self._store, result)
 
     def _view(self, messages: Sequence[ChatMessage], tools: Any) -> list[ChatMessage]:
-        prompts = [each.text or "" for each in messages if each.is_from("system")]
+        prompts = dict.fromkeys(each.text or "" for each in messages if each.is_from("system"))
         rest = [each for each in messages if not each.is_from("system")]
         offered = [
             tool_schema(each.name, each.description, each.parameters) for each in flatten_tools_or_toolsets(tools)
         ]
-        view = self.conversations.view(
-            self._conversation, rest, system="\n\n".join(prompts), tools=offered, whole=False
-        )
+        view = self.conversations.view(self._conversation, rest, system="\n\n".join(prompts), tools=offered)
         return [ChatMessage.from_system(view.system), *view.messages] if view.system else view.messages
 
     def _store(self, result: dict[str, Any]) -> dict[str, Any]:

@@ -141,5 +141,39 @@ def test_other_prompts_of_a_run_lead_too(tmp_path):
     memci.close()
 
 
+def test_what_a_program_stopped_to_read_is_not_stored(tmp_path):
+    """The session has neither the question nor the part of its answer; the next questions are answered."""
+    with ModelServer(lambda request: f"It is {request.text}") as server:
+        driver = AgentFrameworkDriver(tmp_path / "agent.db", server.base_url, 4_000)
+
+        async def run():
+            async for update in driver.running("a", "One?", stream=True):
+                if update.text:
+                    break
+            await driver.say("a", "Two?")
+            task = asyncio.create_task(driver.say("a", "Lost?"))
+            hang = server.hangs()
+            await asyncio.to_thread(hang.reached.wait, 30)
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+            hang.release()
+            return await driver.say("a", "Three?")
+
+        assert asyncio.run(run())
+        told = [text_of(each) for each in driver.told("a")]
+        driver.close()
+    assert told == ["One?", "Two?", "It is Two?", "Three?", "It is Three?"]
+
+
+def test_arguments_that_may_be_null_may_be_left_out(tmp_path):
+    """Agent Framework checks a call before memci sees it."""
+    body = {"name": "search_memory", "arguments": '{"query": "zebra"}'}
+    with ModelServer([{"tool_calls": [{"id": "c1", "type": "function", "function": body}]}, "None."]) as server:
+        driver = AgentFrameworkDriver(tmp_path / "agent.db", server.base_url, 4_000)
+        asyncio.run(driver.say("a", "Zebra?"))
+        assert 'nothing was found for "zebra"' in server.requests[-1].text
+        driver.close()
+
+
 def test_the_example_runs(tmp_path):
     assert "agent: You asked: And which city did I ask about?" in run_example("agent_framework_agent.py", tmp_path)

@@ -9,8 +9,10 @@ from haystack.tools import tool
 from haystack.utils import Secret
 
 from memci.adapters.haystack import MemciChatGenerator, dump, load
+from memci.messages import text_of
 from memci.testing.adapters import AdapterConformance, Driver, lookup
 from memci.testing.adapters.driver import PROMPT
+from memci.testing.llm.server import ModelServer
 from tests.adapters.examples import run_example
 
 
@@ -112,6 +114,24 @@ def test_messages_come_back_as_they_were():
     ]
 
     assert [*load([item for message in messages for item in dump(message)])] == messages
+
+
+def test_a_list_that_the_program_keeps_is_shown_as_it_is(tmp_path):
+    """It holds the prompt of each run, and the program may remove messages from it, or all."""
+    with ModelServer(lambda request: f"It is {request.text}") as server:
+        driver = HaystackDriver(tmp_path / "agent.db", server.base_url, 4_000)
+        kept = []
+        for text in "abc":
+            kept = driver.agent("alice").run([*kept, ChatMessage.from_user(text)])["messages"]
+        rest = [each for each in kept if each.text not in {"a", "It is a"}]
+        for kept in (rest, []):
+            driver.agent("alice").run([*kept, ChatMessage.from_user("d")])
+        shown = [[text_of(each) for each in request.messages[1:]] for request in server.requests[3:]]
+        prompts = {text_of(request.messages[0]) for request in server.requests}
+        driver.close()
+
+    assert shown == [["b", "It is b", "c", "It is c", "d"], ["d"]]
+    assert len(prompts) == 1
 
 
 def test_the_example_runs(tmp_path):

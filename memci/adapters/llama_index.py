@@ -12,7 +12,7 @@ alone bounds what was said before the run.
 import asyncio
 from collections.abc import Iterator, Sequence
 from os import PathLike
-from os.path import abspath
+from pathlib import Path
 from typing import Any, cast
 from uuid import uuid4
 from weakref import WeakValueDictionary
@@ -44,7 +44,7 @@ class Memci:
     def __init__(self, store: Any, **settings: Any) -> None:
         """Keep the conversations in *store*, with the *settings* of `Conversations`: `window`, `owner` and others."""
         self.conversations = Conversations[ChatMessage](store, dump=dump, load=load, **settings)
-        self._store = abspath(store) if isinstance(store, (str, PathLike)) else uuid4().hex
+        self._store = str(Path(store).resolve()) if isinstance(store, (str, PathLike)) else uuid4().hex
         _OPENED[self._store] = self.conversations
 
     def memory(self, conversation: str) -> "MemciMemory":

@@ -12,7 +12,7 @@ the run stores what is new and puts the window in its place. Items are stored un
 import asyncio
 import warnings
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 from agents import Agent, FunctionTool, ModelResponse, RunConfig, RunContextWrapper, RunHooks
 from agents.memory import SessionABC, SessionSettings
@@ -61,7 +61,7 @@ class MemciSession(SessionABC):
         self._agent: Agent[Any] | None = None
         """the agent that the run has come to"""
         self._left_out = 0
-        """how many items the runner's list begins with that stand for what is stored: the filter of a handoff made them"""
+        """the number of items at the beginning of the runner's list that the filter of a handoff made of stored ones"""
 
     @property
     def run_config(self) -> RunConfig:
@@ -143,11 +143,10 @@ class MemciSession(SessionABC):
 
     def _tool(self, schema: Item) -> FunctionTool:
         async def run(context: ToolContext[Any], arguments: str) -> str:
-            filter_ = context.run_config and context.run_config.call_model_input_filter
-            session = getattr(filter_, "__self__", self)  # that of the run: an agent may serve many
-            return await asyncio.to_thread(
-                session.conversations.answer, session.session_id, schema["name"], arguments
-            )
+            given = context.run_config
+            session = cast("MemciSession", getattr(given and given.call_model_input_filter, "__self__", self))
+            answer = session.conversations.answer  # of the session of the run: an agent may serve many
+            return await asyncio.to_thread(answer, session.session_id, schema["name"], arguments)
 
         return FunctionTool(schema["name"], schema["description"], schema["parameters"], run, strict_json_schema=False)
 

@@ -211,15 +211,14 @@ def test_the_state_of_a_workflow_is_kept(in_a_new_process, tmp_path):
     """A program keeps the `Context` of its runs, also as JSON: the memory that it names goes on."""
 
     async def run(url):
-        for number in range(2):
-            memci = Memci(tmp_path / "agent.db", window=4_000) if not number or in_a_new_process else memci
-            agent = MemciAgent(llm=model(url), tools=[])
-            context = WorkflowContext.from_dict(agent, kept) if number else WorkflowContext(agent)
-            await agent.run(f"say {number}", memory=memci.memory("a"), ctx=context)
-            kept = context.to_dict()
-            if in_a_new_process:
-                memci.close()
-        memci = Memci(tmp_path / "agent.db", window=4_000)
+        memci, agent = Memci(tmp_path / "agent.db", window=4_000), MemciAgent(llm=model(url), tools=[])
+        context = WorkflowContext(agent)
+        await agent.run("say 0", memory=memci.memory("a"), ctx=context)
+        if in_a_new_process:
+            memci.close()
+            memci = Memci(tmp_path / "agent.db", window=4_000)
+            context = WorkflowContext.from_dict(agent, context.to_dict())
+        await agent.run("say 1", ctx=context)
         told = [message.content for message in memci.memory("a").get_all()]
         memci.close()
         return told

@@ -160,8 +160,8 @@ def say(agent, *runs):
     return asyncio.run(each())
 
 
-def called(name, arguments="{}", id="c1"):
-    return {"tool_calls": [{"id": id, "type": "function", "function": {"name": name, "arguments": arguments}}]}
+def called(name, arguments="{}", call_id="c1"):
+    return {"tool_calls": [{"id": call_id, "type": "function", "function": {"name": name, "arguments": arguments}}]}
 
 
 def test_an_agent_that_a_tool_calls_keeps_its_own_list(tmp_path):

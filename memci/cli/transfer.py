@@ -3,7 +3,7 @@
 An imported file is read twice: first to check all of it, then to store it.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, BinaryIO
 
@@ -46,17 +46,24 @@ def run_export(
     with open_store(store) as storage:
         one = None if everything else choose_context(storage, store, context, owner)
         ids = [record.id for record in ([one] if one else choose_contexts(storage, store, owner))]
-        if target is None:
-            stream = typer.get_binary_stream("stdout")
-            _write(stream, storage, ids, chat=chat, key=secret)
-            stream.flush()
-            return Result({})
-        with new_file(target) as file:
-            lines = _write(file, storage, ids, chat=chat, key=secret)
+        if target is not None:
+            return write_export(storage, ids, target, chat=chat, key=secret)
+        stream = typer.get_binary_stream("stdout")
+        _write(stream, storage, ids, chat=chat, key=secret)
+        stream.flush()
+        return Result({})
+
+
+def write_export(
+    storage: Storage, ids: Sequence[str], target: str, *, chat: bool = False, key: bytes | None = None
+) -> Result:
+    """Write the contexts *ids* to the new file *target*. O(messages)."""
+    with new_file(target) as stream:
+        lines = _write(stream, storage, ids, chat=chat, key=key)
     size = Path(target).stat().st_size
     names = ", ".join(ids[:NAMED]) + (", …" if len(ids) > NAMED else "") or "no contexts"
     line = f"{target}: {names}, {many(lines, 'line')}, {size:,} bytes"
-    return Result({"file": target, "contexts": ids, "lines": lines, "bytes": size}, [line])
+    return Result({"file": target, "contexts": list(ids), "lines": lines, "bytes": size}, [line])
 
 
 def run_import(

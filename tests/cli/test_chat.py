@@ -168,27 +168,34 @@ def test_chat_when_the_memory_is_searched(chat, server, store):
     assert not_looked["searched"] is None
 
 
-def test_commands_when_they_are_typed(chat, store):
+def test_commands_when_they_are_typed(chat, store, tmp_path, monkeypatch):
     """Each command tells what it is for."""
+    monkeypatch.chdir(tmp_path)
     with Context.open(store, id="alice") as context:
         context.flush()
 
     result = chat(
-        *("/help", "/window", "/pages", "/pages all", "/page 3", "/page #3", "/memory", "/cost"),
-        *("/undo", "/quit", "never read"),
+        *("/help", "/window", "/pages", "/pages all", "/page 3", "/page #3", "/memory", "/search marker-5", "/cost"),
+        *("/pin 2", "/unpin 2", "/archive", "/undo", "/export", "/export other.jsonl", "/quit", "never read"),
         store=store,
         options=("--id", "alice"),
     )
 
     assert (result.exit_code, result.stderr) == (0, "")
     for told in (
-        "/page N",
+        "/search WORDS",
         "system & tools",
         "the latest 20 of 60: /pages all",
         "Remember marker-2, please.",
         "memory of ada",
+        "marker-5",
         "no call of the model yet",
+        "#2 stays in the window",
+        "#2 may be archived again",
+        "archived: #",
         "taken back, 2 messages: Remember marker-59, please.",
+        "alice.jsonl: alice, ",
+        "other.jsonl: alice, ",
     ):
         assert told in result.stdout
     assert "never read" not in result.stdout
@@ -199,7 +206,7 @@ def test_commands_when_they_only_look(chat, store):
     with Context.view(store, id="alice", memory=NullMemory()) as context:
         before = list(context.pages())
 
-    chat("/page 3", "/pages", "/memory", "/window", store=store, options=("--id", "alice"))
+    chat("/page 3", "/pages", "/search marker-5", "/memory", "/window", store=store, options=("--id", "alice"))
 
     with Context.view(store, id="alice", memory=NullMemory()) as context:
         assert list(context.pages()) == before
@@ -212,7 +219,9 @@ def test_commands_when_they_only_look(chat, store):
         ("/page", "/page: which page? /page 42"),
         ("/page x", "/page: which page? /page 42"),
         ("/page 99", "no page 99"),
+        ("/search", "/search: what for? /search WORDS"),
         ("/undo", "there is nothing to take back"),
+        ("/export /nowhere/at/all.jsonl", "can't be made"),
         ("/\x1b[2Jx", "no such command"),
     ],
 )

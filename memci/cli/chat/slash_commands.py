@@ -1,11 +1,11 @@
-"""Slash commands: views of the conversation while it runs, and a step back.
+"""Slash commands: views and changes of the conversation while it runs.
 
-Looking does not count as use: no page stays listed longer for it. What needs no running conversation is a command of
-the program: `memci search`, `memci export`.
+Looking does not count as use: no page stays listed longer for it.
 """
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from rich.table import Table
@@ -15,8 +15,10 @@ from ...errors import InvalidSetting, PageNotFound
 from ...messages import text_of
 from ...storage import Storage
 from ..memory.overview import memory_tables, read_memory, work_lines
+from ..memory.search import found_lines
 from ..printer import Part, many, visible
 from ..tables import ReportTables, clip, message_lines, pages_table, table, with_title
+from ..transfer import write_export
 
 if TYPE_CHECKING:
     from ...context.context import Context
@@ -76,11 +78,8 @@ def _pages(talk: Talk, rest: str) -> Iterator[Part]:
 
 
 def _page(talk: Talk, rest: str) -> Iterator[Part]:
-    digits = rest.removeprefix("#")
-    if not (digits.isascii() and digits.isdecimal() and len(digits) <= 15):
-        raise InvalidSetting("/page", "which page? /page 42")
     with talk.view() as context:
-        yield from message_lines(context.recall_page(int(digits)))
+        yield from message_lines(context.recall_page(_number(rest, "/page")))
 
 
 def _memory(talk: Talk, _rest: str) -> Iterator[Part]:
@@ -93,6 +92,16 @@ def _memory(talk: Talk, _rest: str) -> Iterator[Part]:
     if work is not None:
         yield from work_lines(work)
     yield f"all of it: memci inspect {talk.path} --memory", "dim"
+
+
+def _search(talk: Talk, rest: str) -> Iterator[Part]:
+    if not rest:
+        raise InvalidSetting("/search", "what for? /search WORDS")
+    with talk.view() as context:
+        found = context.search_memory(rest)
+    yield from found_lines(replace(found, pending=0), talk.context.id)
+    if found.pending:
+        yield f"and {found.pending:,} of the latest pages are not searchable yet, but soon", "dim"
 
 
 def _cost(talk: Talk, _rest: str) -> Iterator[Part]:
@@ -109,6 +118,12 @@ def _cost(talk: Talk, _rest: str) -> Iterator[Part]:
     yield f"{cached}; {many(report.compactions, 'compaction')}"
 
 
+def _pin(talk: Talk, rest: str, name: str = "/pin") -> Iterator[Part]:
+    index = _number(rest, name)
+    (talk.context.pin if name == "/pin" else talk.context.unpin)(index)
+    yield f"#{index} stays in the window" if name == "/pin" else f"#{index} may be archived again"
+
+
 def _undo(talk: Talk, _rest: str) -> Iterator[Part]:
     try:
         taken = talk.context.undo()
@@ -117,13 +132,36 @@ def _undo(talk: Talk, _rest: str) -> Iterator[Part]:
     yield clip(f"taken back, {many(len(taken), 'message')}: {text_of(taken[0]) if taken else ''}")
 
 
+def _archive(talk: Talk, _rest: str) -> Iterator[Part]:
+    pages = talk.context.archive()
+    archived = ", ".join(f"#{index}" for index in pages)
+    yield f"archived: {archived}" if pages else "there is nothing to archive"
+
+
+def _export(talk: Talk, rest: str) -> Iterable[Part]:
+    target = rest or f"{''.join(each if each.isalnum() else '-' for each in talk.context.id)[:60]}.jsonl"
+    return write_export(talk.storage, [talk.context.id], target).view
+
+
 COMMANDS: dict[str, tuple[str, Callable[[Talk, str], Iterable[Part]]]] = {
     "/help": ("this list", _help),
     "/window": ("where the tokens and the pages are", lambda talk, _rest: [ReportTables(talk.context.report())]),
     "/pages [all]": (f"the latest {LATEST} pages, or all", _pages),
     "/page N": ("page N, word for word", _page),
     "/memory": ("what is known: facts, profile, episodes, jobs", _memory),
+    "/search WORDS": ("what the memory finds, outside the window", _search),
     "/cost": ("calls and tokens of the model, by step", _cost),
+    "/pin N": ("keep page N in the window", _pin),
+    "/unpin N": ("let page N go again", partial(_pin, name="/unpin")),
     "/undo": ("take the last turn back", _undo),
+    "/archive": ("archive old pages now", _archive),
+    "/export [FILE]": ("write the conversation to a new file, for memci import", _export),
 }
 """the slash commands: meaning and function of each"""
+
+
+def _number(rest: str, name: str) -> int:
+    digits = rest.removeprefix("#")
+    if not (digits.isascii() and digits.isdecimal() and len(digits) <= 15):
+        raise InvalidSetting(name, f"which page? {name} 42")
+    return int(digits)

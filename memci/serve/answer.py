@@ -19,7 +19,7 @@ from starlette.types import Send
 
 from ..context.async_context import in_thread
 from ..context.loop import Ask, Run, Steps, next_step, rounds
-from ..errors import BudgetExceeded, InvalidSetting, ModelRefused, StorageError
+from ..errors import BudgetExceeded, InvalidMessage, InvalidSetting, ModelRefused, StorageError
 from ..formats.events import Events
 from ..formats.usage import reported
 from .conversation import Conversation
@@ -34,7 +34,6 @@ HOP: Final = frozenset(
     | {b"trailer", b"transfer-encoding", b"upgrade"}
 )
 """headers that concern one connection only: they are not forwarded"""
-_SIZED: Final = frozenset({b"content-length", b"content-encoding"})
 _EVENTS: Final = b"text/event-stream"
 _CUT: Final = "the provider's answer ended early"
 _LOG = logging.getLogger(__name__)
@@ -43,7 +42,9 @@ _LOG = logging.getLogger(__name__)
 class ClientAnswer:
     """Sends one answer to a client of *format*; None: errors have the form of OpenAI's."""
 
-    def __init__(self, send: Send, format: str | None, metrics: Metrics) -> None:  # noqa: A002
+    def __init__(self, client: httpx2.AsyncClient, send: Send, format: str | None, metrics: Metrics) -> None:  # noqa: A002
+        self._client = client
+        """the client of the provider"""
         self._send = send
         self._format = format
         self._metrics = metrics
@@ -63,12 +64,11 @@ class ClientAnswer:
             return
         if self._format == "openai_responses":
             body = {"type": "error", "code": body["error"]["code"], "message": message, "param": None, **body}
-        name = b"\n\n" if self._format == "openai_chat" else b"\n\nevent: error\n"  # the event before may have been cut
+        name = b"" if self._format == "openai_chat" else b"event: error\n"
         await self._part(name + b"data: " + json.dumps(body).encode() + b"\n\n", more=False)
 
     async def relay(
         self,
-        client: httpx2.AsyncClient,
         request: httpx2.Request,
         *,
         view: str | None = None,
@@ -80,7 +80,7 @@ class ClientAnswer:
         *conversation* is shorter now.
         """
         tap = UsageTap()
-        async with self._response(client, request) as response:
+        async with self._response(request) as response:
             if response is None:
                 return True
             if conversation is not None and response.is_error and await self._shorten(conversation, response):
@@ -102,9 +102,7 @@ class ClientAnswer:
         except BudgetExceeded:
             return False
 
-    async def rounds(
-        self, client: httpx2.AsyncClient, made: Callable[[bytes], httpx2.Request], conversation: Conversation
-    ) -> None:
+    async def rounds(self, made: Callable[[bytes], httpx2.Request], conversation: Conversation) -> None:
         """Send the provider's answer to *conversation*; calls of memci's tools are answered inside.
 
         *made* returns the request with a body.
@@ -114,7 +112,7 @@ class ClientAnswer:
         step, body = next_step(steps, None), conversation.sent
         while isinstance(step, Ask):
             last, step = step.last, None
-            async with self._response(client, made(body)) as response:
+            async with self._response(made(body)) as response:
                 if response is None:
                     return
                 if response.status_code != httpx2.codes.OK:
@@ -139,7 +137,7 @@ class ClientAnswer:
         try:
             async for chunk in response.aiter_bytes():
                 if not self._begun:
-                    await self._start(200, _without(response, HOP | _SIZED), view="rewritten")
+                    await self._start(200, self._headers(response), view="rewritten")
                 for event in events.feed(chunk):
                     shown = stream.shown(event)
                     if stream.ended and not kept:
@@ -147,7 +145,7 @@ class ClientAnswer:
                         step = await in_thread(partial(next_step, steps, stream))
                     if shown:
                         await self._part(shown)
-            if not stream.ended:
+            if not stream.ended and not stream.failed:
                 await self.refuse(502, _CUT)
             elif step is None:
                 await self._part(events.rest(), more=False)
@@ -162,7 +160,7 @@ class ClientAnswer:
         raw = await response.aread()
         try:
             stream.take(json.loads(raw))
-        except (AttributeError, IndexError, KeyError, TypeError, ValueError):
+        except (AttributeError, IndexError, InvalidMessage, KeyError, TypeError, ValueError):
             _LOG.warning("an answer that memci can't read was forwarded unchanged")
         else:
             step = await in_thread(partial(next_step, steps, stream))
@@ -170,7 +168,7 @@ class ClientAnswer:
             if step is not None:
                 return step
             raw = stream.whole(raw)
-        await self._start(200, _without(response, HOP | _SIZED), view="rewritten")
+        await self._start(200, self._headers(response), view="rewritten")
         await self._part(raw, more=False)
         return None
 
@@ -201,31 +199,43 @@ class ClientAnswer:
             await self._forward(response, "rewritten", UsageTap())
 
     async def _forward(self, response: httpx2.Response, view: str | None, tap: UsageTap) -> None:
-        """Forward *response* as it comes."""
+        """Forward *response* as it comes: a stream event by event, so that an error can follow one that is cut."""
         whole = response.is_stream_consumed
-        await self._start(response.status_code, _without(response, HOP | _SIZED if whole else HOP), view=view)
+        headers = self._headers(response) if whole else _without(response, HOP)
+        await self._start(response.status_code, headers, view=view)
         if whole:
             tap.feed(response.content)
+            tap.end()
             await self._part(response.content)
+        elif _is_stream(response) and "content-encoding" not in response.headers:
+            async for chunk in response.aiter_raw():
+                if events := tap.feed(chunk):  # before the client has them and may go
+                    await self._part(events)
+            await self._part(tap.end())
         else:
             async for chunk in response.aiter_raw():
-                tap.feed(chunk)  # before the client has the chunk and may go
                 await self._part(chunk)
         await self._part(b"", more=False)
 
+    def _headers(self, response: httpx2.Response) -> list[tuple[bytes, bytes]]:
+        """Return the headers of *response* for a client that gets its content, decoded if that is possible."""
+        codings = {each.strip() for each in response.headers.get("content-encoding", "identity").lower().split(",")}
+        known = {"identity", *(each.strip() for each in self._client.headers["accept-encoding"].split(","))}
+        return _without(response, HOP | {b"content-length"} | ({b"content-encoding"} if codings <= known else set()))
+
     @asynccontextmanager
-    async def _response(
-        self, client: httpx2.AsyncClient, request: httpx2.Request
-    ) -> AsyncIterator[httpx2.Response | None]:
+    async def _response(self, request: httpx2.Request) -> AsyncIterator[httpx2.Response | None]:
         """Yield the beginning of the provider's answer; None if there is none, and then the client gets an error.
 
         An answer that ends early ends the block, and is an error for the client, too.
         """
         try:
-            response = await client.send(request, stream=True)
+            response = await self._client.send(request, stream=True)
         except httpx2.HTTPError as error:
-            _LOG.warning("the provider can't be reached: %s", type(error).__name__)
-            await self.refuse(502, f"the provider can't be reached ({type(error).__name__}): check --upstream")
+            away = isinstance(error, httpx2.ConnectError | httpx2.ConnectTimeout | httpx2.UnsupportedProtocol)
+            told = "the provider can't be reached" if away else "the provider gave no answer"
+            _LOG.warning("%s: %s", told, type(error).__name__)
+            await self.refuse(502, f"{told} ({type(error).__name__})" + (": check --upstream" if away else ""))
             yield None
             return
         self._metrics.count("upstream", status=response.status_code)
@@ -240,7 +250,7 @@ class ClientAnswer:
 
     async def _start(self, status: int, headers: list[tuple[bytes, bytes]], *, view: str | None = None) -> None:
         self._begun = True
-        self._streams = any(name == b"content-type" and value.startswith(_EVENTS) for name, value in headers)
+        self._streams = any(name == b"content-type" and value.lower().startswith(_EVENTS) for name, value in headers)
         named = [(b"x-memci-view", view.encode())] if view else []
         await self._send({"type": "http.response.start", "status": status, "headers": [*headers, *named]})
 
@@ -254,7 +264,7 @@ async def _refusal(response: httpx2.Response) -> ModelRefused:
 
 
 def _is_stream(response: httpx2.Response) -> bool:
-    return response.headers.get("content-type", "").startswith(_EVENTS.decode())
+    return response.headers.get("content-type", "").lower().startswith(_EVENTS.decode())
 
 
 def _without(response: httpx2.Response, dropped: Iterable[bytes]) -> list[tuple[bytes, bytes]]:

@@ -31,7 +31,7 @@ from ..chapters.system import notice
 from ..context.branches import withdraw_others
 from ..context.context import Context
 from ..context.loop import ToolCalls
-from ..errors import Diverged, InvalidSetting, StorageBusy, WriteConflict
+from ..errors import BudgetExceeded, Diverged, InvalidSetting, StorageBusy, WriteConflict
 from ..formats.identity import identity
 from ..memory.backend import Scope
 from ..messages import Enveloped, Message, call_name, tool_calls
@@ -107,18 +107,31 @@ class Conversation:
         return self.sent is not self.client.raw
 
     def _first_body(self) -> bytes:
+        try:
+            body = self._view()
+        except BudgetExceeded:
+            if not self._pending:
+                raise
+            self._store_pending()  # more moved than the window holds: it is archived as all messages are
+            body = self._view()
+        self._store_pending()
+        return body
+
+    def _view(self) -> bytes:
+        """Return the client's body, or, once something is archived or shortened, memci's."""
         context, request = self.context, self.client
         context.render(*self._pending, tools=request.tools, strict=False, format="openai_chat")
         report = context.report()
-        body = request.raw
-        if report.compactions or report.clipped:
-            self.own, self.gate_tokens = frozenset(self._offered()), report.gated_tokens
-            body = self.request(last=False)
+        if not (report.compactions or report.clipped):
+            return request.raw
+        self.own, self.gate_tokens = frozenset(self._offered()), report.gated_tokens
+        return self.request(last=False)
+
+    def _store_pending(self) -> None:
         if self._pending:
-            context.flush()  # the memory forgets what was taken back, and the append stores that
-            context.append_turn(*self._pending, gate=self._gates)
+            self.context.flush()  # the memory forgets what was taken back, and the append stores that
+            self.context.append_turn(*self._pending, gate=self._gates)
             self._pending = []
-        return body
 
     def request(self, *, last: bool) -> bytes:
         """Return the body with memci's view of the list, its notice and its tools. O(the window).
@@ -209,7 +222,7 @@ class Conversation:
         known = known_window(model)
         window = min(filter(None, (options.window, known)), default=None)
         if self._whole and window is not None:
-            window = known or max(window, len(request.raw))  # a model that is not known refuses what is too long for it
+            window = known or max(window, request.size)  # a model that is not known refuses what is too long for it
         if window is None:
             raise InvalidSetting(
                 "window", f"none is known for the model {model!r:.60}: start memci serve with --window"

@@ -13,6 +13,7 @@ Any number of workers may share one store.
 import json
 import logging
 import os
+import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
@@ -40,13 +41,15 @@ from .answer import HOP, ClientAnswer
 from .conversation import Conversation, Options
 from .door import Door, Identity, key_beside
 from .metrics import Metrics, store_text
-from .wire import PATHS, ClientRequest, error_body
+from .wire import PATHS, ClientRequest, decompressed, error_body
 
 ENVIRONMENT: Final = "MEMCI_GATEWAY"
 """the environment variable with the arguments of `app` as JSON, for workers that are started by name"""
 MAX_BODY: Final = 64 * 2**20  # bytes of a request that memci reads, at most: twice what providers take
 _SILENCE_SECONDS: Final = 600.0
 """seconds of silence of the provider before its answer counts as lost, as in the clients of OpenAI and Anthropic"""
+_GEMINI: Final = re.compile(r"/models/[^/]+:\w+$").search
+"""finds paths of Gemini's calls, as /v1beta/models/gemini-2.5-pro:generateContent"""
 _LOG = logging.getLogger(__name__)
 
 
@@ -163,15 +166,18 @@ class Gateway:
         headers, client = request.headers, scope["state"]["client"]
         posted = (form for end, form in self.paths.items() if request.method == "POST" and scope["path"].endswith(end))
         form = next(posted, None)
-        answer = ClientAnswer(send, form or ("anthropic" if "anthropic-version" in headers else None), self.metrics)
+        speaks = form or (
+            "anthropic" if "anthropic-version" in headers else "gemini" if _GEMINI(scope["path"]) else None
+        )
+        answer = ClientAnswer(client, send, speaks, self.metrics)
         with suppress(ClientDisconnect):
             if (refused := self.door.refusal(headers)) is not None:
                 await answer.refuse(*refused)
             elif form is None and {"content-length", "transfer-encoding"} & set(headers):
-                await answer.relay(client, self._upstream_request(request, request.stream()))
+                await answer.relay(self._upstream_request(request, request.stream()))
             elif form is None:
                 async with _until_disconnect(receive):
-                    await answer.relay(client, self._upstream_request(request, None))
+                    await answer.relay(self._upstream_request(request, None))
             elif (raw := await self._read(request)) is None:
                 await answer.refuse(413, f"the request is larger than {self.max_body:,} bytes")
             else:
@@ -185,10 +191,10 @@ class Gateway:
 
     async def _manage(self, form: str, asked: Request, raw: bytes, answer: ClientAnswer) -> None:
         """Answer a request whose list of messages memci reads."""
-        storage, client = asked.scope["state"]["storage"], asked.scope["state"]["client"]
+        storage = asked.scope["state"]["storage"]
         began = perf_counter()
         try:
-            request = ClientRequest(form, raw)
+            request = ClientRequest(form, raw, decompressed(raw, asked.headers.get("content-encoding"), self.max_body))
             query = asked.scope["query_string"].decode("latin-1")
             caller = self.door.caller(asked.headers, query, request.body)
             making = partial(Conversation, storage, caller, self.options, request)
@@ -196,7 +202,7 @@ class Gateway:
         except (InvalidMessage, LimitExceeded) as error:
             _LOG.warning("a request that memci can't read was forwarded unchanged: %s", type(error).__name__)
             self.metrics.count("requests", format=form, view="passed")
-            await answer.relay(client, self._upstream_request(asked, raw), view="passed")
+            await answer.relay(self._upstream_request(asked, raw), view="passed")
             return
         self.metrics.add_wait(perf_counter() - began)
         self.metrics.count("requests", format=form, view="rewritten" if conversation.rewritten else "untouched")
@@ -204,10 +210,8 @@ class Gateway:
         self.metrics.count("gate_tokens", conversation.gate_tokens)
         try:
             made = partial(self._upstream_request, asked, plain=True)
-            if conversation.rewritten or not await answer.relay(
-                client, made(raw), view="untouched", conversation=conversation
-            ):
-                await answer.rounds(client, made, conversation)
+            if conversation.rewritten or not await answer.relay(made(raw), view="untouched", conversation=conversation):
+                await answer.rounds(partial(made, rewritten=True), conversation)
         finally:
             for name, calls in conversation.called.items():
                 self.metrics.count("tool_calls", calls, tool=name)
@@ -215,11 +219,19 @@ class Gateway:
                 await in_thread(conversation.close)
 
     def _upstream_request(
-        self, request: Request, body: bytes | AsyncIterator[bytes] | None, *, plain: bool = False
+        self,
+        request: Request,
+        body: bytes | AsyncIterator[bytes] | None,
+        *,
+        plain: bool = False,
+        rewritten: bool = False,
     ) -> httpx2.Request:
-        """Return the request to the provider; *plain*: ask for an uncompressed answer, so that memci can read it."""
+        """Return the request to the provider.
+
+        *plain*: ask for an uncompressed answer, so that memci can read it; *rewritten*: *body* is made by memci.
+        """
         scope, dropped = request.scope, HOP | {b"host", b"expect"}
-        dropped |= {b"accept-encoding"} if plain else set()
+        dropped |= ({b"accept-encoding"} if plain else set()) | ({b"content-encoding"} if rewritten else set())
         headers = request.headers.raw
         if isinstance(body, bytes) or any(name == b"transfer-encoding" for name, _ in headers):
             dropped |= {b"content-length"}  # with chunks it would not be the length

@@ -24,6 +24,8 @@ class ReplyStream:
     """One answer to the client, made of one stream for each round: for each time that the model is asked."""
 
     format = ""
+    contents = ""
+    """the key of a whole reply that has its contents"""
 
     def __init__(self, own: Collection[str], echo: Mapping[str, Any]) -> None:
         """Hide the calls of the tools *own*; *echo* are the fields of the client's request that a reply repeats."""
@@ -54,6 +56,8 @@ class ReplyStream:
 
     def take(self, reply: dict[str, Any]) -> None:
         """Take the *reply* of this round, which came whole; any error means that it can't be read."""
+        if not reply[self.contents] and self.contents == "choices":  # some providers say an error with the status 200
+            raise InvalidMessage(self.contents, "there is none")
         calls(self.format, reply, self._own)
         self.ended, self.reply = True, reply
         self._replies.append(reply)
@@ -69,6 +73,11 @@ class ReplyStream:
     def calls(self) -> Calls:
         """The owners of the tools that this round calls."""
         return calls(self.format, self.reply, self._own)
+
+    @property
+    def failed(self) -> bool:
+        """Whether the provider has said within the stream that this round failed."""
+        return self._answer.error is not None
 
     @property
     def goes_on(self) -> bool:
@@ -125,6 +134,7 @@ class ChatStream(ReplyStream):
     """A stream of Chat Completions."""
 
     format = ChatAnswer.format
+    contents = "choices"
 
     def _edit(self, data: dict[str, Any]) -> dict[str, Any] | None:
         made = data
@@ -174,6 +184,7 @@ class MessagesStream(ReplyStream):
     """A stream of Anthropic's Messages."""
 
     format = MessagesAnswer.format
+    contents = "content"
 
     def _edit(self, data: dict[str, Any]) -> dict[str, Any] | None:
         match data.get("type"):
@@ -199,6 +210,7 @@ class ResponsesStream(ReplyStream):
     """A stream of Responses."""
 
     format = ResponsesAnswer.format
+    contents = "output"
 
     def _edit(self, data: dict[str, Any]) -> dict[str, Any] | None:
         made = self._edit_numbered(data)
@@ -231,23 +243,26 @@ class UsageTap:
 
     def __init__(self) -> None:
         self._events = Events()
-        self._found: dict[str, Any] = {}
+        self.usage: dict[str, Any] = {}
+        """the cost so far, {} if the answer has reported none"""
 
-    def feed(self, chunk: bytes) -> None:
-        """Read *chunk*, the next bytes of the answer."""
-        for event in self._events.feed(chunk):
+    def feed(self, chunk: bytes) -> bytes:
+        """Read *chunk*, the next bytes of the answer, and return the events that it completes."""
+        events = self._events.feed(chunk)
+        for event in events:
             if b'"usage"' in event:
                 self._read(load_object(data_of(event)))
+        return b"".join(events)
 
-    @property
-    def usage(self) -> dict[str, Any]:
-        """The cost of the answer, {} if it reports none."""
-        self._read(load_object(self._events.rest()))
-        return self._found
+    def end(self) -> bytes:
+        """Read what follows the last whole event of the answer, which has ended, and return it."""
+        rest = self._events.rest()
+        self._read(load_object(rest))
+        return rest
 
     def _read(self, data: dict[str, Any] | None) -> None:
         for usage in usages_in(data or {}):
-            self._found |= {key: value for key, value in usage.items() if value is not None}
+            self.usage |= {key: value for key, value in usage.items() if value is not None}
 
 
 def echoed(response: dict[str, Any], echo: Mapping[str, Any]) -> dict[str, Any]:

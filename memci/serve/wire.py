@@ -9,6 +9,7 @@ now (`memci.serve.marks`).
 """
 
 import json
+import zlib
 from collections.abc import Collection, Sequence
 from typing import Any
 
@@ -27,6 +28,8 @@ _ELSEWHERE = ("previous_response_id", "conversation", "prompt", "background")
 
 _KINDS = {401: "authentication_error", 403: "permission_error", 413: "request_too_large", 503: "overloaded_error"}
 """types of Anthropic's errors by status, besides the types for all other statuses"""
+_STATES = {401: "UNAUTHENTICATED", 403: "PERMISSION_DENIED", 502: "UNAVAILABLE", 503: "UNAVAILABLE"}
+"""names of Gemini's errors by status"""
 
 
 class ClientRequest:
@@ -35,11 +38,13 @@ class ClientRequest:
     InvalidMessage if the body is no request of this format with its whole list.
     """
 
-    def __init__(self, format: str, raw: bytes) -> None:  # noqa: A002 -- as in `Context.request`
+    def __init__(self, format: str, raw: bytes, plain: bytes) -> None:  # noqa: A002 -- as in `Context.request`
+        """Read *plain*, the body without its compression."""
         self.format = format
         self.raw = raw
         """the body, byte for byte"""
-        self.body = _loads(raw)
+        self.size = len(plain)  # of its text, in bytes
+        self.body = _loads(plain)
         listed = self.body.get(_LISTS[format])
         if format == "openai_responses" and isinstance(listed, str):
             listed = [{"role": "user", "content": listed}]
@@ -47,6 +52,8 @@ class ClientRequest:
             raise InvalidMessage(_LISTS[format], "expected a list of objects that is not empty")
         if format == "openai_responses" and any(self.body.get(key) for key in _ELSEWHERE):
             raise InvalidMessage(_LISTS[format], f"with one of {', '.join(_ELSEWHERE)}, the server holds the list")
+        if any(each.get("type") == "item_reference" for each in listed):
+            raise InvalidMessage(_LISTS[format], "the server holds items that it refers to")
         if self.body.get("n") not in {None, 1}:
             raise InvalidMessage("n", "expected 1: memci reads one answer")
         self._front: list[Item] = []
@@ -115,8 +122,28 @@ class ClientRequest:
         return {key: _behind(self.body.get(key), notice)} if notice else {}
 
 
+def decompressed(raw: bytes, coding: str | None, most: int) -> bytes:
+    """Return the body *raw* without its compression.
+
+    InvalidMessage if it is damaged, has more than *most* bytes, or its *coding* is neither gzip nor deflate.
+    """
+    if coding is None or coding.lower() == "identity":
+        return raw
+    try:
+        bits = {"gzip": 31, "deflate": 15}[coding.lower()]
+        reader = zlib.decompressobj(bits)
+        body = reader.decompress(raw, most)
+    except (KeyError, zlib.error):
+        raise InvalidMessage("body", f"it can't be decompressed: {coding!r:.40}") from None
+    if not reader.eof:
+        raise InvalidMessage("body", f"it is cut, or larger than {most:,} bytes")
+    return body
+
+
 def error_body(format: str | None, status: int, message: str) -> dict[str, Any]:  # noqa: A002
     """Return an error in the form that clients of *format* expect (None: OpenAI's clients)."""
+    if format == "gemini":
+        return {"error": {"code": status, "message": message, "status": _STATES.get(status, "INVALID_ARGUMENT")}}
     if format == "anthropic":
         kind = _KINDS.get(status, "invalid_request_error" if status < 500 else "api_error")
         return {"type": "error", "error": {"type": kind, "message": message}}

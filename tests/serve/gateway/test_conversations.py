@@ -4,6 +4,7 @@ import json
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from starlette.responses import JSONResponse
 
 from memci import Context
 from memci.serve.gateway import app
@@ -212,3 +213,21 @@ def test_a_recall_behind_an_answer_that_the_client_began_is_no_fork(provider, st
 
     (texts,) = stored(store).values()
     assert texts[-4:] == ["1}", "Thanks.", "Fine.", "And on."]
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_more_than_the_window_holds_behind_an_edited_end_is_archived(provider, store, form):
+    """The newest message had no answer yet; it is edited, and the list goes on far beyond the window."""
+    with Served(app(store, upstream=provider.url, window=6_000)) as url, Talk(form, url) as talk:
+        talk.say("one")
+        provider.script = lambda seen: JSONResponse({"error": {"message": "busy"}}, 503)
+        with pytest.raises(Exception, match="busy"):
+            talk.say("two")
+        provider.script = lambda seen: Said("Hello!")
+        talk.items[-1] = {"role": "user", "content": "edited two"}
+        talk.items.append({"role": "assistant", "content": "Fine."})
+        filled(talk)
+        assert talk.say("And on.") == "Hello!"
+
+    texts = [each for each in stored(store).values() if "edited two" in each]
+    assert [("two" in each, each[-1]) for each in texts] == [(False, "And on.")]

@@ -2,6 +2,8 @@
 
 import http.client
 import json
+import socket
+import threading
 from operator import attrgetter
 
 import anthropic
@@ -63,6 +65,7 @@ def test_everything_else_is_passed_on_as_it_comes(provider, gateway):
     for body in (
         b'{"input": "Hi", "previous_response_id": "resp_0"}',
         b'{"input": [{"role": "user", "content": "Hi"}], "n": 2}',
+        b'{"input": [{"type": "item_reference", "id": "msg_0"}, {"role": "user", "content": "Hi"}]}',
     ):
         status, headers, _ = asked(gateway, "POST", "/v1/responses", body, content_type="application/json")
         assert (status, headers["x-memci-view"], provider.seen[-1].body) == (200, "passed", body)
@@ -125,6 +128,26 @@ def test_errors_of_the_gateway_have_the_form_of_the_format(provider, store, form
         )
         with pytest.raises(library.BadRequestError, match=r"tools [23],\d{3} .* larger window.*memci serve: --window"):
             talk.say("Hi")
+
+
+def test_errors_of_the_gateway_for_clients_of_gemini_have_its_form(provider, gateway):
+    """Its calls are passed on; only a refusal is the gateway's own."""
+    path = "/v1beta/models/gemini-2.5-pro:generateContent"
+    assert asked(gateway, "POST", path, b"{}")[0] == 200
+    status, _, body = asked(gateway, "POST", path, b"{}", host="evil.example")
+    error = json.loads(body)["error"]
+    assert (status, error["code"], error["status"]) == (403, 403, "PERMISSION_DENIED")
+
+
+def test_a_provider_that_does_not_answer_is_not_called_unreachable(store):
+    """It accepts the connection and closes it."""
+    with socket.create_server(("127.0.0.1", 0)) as place:
+        closing = threading.Thread(target=lambda: [place.accept()[0].close() for _ in range(1)], daemon=True)
+        closing.start()
+        with Served(app(store, upstream=f"http://127.0.0.1:{place.getsockname()[1]}", window=6_000)) as url:
+            status, _, body = asked(url, "GET", "/v1/models")
+        closing.join()
+    assert (status, b"gave no answer" in body) == (502, True)
 
 
 def test_what_makes_no_sense_is_said_at_the_start(store):

@@ -1,20 +1,24 @@
-"""A provider whose answer is cut, and a client whose headers don't come."""
+"""A provider whose answer is cut, an error or compressed, and a client whose headers don't come."""
 
+import gzip
 import http.client
 import json
 import socket
 import threading
+import zlib
 from types import SimpleNamespace
 
+import httpx2
 import pytest
 import uvicorn
 from starlette.responses import Response, StreamingResponse
 
 from memci.serve import connection
 from memci.serve.connection import Connection
+from memci.serve.gateway import app
 
 from .kit import FORMATS, filled
-from .upstream import STREAMS, WHOLE, Said
+from .upstream import STREAMS, WHOLE, Said, Served
 
 PATHS = {"openai_chat": "chat/completions", "openai_responses": "responses", "anthropic": "messages"}
 
@@ -33,6 +37,16 @@ def post(url, path, body, *more):
         return answer.status, error.partial.decode()
     finally:
         place.close()
+
+
+def asked(form, long, *, stream=False):
+    """Return the body of a request, and the header that says its length; a *long* one is rewritten."""
+    talk = SimpleNamespace(items=[])
+    filled(talk, 30 if long else 1)
+    talk.items.append({"role": "user", "content": "Hi"})
+    listed = "input" if form == "openai_responses" else "messages"
+    body = json.dumps({"model": "gpt-4o", "stream": stream, "max_tokens": 99, listed: talk.items}).encode()
+    return body, ("content-length", str(len(body)))
 
 
 @pytest.mark.parametrize("long", [False, True])
@@ -55,17 +69,91 @@ def test_an_answer_that_is_cut_is_an_error_in_the_clients_form(provider, gateway
 
         return StreamingResponse(cut(), media_type="text/event-stream")
 
-    provider.script, talk = script, SimpleNamespace(items=[])
-    filled(talk, 30 if long else 1)
-    talk.items.append({"role": "user", "content": "Hi"})
-    listed = "input" if form == "openai_responses" else "messages"
-    asked = json.dumps({"model": "gpt-4o", "stream": stream, "max_tokens": 9, listed: talk.items}).encode()
-    status, text = post(gateway, PATHS[form], asked, ("content-length", str(len(asked))))
+    provider.script = script
+    status, text = post(gateway, PATHS[form], *asked(form, long, stream=stream))
 
     assert status == (200 if stream else 502)
     last = text.rstrip().rpartition("data: ")[2] if stream else text
     assert "ended early" in json.loads(last)["error"]["message"]
     assert not stream or text.count("data: ") > 1
+    for line in text.splitlines() if stream else ():  # no part of the event that was cut is left for the client to read
+        assert not line.startswith("data: ") or json.loads(line[6:])
+
+
+ERRORS = {
+    "openai_chat": b'data: {"error": {"message": "boom", "type": "server_error"}}\n\n',
+    "openai_responses": b'event: error\ndata: {"type": "error", "code": "server_error", "message": "boom"}\n\n',
+    "anthropic": b'event: error\ndata: {"type": "error", "error": {"type": "overloaded_error", "message": "boom"}}\n\n',
+}
+
+
+@pytest.mark.parametrize("long", [False, True])
+@pytest.mark.parametrize("form", FORMATS)
+def test_an_error_that_the_provider_says_within_a_stream_is_the_only_one(provider, gateway, form, long):
+    """No error of the gateway follows it."""
+
+    def script(_seen):
+        whole = WHOLE[form](Said("A long answer. " * 9), "m", (1, 1))
+        return StreamingResponse(iter([*[*STREAMS[form](whole)][:2], ERRORS[form]]), media_type="text/event-stream")
+
+    provider.script = script
+    status, text = post(gateway, PATHS[form], *asked(form, long, stream=True))
+    assert (status, text.count("boom"), text.count("error:") + text.count("memci")) == (200, 1, 0)
+    assert text.endswith("}\n\n")
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_a_reply_that_is_an_error_comes_as_it_came(provider, gateway, form):
+    """Some providers send one with the status 200; it may come behind a call of memci's tools, too."""
+    body = b'{"error": {"message": "boom", "code": 500}}'
+    call = ("m1", "recall_page", {"index": 2})
+    for first in (None, Said("", (call,))):
+        answers = iter([*([first] if first else []), Response(body, media_type="application/json")])
+        provider.script = lambda _seen, answers=answers: next(answers)
+        assert post(gateway, PATHS[form], *asked(form, long=True)) == (200, body.decode())
+
+
+@pytest.mark.parametrize("long", [False, True])
+@pytest.mark.parametrize("form", FORMATS)
+def test_an_answer_in_an_unknown_coding_keeps_its_name(provider, gateway, form, long):
+    """Its bytes come as they came, so the client must be told how to read them; what is decoded has no name."""
+    for coding, body in (("x-unknown", b"\x0b\x02fake"), ("gzip", gzip.compress(b"{}"))):
+        headers = {"content-encoding": coding, "content-type": "application/json"}
+        provider.script = lambda _seen, body=body, headers=headers: Response(body, headers=headers)
+        request = httpx2.Request("POST", f"{gateway}/v1/{PATHS[form]}", content=asked(form, long)[0])
+        with httpx2.Client() as client:
+            answer = client.send(request, stream=True)
+            raw = b"".join(answer.iter_raw())
+        told = answer.headers.get("content-encoding")
+        assert (told, raw) == (("x-unknown", body) if coding == "x-unknown" else (None, b"{}"))
+
+
+@pytest.mark.parametrize("coding", ["gzip", "deflate"])
+@pytest.mark.parametrize("form", FORMATS)
+def test_a_compressed_request_is_managed(provider, gateway, form, coding):
+    """It is untouched until something is archived; what memci writes is not compressed."""
+    for long, view in ((False, b"untouched"), (True, b"rewritten")):
+        plain = asked(form, long)[0]
+        body = gzip.compress(plain) if coding == "gzip" else zlib.compress(plain)
+        headers = {"content-encoding": coding, "content-type": "application/json"}
+        answer = httpx2.post(f"{gateway}/v1/{PATHS[form]}", content=body, headers=headers)
+        seen = provider.seen[-1]
+        assert answer.headers["x-memci-view"].encode() == view
+        if long:
+            assert "content-encoding" not in seen.headers
+            assert seen.tools == ["recall_page", "search_memory"]
+        else:
+            assert (seen.headers["content-encoding"], seen.body) == (coding, body)
+
+
+def test_a_compressed_request_that_memci_cannot_read_is_forwarded(provider, store):
+    """Damaged, cut, or larger than memci reads when it is decompressed, or of another coding."""
+    provider.script = None  # the provider can't read them either
+    with Served(app(store, upstream=provider.url, window=6_000, max_body=20_000)) as url:
+        for body in (b"no gzip", gzip.compress(b"{}")[:-4], gzip.compress(b" " * 30_000), b"zstd"):
+            headers = {"content-encoding": "zstd" if body == b"zstd" else "gzip"}
+            answer = httpx2.post(f"{url}/v1/chat/completions", content=body, headers=headers)
+            assert (answer.headers["x-memci-view"], provider.seen[-1].body) == ("passed", body)
 
 
 @pytest.mark.parametrize("events", [0, 2])
@@ -77,17 +165,8 @@ def test_a_stream_that_ends_before_its_last_event_is_an_error_in_the_clients_for
         whole = WHOLE[form](Said("A long answer. " * 9), "m", (1, 1))
         return StreamingResponse(iter([*STREAMS[form](whole)][:events]), media_type="text/event-stream")
 
-    provider.script, talk = script, SimpleNamespace(items=[])
-    filled(talk, 30)
-    listed = "input" if form == "openai_responses" else "messages"
-    body = {
-        "model": "gpt-4o",
-        "stream": True,
-        "max_tokens": 9,
-        listed: [*talk.items, {"role": "user", "content": "Hi"}],
-    }
-    asked = json.dumps(body).encode()
-    status, text = post(gateway, PATHS[form], asked, ("content-length", str(len(asked))))
+    provider.script = script
+    status, text = post(gateway, PATHS[form], *asked(form, long=True, stream=True))
 
     assert status == (200 if events else 502)
     assert "ended early" in json.loads(text.rstrip().rpartition("data: ")[2])["error"]["message"]

@@ -10,6 +10,7 @@
 
 import json
 import socket
+import zlib
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import count, takewhile
@@ -55,7 +56,8 @@ class Seen:
 
     @property
     def json(self) -> dict[str, Any]:
-        return json.loads(self.body)
+        compressed = "content-encoding" in self.headers
+        return json.loads(zlib.decompress(self.body, 47) if compressed else self.body)  # 47: gzip or zlib
 
     @property
     def items(self) -> list[dict[str, Any]]:

@@ -100,10 +100,12 @@ def write(messages: Sequence[Message]) -> list[Item]:
 
     items = joined(named(), NAME, made, "parts", parts_of, apart="model")
     for at, item in enumerate(items):
+        if item.get("role") not in ("user", "model"):  # older clients leave it out, or name the function
+            items[at] = {**item, "role": "user"}
         parts = parts_of(item.get("parts"))
         if any(_is_empty(part) or _has_odd_name(part) for part in parts):
             said = [_named(part) for part in parts if not _is_empty(part)]
-            items[at] = {**item, "parts": said or [{"text": NO_TEXT}]}
+            items[at] = {**items[at], "parts": said or [{"text": NO_TEXT}]}
     if items and items[0].get("role") == "model":
         items.insert(0, {"role": "user", "parts": [{"text": NO_TEXT}]})
     return items

@@ -206,3 +206,14 @@ def test_a_search_of_tools_without_a_result_gets_one_of_its_kind():
         request = context.request()
         assert request["input"][-2]["type"] == "tool_search_output"
         assert problems("openai_responses", request) == []
+
+
+def test_contents_of_gemini_may_leave_out_the_role_or_have_an_older_one():
+    """They are the user's, and are sent as such: the provider takes no other role."""
+    call = {"role": "model", "parts": [{"functionCall": {"name": "read", "args": {}}}]}
+    result = {"functionResponse": {"name": "read", "response": {"result": "It is blue."}}}
+    with opened("gemini") as context:
+        context.append_turn({"parts": [{"text": "Read it."}]}, call, {"role": "function", "parts": [result]})
+        request = context.request("And now?", format="gemini")
+        assert problems("gemini", request) == []
+        assert {each["role"] for each in request["contents"]} == {"user", "model"}

@@ -134,9 +134,10 @@ def with_companions(item):
 @pytest.mark.parametrize("form", FORMATS)
 def test_every_type_is_written_as_it_came(form):
     """In its own format an item that the provider takes is written as it came, beside its companion."""
+    named = {"role": "user"} if form == "gemini" else {}  # of a list, the provider wants the role of each
     question = {"role": "user", "parts": [{"text": "?"}]} if form == "gemini" else {"role": "user", "content": "?"}
     for item in map(as_accepted, ITEMS[form]()):
-        items = [question, *with_companions(item)]
+        items = [question, *({**named, **each} for each in with_companions(item))]
         assert write(form, read(items, form)) == items
 
 

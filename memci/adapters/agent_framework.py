@@ -74,15 +74,19 @@ class _Window(ChatMiddleware):
         own = [instructions] if isinstance(instructions, str) else [*instructions]
         prompts = [*own, *(each for each in prompts if each not in own)]
         tools = [each.to_json_schema_spec() for each in options.get("tools") or () if isinstance(each, FunctionTool)]
-        view = await asyncio.to_thread(
-            self._conversations.view, self._name, given, system="\n\n".join(prompts), tools=tools
-        )
-        context.messages, context.options = view.messages, {**options, "instructions": view.system or None}
+
+        async def call() -> None:
+            view = await asyncio.to_thread(
+                self._conversations.view, self._name, given, system="\n\n".join(prompts), tools=tools
+            )
+            context.messages, context.options = view.messages, {**options, "instructions": view.system or None}
+            await call_next()
+
         if context.stream:
             context.stream_result_transforms = [*context.stream_result_transforms, partial(self._store_ended, given)]
-            await call_next()
+            await call()
         else:
-            await call_next()
+            await self._conversations.ask_async(self._name, call)
             if context.result is not None:
                 await self._store(given, context.result)
 

@@ -7,9 +7,10 @@ hold the whole conversation, or only the messages since the last run. A message 
 framework's own object. An edited list continues in a fork.
 """
 
+import asyncio
 import json
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import count, pairwise, takewhile
 from operator import itemgetter
@@ -133,6 +134,32 @@ class Conversations(Generic[M]):
             if first and self._format == "openai_chat":
                 shown = shown[1:]
             return View(text_of(first[0]) if first else "", self._messages_of(shown, dumped))
+
+    def ask(self, name: str, call: Callable[[], T]) -> T:
+        """Return the result of *call*, which asks the model with a view; if that was too long, it is called once more.
+
+        Then the view is shorter: what the provider counts is learnt.
+        """
+        try:
+            return call()
+        except Exception as error:
+            if not self.overflowed(name, error):
+                raise
+        return call()
+
+    async def ask_async(self, name: str, call: Callable[[], Awaitable[T]]) -> T:
+        """Do the same without blocking the loop."""
+        try:
+            return await call()
+        except Exception as error:
+            if not await asyncio.to_thread(self.overflowed, name, error):
+                raise
+        return await call()
+
+    def overflowed(self, name: str, error: Exception) -> bool:
+        """Return whether *error* says that the last request of the conversation *name* was too long."""
+        with self._hold(name):
+            return self.context(name).overflowed(error)
 
     def add(self, name: str, messages: Iterable[M], usage: object = None, *, whole: bool = False) -> None:
         """Store what is new of *messages*, and the usage of the last call. O(the list).

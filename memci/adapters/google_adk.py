@@ -79,6 +79,13 @@ class MemciPlugin(BasePlugin):
             self._given[name] = said = [*self._given.get(name, ()), llm_response.content]
             await asyncio.to_thread(self.conversations.add, name, said, llm_response.usage_metadata)
 
+    async def on_model_error_callback(
+        self, *, callback_context: CallbackContext, llm_request: LlmRequest, error: Exception
+    ) -> None:
+        """Learn from a request that was too long: the next one is shorter."""
+        del llm_request
+        await asyncio.to_thread(self.conversations.overflowed, self.name_of(callback_context), error)
+
     async def on_event_callback(self, *, invocation_context: InvocationContext, event: Event) -> None:
         """Store results of tools that end the run: the model was not shown them."""
         if event.actions.skip_summarization and event.content is not None and event.get_function_responses():

@@ -62,7 +62,12 @@ class MemciChatGenerator:
     ) -> dict[str, Any]:
         """Call the model with the window, and store its answer."""
         given = {"streaming_callback": streaming_callback, "generation_kwargs": generation_kwargs, "tools": tools}
-        return self._store(self._generator.run(messages=self._view(messages, tools), **_present(given)))
+        return self._store(
+            self.conversations.ask(
+                self._conversation,
+                lambda: self._generator.run(messages=self._view(messages, tools), **_present(given)),
+            )
+        )
 
     @component.output_types(replies=list[ChatMessage])
     async def run_async(
@@ -74,12 +79,14 @@ class MemciChatGenerator:
     ) -> dict[str, Any]:
         """Do the same without blocking the loop."""
         given = {"streaming_callback": streaming_callback, "generation_kwargs": generation_kwargs, "tools": tools}
-        view = await asyncio.to_thread(self._view, messages, tools)
-        if hasattr(self._generator, "run_async"):
-            result = await self._generator.run_async(messages=view, **_present(given))
-        else:
-            result = await asyncio.to_thread(self._generator.run, messages=view, **_present(given))
-        return await asyncio.to_thread(self._store, result)
+
+        async def call() -> dict[str, Any]:
+            view = await asyncio.to_thread(self._view, messages, tools)
+            if hasattr(self._generator, "run_async"):
+                return await self._generator.run_async(messages=view, **_present(given))
+            return await asyncio.to_thread(self._generator.run, messages=view, **_present(given))
+
+        return await asyncio.to_thread(self._store, await self.conversations.ask_async(self._conversation, call))
 
     def _view(self, messages: Sequence[ChatMessage], tools: Any) -> list[ChatMessage]:
         prompts = dict.fromkeys(each.text or "" for each in messages if each.is_from("system"))

@@ -52,15 +52,18 @@ class MemciMiddleware(AgentMiddleware):
     def wrap_model_call(self, request: ModelRequest, handler: Callable[[ModelRequest], Any]) -> Any:
         """Call the model with the window, and store its reply."""
         name = self._name(get_config())
-        response = handler(self._rewrite(request, self._view(name, request)))
+        response = self.conversations.ask(name, lambda: handler(self._rewrite(request, self._view(name, request))))
         self._add(name, request, response)
         return response
 
     async def awrap_model_call(self, request: ModelRequest, handler: Callable[[ModelRequest], Awaitable[Any]]) -> Any:
         """Do the same without blocking the loop."""
         name = self._name(get_config())
-        view = await asyncio.to_thread(self._view, name, request)
-        response = await handler(self._rewrite(request, view))
+
+        async def call() -> Any:
+            return await handler(self._rewrite(request, await asyncio.to_thread(self._view, name, request)))
+
+        response = await self.conversations.ask_async(name, call)
         await asyncio.to_thread(self._add, name, request, response)
         return response
 

@@ -119,11 +119,16 @@ class MemciAgent(FunctionAgent):
         memory = _memory(memory)
         system = llm_input[0].content if llm_input and llm_input[0].role == "system" else None
         schemas = [tool.metadata.to_openai_tool(skip_length_check=True) for tool in tools]
-        view = await asyncio.to_thread(memory.conversations.view, memory.conversation, (), system=system, tools=schemas)
-        shown = [ChatMessage(view.system, role="system"), *view.messages] if view.system else view.messages
-        if await ctx.store.get("state", default=None) and shown[-1].role == llm_input[-1].role == "user":
-            shown = [*shown[:-1], llm_input[-1]]  # the agent has put its state into it
-        output = await super().take_step(ctx, shown, tools, memory)
+        conversations, name, take_step = memory.conversations, memory.conversation, super().take_step
+
+        async def call() -> AgentOutput:
+            view = await asyncio.to_thread(conversations.view, name, (), system=system, tools=schemas)
+            shown = [ChatMessage(view.system, role="system"), *view.messages] if view.system else view.messages
+            if await ctx.store.get("state", default=None) and shown[-1].role == llm_input[-1].role == "user":
+                shown = [*shown[:-1], llm_input[-1]]  # the agent has put its state into it
+            return await take_step(ctx, shown, tools, memory)
+
+        output = await conversations.ask_async(name, call)
         await self._settle(ctx, memory, (output.raw or {}).get("usage") if isinstance(output.raw, dict) else None)
         return output
 

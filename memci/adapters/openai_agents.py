@@ -21,6 +21,8 @@ from agents.tool_context import ToolContext
 
 from .. import formats
 from ..errors import InvalidSetting
+from ..formats.envelope import native_of
+from ..messages import Message
 from .conversations import TOOLS, Conversations
 from .items import Item, tool_schema
 
@@ -60,6 +62,8 @@ class MemciSession(SessionABC):
         """whether a run has asked for the history, and not yet for the window"""
         self._agent: Agent[Any] | None = None
         """the agent that the run has come to"""
+        self._first: list[Any] = []
+        """the first item of the runner's last list"""
         self._left_out = 0
         """the number of items at the beginning of the runner's list that the filter of a handoff made of stored ones"""
 
@@ -77,6 +81,7 @@ class MemciSession(SessionABC):
         self._agent = data.agent
         if before is not None and before.name != data.agent.name:
             await asyncio.to_thread(self._hand_over, given.input)
+        self._first = given.input[:1]
         tools = [
             tool_schema(each.name, each.description, each.params_json_schema)
             for each in data.agent.tools
@@ -101,7 +106,7 @@ class MemciSession(SessionABC):
             self._unfiltered = limit == _NONE
             self._agent, self._left_out = None, 0
             return []
-        items = await asyncio.to_thread(self.conversations.messages, self.session_id)
+        items = await asyncio.to_thread(self._items)
         return items if limit is None else items[-limit:]
 
     async def add_items(self, items: Sequence[Any]) -> None:
@@ -124,21 +129,28 @@ class MemciSession(SessionABC):
             missing = "the run has no window: Runner.run(…, session=session, run_config=session.run_config)"
             raise InvalidSetting("run_config", missing)
 
+    def _items(self) -> list[Item]:
+        context = self.conversations.context(self.session_id)
+        context.refresh()
+        return [item for message in context.messages() for item in _stored(message)]
+
     def _pop(self) -> Item | None:
         context = self.conversations.context(self.session_id)
         if next(context.messages(), None) is None:
             return None
-        *rest, last = formats.write(_FORM, [context.pop()])
+        *rest, last = _stored(context.pop())
         if rest:  # the other items of the same message stay
             context.append_turn(*rest, opens_page=False)
         return last
 
     def _hand_over(self, given: Sequence[Any]) -> None:
-        """Take the call of a handoff back if its filter left it out of the list that is *given*."""
+        """Leave out the list that is *given* if the filter of a handoff rewrote it; take a call that it lacks back."""
         last = next(iter(self.conversations.context(self.session_id).turns(1)), [])[-1:]
         asked = {call["id"] for message in last for call in message.get("tool_calls") or ()}
-        if asked - {each.get("call_id") for each in given}:
+        lost = asked - {each.get("call_id") for each in given}
+        if lost:
             self.conversations.context(self.session_id).pop()
+        if lost or given[:1] != self._first:
             self._left_out = len(given)
 
     def _tool(self, schema: Item) -> FunctionTool:
@@ -149,6 +161,12 @@ class MemciSession(SessionABC):
             return await asyncio.to_thread(answer, session.session_id, schema["name"], arguments)
 
         return FunctionTool(schema["name"], schema["description"], schema["parameters"], run, strict_json_schema=False)
+
+
+def _stored(message: Message) -> list[Item]:
+    """Return the items of *message* as they were stored, also those that no request repeats."""
+    native = native_of(message, _FORM)
+    return formats.write(_FORM, [message]) if native is None else native.items
 
 
 def _name(handoff: Any) -> str:

@@ -57,14 +57,14 @@ class Memci(AbstractCapability[Any]):
         view = await asyncio.to_thread(
             self.conversations.view, name, messages, system="\n\n".join(prompts), tools=tools, whole=whole
         )
-        instructions = [parts.InstructionPart(view.system)] if view.system else []
-        response = await handler(
-            replace(
-                request_context,
-                messages=view.messages,
-                model_request_parameters=replace(given, instruction_parts=instructions),
-            )
-        )
+        shown = view.messages  # what Pydantic AI sends ends with a request, though it may hold nothing
+        shown = shown if shown and isinstance(shown[-1], ModelRequest) else [*shown, messages[-1]]
+        asked = replace(given, instruction_parts=[parts.InstructionPart(view.system)] if view.system else [])
+        try:
+            response = await handler(replace(request_context, messages=shown, model_request_parameters=asked))
+        except Exception as error:  # Pydantic AI calls the model once: the next request is shorter
+            await asyncio.to_thread(self.conversations.overflowed, name, error)
+            raise
         usage = usage_of(response.usage.input_tokens, response.usage.output_tokens, response.usage.cache_read_tokens)
         await asyncio.to_thread(self.conversations.add, name, [response], usage)
         return response

@@ -79,10 +79,14 @@ class _Model:
         if messages[1:end] == known[1:]:  # the messages behind them are prompts of smolagents
             said = [message for step in self._agent.memory.steps for message in _messages_of(step)]
             tools = [get_tool_json_schema(tool) for tool in arguments.get("tools_to_call_from") or ()]
-            system = text_within(messages[0].content)
-            view = self._conversations.view(self._name, group_steps(said), system=system, tools=tools, whole=False)
-            shown = [message for group in view.messages for message in group]
-            messages = [message_of(MessageRole.SYSTEM, view.system), *shown, *messages[end:]]
+            system, prompts = text_within(messages[0].content), messages[end:]
+
+            def ask() -> Any:
+                view = self._conversations.view(self._name, group_steps(said), system=system, tools=tools, whole=False)
+                shown = [message for group in view.messages for message in group]
+                return call([message_of(MessageRole.SYSTEM, view.system), *shown, *prompts], **arguments)
+
+            return self._conversations.ask(self._name, ask)
         return call(messages, **arguments)
 
 

@@ -59,15 +59,22 @@ class Memci(Plugin):
         given = context.system_prompt
         system = given if isinstance(given, str) else "\n\n".join(each.get("text", "") for each in given or ())
         tools = [tool_schema(each["name"], each["description"], each["inputSchema"]) for each in context.tool_specs]
-        view = await asyncio.to_thread(
-            self.conversations.view, self._conversation, context.messages, system=system, tools=tools, whole=True
-        )
-        async for event in call(context.replace(messages=_alternating(view.messages), system_prompt=view.system)):
+
+        async def begin() -> tuple[AsyncIterator[Any], Any]:
+            view = await asyncio.to_thread(
+                self.conversations.view, self._conversation, context.messages, system=system, tools=tools, whole=True
+            )
+            events = call(context.replace(messages=_alternating(view.messages), system_prompt=view.system))
+            return events, await anext(events)
+
+        events, event = await self.conversations.ask_async(self._conversation, begin)
+        while event is not None:
             if isinstance(event, ModelStopReason):
                 _, message, usage, _ = event["stop"]
                 cost = dict(usage) if usage["inputTokens"] or usage.get("cacheReadInputTokens") else None
                 await asyncio.to_thread(self.conversations.add, self._conversation, [message], cost)
             yield event
+            event = await anext(events, None)
 
     async def _end(self, event: AfterInvocationEvent) -> None:
         """Store the results of tools that ended the run."""

@@ -14,6 +14,7 @@ from memci.testing.adapters import AdapterConformance, Driver, lookup
 from memci.testing.adapters.driver import PROMPT
 from memci.testing.llm.server import ModelServer
 from tests.adapters.examples import run_example
+from tests.adapters.overflow import lengths_after_refusal
 
 
 class AgentFrameworkDriver(Driver):
@@ -173,6 +174,11 @@ def test_arguments_that_may_be_null_may_be_left_out(tmp_path):
         asyncio.run(driver.say("a", "Zebra?"))
         assert 'nothing was found for "zebra"' in server.requests[-1].text
         driver.close()
+
+
+def test_a_request_that_is_too_long_becomes_shorter(tmp_path):
+    refused, next_one = lengths_after_refusal(AgentFrameworkDriver, tmp_path / "agent.db")
+    assert next_one < refused
 
 
 def test_the_example_runs(tmp_path):

@@ -21,6 +21,7 @@ from memci.testing.adapters import AdapterConformance, Driver, lookup
 from memci.testing.adapters.driver import PROMPT
 from memci.testing.formats import problems
 from tests.adapters.examples import run_example
+from tests.adapters.overflow import lengths_after_refusal
 
 pytestmark = [  # LiteLLM's
     pytest.mark.filterwarnings("ignore:Item .* on TypedDict class:UserWarning"),
@@ -198,6 +199,11 @@ def test_an_agent_below_has_a_list_of_its_own(tmp_path):
     assert [memci.conversations.context(name).id for name in ("ann/a", "ann/a/writer")] == ["ann/a", "ann/a/writer"]
     assert "hello" in str(memci.conversations.messages("ann/a/writer"))
     memci.conversations.close()
+
+
+def test_a_request_that_is_too_long_becomes_shorter(tmp_path):
+    refused, next_one = lengths_after_refusal(GoogleADKDriver, tmp_path / "agent.db")
+    assert next_one < refused
 
 
 def test_the_example_runs(tmp_path):

@@ -14,6 +14,7 @@ from memci.testing.adapters import AdapterConformance, Driver, lookup
 from memci.testing.adapters.driver import PROMPT
 from memci.testing.llm.server import ModelServer
 from tests.adapters.examples import run_example
+from tests.adapters.overflow import lengths_after_refusal
 
 
 class HaystackDriver(Driver):
@@ -132,6 +133,11 @@ def test_a_list_that_the_program_keeps_is_shown_as_it_is(tmp_path):
 
     assert shown == [["b", "It is b", "c", "It is c", "d"], ["d"]]
     assert len(prompts) == 1
+
+
+def test_a_request_that_is_too_long_becomes_shorter(tmp_path):
+    refused, next_one = lengths_after_refusal(HaystackDriver, tmp_path / "agent.db")
+    assert next_one < refused
 
 
 def test_the_example_runs(tmp_path):

@@ -20,6 +20,7 @@ from memci.testing.adapters import AdapterConformance, Driver, lookup
 from memci.testing.adapters.driver import PROMPT
 from memci.testing.llm import ModelServer
 from tests.adapters.examples import run_example
+from tests.adapters.overflow import lengths_after_refusal
 
 DATA = b64encode(b"\xff\xfe\xfb" * 20).decode()
 
@@ -127,6 +128,11 @@ class Plain(KeepsTheState):
 
     def middleware(self):
         return []
+
+
+def test_a_request_that_is_too_long_becomes_shorter(tmp_path):
+    refused, next_one = lengths_after_refusal(LangChainDriver, tmp_path / "agent.db")
+    assert next_one < refused
 
 
 def test_the_example_runs(tmp_path):

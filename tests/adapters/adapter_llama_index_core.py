@@ -32,6 +32,7 @@ from memci.testing.adapters import AdapterConformance, Driver, lookup, played
 from memci.testing.adapters.driver import PROMPT
 from memci.testing.llm.server import ModelServer
 from tests.adapters.examples import run_example
+from tests.adapters.overflow import lengths_after_refusal
 
 # workflows look at all attributes of an agent, those that Pydantic has deprecated, too
 pytestmark = [
@@ -228,6 +229,11 @@ def test_the_state_of_a_workflow_is_kept(in_a_new_process, tmp_path):
     assert told == ["say 0", "Hello.", "say 1", "Again."]
     with pytest.raises(InvalidSetting, match="no Memci has its store"):
         MemciMemory(conversation="a", store="another").get()
+
+
+def test_a_request_that_is_too_long_becomes_shorter(tmp_path):
+    refused, next_one = lengths_after_refusal(LlamaIndexDriver, tmp_path / "agent.db")
+    assert next_one < refused
 
 
 def test_the_example_runs(tmp_path):

@@ -180,22 +180,25 @@ def test_an_agent_that_a_tool_calls_keeps_its_own_list(tmp_path):
     assert told == ["Hi", "", "Yes.", "It said yes.", "Thanks", "Fine."]
 
 
-@pytest.mark.parametrize("input_filter", [None, handoff_filters.remove_all_tools])
-def test_a_handoff_stores_nothing_twice(input_filter, tmp_path):
+@pytest.mark.parametrize(
+    ("how", "is_told"),
+    [({}, True), ({"input_filter": handoff_filters.remove_all_tools}, False), ({"nest_handoff_history": True}, True)],
+)
+def test_a_handoff_stores_nothing_twice(how, is_told, tmp_path):
     """Its filter may leave the call out, and what was said before: that is stored."""
     look = called("lookup", '{"key": "a"}', "c0")
     with ModelServer(["Hello.", look, called("transfer_to_other"), "Here.", "Fine."]) as server:
         driver = OpenAIAgentsDriver(tmp_path / "agent.db", server.base_url, 4_000)
         agent, text, given = driver.given("alice", "Hi")
         other = agent.clone(name="other", instructions="Another.")
-        agent.handoffs = [handoff(other, input_filter=input_filter)]
+        agent.handoffs = [handoff(other, **how)]
         last = say(agent, (text, given), ("Who?", given), ("Thanks", given)).last_agent
         told = [(each["role"], text_of(each)) for each in driver.told("alice")]
         shown = [each["role"] for each in server.requests[3].messages[1:]]
         driver.close()
 
     assert last.name == "agent"
-    handed = [] if input_filter else [("assistant", ""), ("tool", '{"assistant": "other"}')]
+    handed = [("assistant", ""), ("tool", '{"assistant": "other"}')] if is_told else []
     before = [("user", "Who?"), ("assistant", ""), ("tool", lookup("a"))]
     asked = [("user", "Hi"), ("assistant", "Hello."), *before, *handed]
     assert told == [*asked, ("assistant", "Here."), ("user", "Thanks"), ("assistant", "Fine.")]
@@ -227,6 +230,7 @@ def test_a_session_gives_back_what_it_was_given(session):
             "content": [{"type": "output_text", "text": "Hi.", "annotations": []}],
         },
         {"role": "user", "content": "look"},
+        {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "E"},
         {**call, "call_id": "one"},
         {**call, "call_id": "two"},
     ]

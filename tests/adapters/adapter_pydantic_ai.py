@@ -9,6 +9,7 @@ from memci.adapters.pydantic_ai import Memci
 from memci.testing.adapters import AdapterConformance, Driver, lookup
 from memci.testing.adapters.driver import PROMPT
 from tests.adapters.examples import run_example
+from tests.adapters.overflow import lengths_after_refusal
 
 
 class PydanticAIDriver(Driver):
@@ -137,6 +138,11 @@ class Plain(KeepsItsHistory):
 
     def capabilities(self):
         return []
+
+
+def test_a_request_that_is_too_long_becomes_shorter(tmp_path):
+    refused, next_one = lengths_after_refusal(PydanticAIDriver, tmp_path / "agent.db")
+    assert next_one < refused
 
 
 def test_the_example_runs(tmp_path):

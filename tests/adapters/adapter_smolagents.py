@@ -17,6 +17,7 @@ from memci.testing.adapters import lookup as found
 from memci.testing.adapters.driver import PROMPT, answered
 from memci.testing.llm.server import ModelServer
 from tests.adapters.examples import run_example
+from tests.adapters.overflow import lengths_after_refusal
 
 
 @tool
@@ -212,6 +213,11 @@ def final(request):
     """Return a final answer, as a ToolCallingAgent wants it."""
     answer = {"answer": "You asked: " + request.text.strip().rsplit("\n", 1)[-1]}
     return {"role": "assistant", "content": None, "tool_calls": [function_call("call_1", "final_answer", answer)]}
+
+
+def test_a_request_that_is_too_long_becomes_shorter(tmp_path):
+    refused, next_one = lengths_after_refusal(SmolagentsDriver, tmp_path / "agent.db", SmolagentsDriver.play)
+    assert next_one < refused
 
 
 def test_the_example_runs(tmp_path):

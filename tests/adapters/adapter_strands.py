@@ -10,6 +10,7 @@ from memci.errors import InvalidSetting
 from memci.testing.adapters import AdapterConformance, Driver, lookup
 from memci.testing.adapters.driver import PROMPT
 from tests.adapters.examples import run_example
+from tests.adapters.overflow import lengths_after_refusal
 
 
 class StrandsDriver(Driver):
@@ -124,6 +125,11 @@ def test_messages_come_back_as_they_were():
 def test_a_conversation_has_a_name(tmp_path):
     with pytest.raises(InvalidSetting, match="say which conversation"):
         Memci(tmp_path / "agent.db", "")
+
+
+def test_a_request_that_is_too_long_becomes_shorter(tmp_path):
+    refused, next_one = lengths_after_refusal(StrandsDriver, tmp_path / "agent.db")
+    assert next_one < refused
 
 
 def test_the_example_runs(tmp_path):

@@ -161,6 +161,28 @@ def test_a_list_goes_back_to_where_it_was_before_it_was_cleared(conversations):
     assert conversations.view("alice", back, whole=True).messages == back
 
 
+def test_a_request_that_was_too_long_is_made_once_more(conversations):
+    """It is shorter then; a second refusal, and any other error, is raised."""
+    asked = [("user", f"question {number} " + "word " * 60) for number in range(20)]
+    lengths = []
+
+    def call():
+        lengths.append(len(str(conversations.view("alice", asked).messages)))
+        if len(lengths) < refusals:
+            raise ValueError("maximum context length is 1500 tokens, however you requested 1700 tokens")
+        return "answer"
+
+    refusals = 2
+    assert conversations.ask("alice", call) == "answer"
+    assert lengths[1] < lengths[0]
+    refusals = 9
+    with pytest.raises(ValueError, match="1700"):
+        conversations.ask("alice", call)
+    assert len(lengths) == 4
+    with pytest.raises(ZeroDivisionError):
+        conversations.ask("alice", lambda: 1 / 0)
+
+
 def test_a_new_prompt_takes_the_place_of_the_old_one(conversations):
     """A framework may say something else each time."""
     conversations.view("alice", talk(1), system="Be brief.")

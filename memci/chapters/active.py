@@ -167,18 +167,19 @@ class ActiveChapter(Chapter):
         """Put *node* at the end of the open page; ValueError without one. A result without an open call is shown as
         data. O(1).
         """
+        message, role = node.message, node.message["role"]
         if self.open is None or node.owner is not None:
             raise ValueError(f"no page is open for {node!r}, or it is in a list")
-        if node.message["role"] != "tool":
+        if role != "tool" and self._group is not None:
             self._settle()
-        if node.at is not None and node.message["role"] == "user":
+        if role == "user" and node.at is not None:
             node.tokens += self._tell(node)
         self._shown += node.tokens - node.dated
         super().extend(self.open, node)
-        self.rewritten = self.rewritten or not is_sent_as_it_is(node.message)
-        if node.message["role"] == "tool":
+        self.rewritten = self.rewritten or not is_sent_as_it_is(message)
+        if role == "tool":
             self._append_result(node)
-        elif tool_calls(node.message):
+        elif tool_calls(message):
             self._group = ToolGroup(node)
         else:
             view = self.view if node.seq >= self.lead else self.lead_view  # of a page that is read back
@@ -264,11 +265,14 @@ class ActiveChapter(Chapter):
         shown, before, node.date, node.dated = node.date, node.dated, None, 0
         if self.weigh is None or node.message["role"] != "user":
             return -before
-        when, first = moment(node.at or ""), self._told is None or self._since is not None
-        room = inf if first else self.allowance + SHARE * self._shown - self._spent
+        when = moment(node.at or "")
         if self._told is None and self.whole:
             self._told = self._since = when
-        elif room >= self._least and not is_told(self._told, when):
+        elif not is_told(self._told, when):
+            first = self._told is None or self._since is not None
+            room = inf if first else self.allowance + SHARE * self._shown - self._spent
+            if room < self._least:
+                return -before
             date = self._time(when, self._told, self._since)
             tokens = before if date == shown else self.weigh(date)
             if tokens <= room:

@@ -12,13 +12,12 @@ An entry is the permanent name of one message: page and ordinal. The ordinal cou
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from .messagelist import MessageList, MessageNode
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(NamedTuple):
     """The permanent name of one message: its page, and its number in the interaction.
 
     >>> from memci import Context, EphemeralStorage
@@ -37,8 +36,6 @@ class Entry:
     role: str
     summary: str = ""
     """its line on the Contents Page, after it was archived"""
-    node: MessageNode | None = field(default=None, compare=False, repr=False)
-    """its node in the window, None if it has none"""
 
 
 class Page:
@@ -113,7 +110,7 @@ class Page:
     def entries(self) -> Iterator[Entry]:
         """Yield an entry for every message of the page, in order."""
         for node in self:
-            yield Entry(self.index, self.ordinal(node), node.message["role"], node=node)
+            yield Entry(self.index, self.ordinal(node), node.message["role"])
 
 
 class Chapter:

@@ -26,7 +26,6 @@ from ..history.events import Event
 from ..history.page_reader import read_back
 from ..history.reader import Reader
 from ..history.writer import Writer
-from ..messages import Message
 from ..rows import PageState
 from ..segments.budget import ClosedPage, Plan, Unit, check, fit
 from ..segments.cache_policy import EVERY, GAPS, KNOWN, PAUSE_SECONDS, SOON, CacheUse, Levels
@@ -35,7 +34,7 @@ from ..text.summarize import Summary
 from ..window import snapshot as snapshots
 from ..window.cache_use import Marks, begins_task, count_uses, unpack_marks
 from ..window.compaction import improvable, make_compaction
-from ..window.draft import Compaction, Prepared, StoredPage
+from ..window.draft import Compaction, Draft, Prepared, StoredPage
 from ..window.window import Window
 from ..workers import QUIET_SECONDS, worker
 
@@ -118,11 +117,12 @@ class Compactor:
                 return self._gap
             if self._failed and not appended:
                 return Reason.FAILED
-        if window.tokens + added > window.limits.budget:
+        tokens = window.tokens
+        if tokens + added > window.limits.budget:
             return Reason.OVER_BUDGET
         if not appended:
             return None
-        if window.tokens > levels.trigger and window.tokens - window.words > levels.trigger:
+        if tokens > levels.trigger and tokens - window.words > levels.trigger:
             return Reason.OVER_LEVEL
         if (most := window.limits.active_pages) is not None:
             pinned = sum(index in window.rows for index in window.state.pins if index != window.record.open_page)
@@ -134,10 +134,10 @@ class Compactor:
                 return Reason.RULES
         return None
 
-    def look(self, now: float | None, said: Message | None = None) -> None:
+    def look(self, now: float | None, draft: Draft | None = None) -> None:
         """Notice a gap before *now* (seconds since 1970), and count now and then what the context needs of its past.
 
-        *said*: the user's message that opens the next page, which may begin another task: that is a gap, too.
+        The user's message with which *draft* opens a page may begin another task: that is a gap, too.
         After a gap a compaction costs little: the provider's cache has expired, or holds what is not needed any more.
         A pause is no gap where the text tells the ends of tasks: it only empties the cache.
         Both findings are stored with the next change. O(text in the window) after a gap or `EVERY` messages.
@@ -147,7 +147,8 @@ class Compactor:
             return
         idle = 0.0 if now is None or window.latest is None else now - window.latest
         lifetime, new = window.settings.pricing.lifetime, window.absent == inf
-        ended = said is not None and state.cache.uses > 0 and begins_task(window, said)
+        opening = [each for each in draft.messages if each.opens] if draft is not None and state.cache.uses else []
+        ended = bool(opening) and begins_task(window, opening[0].node.message)
         quiet = idle > min(PAUSE_SECONDS, lifetime) and state.cache.ends < GAPS
         paused = (new or ended or quiet) and state.cache.gap != window.record.head
         if not paused and idle + window.absent > lifetime and not self._writer.read_only:

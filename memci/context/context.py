@@ -591,7 +591,7 @@ class Context:
             if own != window.state.cache.stamped:
                 window.note(cache=window.state.cache._replace(stamped=own))
             now = None if when is None else moment(when).timestamp()
-            self._parts.compactor.look(now, next((each.node.message for each in drafted.messages if each.opens), None))
+            self._parts.compactor.look(now, drafted)
             state = window.state if ratios is window.state.ratios else window.state._replace(ratios=ratios)
             seq = window.record.head
             if not drafted.messages:
@@ -1236,7 +1236,7 @@ def _flat(messages: tuple[MessageLike | Sequence[MessageLike], ...]) -> Sequence
     """Return *messages*, or the elements of the one list among them; warn if an answer's text is among them."""
     if len(messages) == 1 and isinstance(messages[0], (list, tuple)):
         return messages[0]
-    if any(isinstance(one, str) and isinstance(other, str) for one, other in pairwise(messages)):
+    if (str, str) in pairwise(map(type, messages)):
         instead = "pass the reply's message, or {'role': 'assistant', 'content': …}"
         warnings.warn(f"two texts in a row are both stored as the user's. For an answer {instead}", stacklevel=3)
     return messages  # type: ignore[return-value]  # a list among other messages is refused later, with its position

@@ -62,7 +62,7 @@ def page_text(window: Window, reader: Reader, index: int, entry: int | None) -> 
         row = reader.holding(row, entry, record)
     page = window.active.page(row.index) if row.state is PageState.ACTIVE else None
     if page is not None and row.away is None:
-        entries = tuple((each, each.node.message) for each in page.entries() if each.node is not None)
+        entries = tuple((each, node.message) for each, node in zip(page.entries(), page, strict=True))
         times = {page.ordinal(node): moment(node.at) for node in page if node.at is not None}
     else:
         base = reader.base(row)

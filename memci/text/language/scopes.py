@@ -13,7 +13,7 @@ from functools import cache
 
 from .patterns import Writing, alternatives, pattern, words
 
-FUNCTION, LIST, CLAUSE, LIMIT, MODAL, JOINS, AFTER, BEFORE = (1 << place for place in range(8))
+FUNCTION, LIST, CLAUSE, LIMIT, INTENT, MODAL, JOINS, AFTER, BEFORE = (1 << place for place in range(9))
 """what a word is to others: a function word, or see [scope] of the English table"""
 LEAST = CLAUSE  # less says nothing by itself
 Turn = tuple[int, int, int]  # where such a word begins and ends, and what it is
@@ -39,7 +39,7 @@ def turning() -> frozenset[str]:
 @cache
 def _roles() -> dict[str, int]:
     found: dict[str, int] = {}
-    keys = ("list", "clause", "limit", "modal", "joins", "after", "before")
+    keys = ("list", "clause", "limit", "intent", "modal", "joins", "after", "before")
     for language in _SPACED:
         for word in words("words", "common", language):
             found[word] = FUNCTION

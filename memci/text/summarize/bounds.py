@@ -6,7 +6,8 @@
        └─────────────── scope ─────────────────┘     "nicht" turns the whole clause
     It was −8 °C in the cellar.                      a number keeps its sign and unit, and the word before it
 
-A span that has a word of a negator's scope has the negator too. A modal word and a limit belong to the next word.
+A span that has a word of the scope of a negator or a modal word has that too. A limit belongs to the next word, an
+intention ("considering") to what follows up to the first telling word.
 """
 
 import math
@@ -16,7 +17,7 @@ from collections.abc import Sequence
 from operator import itemgetter
 
 from ..language.patterns import WIDE
-from ..language.scopes import AFTER, BEFORE, CLAUSE, JOINS, LIMIT, MODAL, Turn, turning
+from ..language.scopes import AFTER, BEFORE, CLAUSE, INTENT, JOINS, LIMIT, MODAL, Turn, turning
 from ..language.telling import EVERYDAY_SHARE, ID_SHARE, MARK, Word, telling_words
 from ..sanitize import ELLIPSIS, harmless, one_line, width
 
@@ -43,7 +44,7 @@ class Bounds:
         self.firsts, self.lasts = [word[0] for word in told], [word[1] for word in told]
         self._breaks = sorted([start for start, _, role in turns if role & CLAUSE])
         for start, end, role in turns:
-            if role & (BEFORE | MODAL | LIMIT):
+            if role & (BEFORE | MODAL | INTENT | LIMIT):
                 self._tie_following(start, end, role)
             if role & (AFTER | JOINS):
                 self._tie_preceding(start, end, role)
@@ -56,7 +57,9 @@ class Bounds:
         """
         told, firsts = self._told, self.firsts
         at = bisect_left(told, end, key=itemgetter(0))
-        if at == len(told) or not (role & (BEFORE | MODAL) or _FIGURE.match(self._text, told[at][0])):
+        if role & INTENT and end + 1 in self._breaks:
+            return  # "could you" asks
+        if at == len(told) or not (role & (BEFORE | MODAL | INTENT) or _FIGURE.match(self._text, told[at][0])):
             return
         held = at > 0 and told[at - 1][1] > start  # it is a telling word itself: "refuses"
         heavy = False
@@ -70,12 +73,12 @@ class Bounds:
                 firsts[index] = _NEVER
             elif firsts[index] != _NEVER:
                 firsts[index] = min(firsts[index], start)
-            if not role & BEFORE:
-                return
             if index == at and held:
                 self.lasts[at - 1] = _NEVER
             if not heavy:
                 heavy, end = share < EVERYDAY_SHARE, max(end, first)
+            if not role & (BEFORE | MODAL) and (heavy or not role & INTENT):
+                return
 
     def _tie_preceding(self, start: int, end: int, role: int) -> None:
         """Let no span end in the scope of the word at *start*, what precedes it in its clause, but at that word."""

@@ -39,7 +39,7 @@ def quarantine(owner: Owner, context: str, index: int) -> Forgotten:
             owner.pages.quarantine(page)
         _drop_annotations(owner, pages, (NOTE, TOPIC, DAY, TALK, STRATEGY, TRAITS))
         for item in derived:
-            _rebuild(owner, item)
+            _rebuild(owner, item, pages)
         owner.items.drop(_waiting_facts(owner, Scope(context, (index,))))
         owner.outdate()
     return Forgotten(0, len(derived), scrubbed=owner.store.scrub())
@@ -103,7 +103,7 @@ def forget(owner: Owner, scope: Scope) -> Forgotten:
         if indexes is not None:
             owner.pages.recount(context)
         for item in derived:
-            _rebuild(owner, item)
+            _rebuild(owner, item, pages)
         if indexes is None:
             owner.pages.forget_context(context)
         owner.store.purge()
@@ -131,16 +131,18 @@ def _drop_annotations(owner: Owner, pages: Collection[int], kinds: Collection[in
         owner.annotate(kind, dict.fromkeys(pages, ()))
 
 
-def _rebuild(owner: Owner, item: int) -> None:
-    """Rebuild an item from its remaining pages, or drop it if that is impossible. O(its pages)."""
+def _rebuild(owner: Owner, item: int, gone: Collection[int]) -> None:
+    """Rebuild an item from its pages without those *gone*, or drop it if that is impossible. O(its pages)."""
     left = owner.pages.features(item)
     tiers = owner.tiers
     days = {id_ for id_, _ in tiers.days.values()}
     kinds = (TALK, STRATEGY, TRAITS) if item == tiers.profile_id else (DAY,) if item in days else (TOPIC,)
     if item in {tiers.profile_id, *days, *tiers.episodes}:  # a model's text was about the removed pages, too
         _drop_annotations(owner, left, kinds)
-    episode, chain = tiers.episodes.get(item), tiers.chains.get(item)
-    if left and episode is not None:
+    episode, chain, fact = tiers.episodes.get(item), tiers.chains.get(item), tiers.facts.get(item)
+    if fact is not None and (said := fact.without(gone)) is not None:
+        owner.items.put(said, id=item)
+    elif left and episode is not None:
         owner.items.put(episodes.rebuild_episode(episode, [*left.values()]), id=item)
     elif left and chain is not None:
         rebuilt = Chain(chain.context, episode=chain.episode)

@@ -84,7 +84,7 @@ def learn(run: StepRun) -> int:
     with run.write(unchanged):
         left, now = owner.pages.unmarked(subject, FACTS, SENT), owner.tiers.profile
         for fact in learned.facts:
-            keep_fact(owner, fact, read.evidence(fact.text, fact.pages), run.now)
+            keep_fact(owner, fact, read.evidence(fact.text, [(fact.context, fact.index)]), run.now)
         behind = sorted({page for text in new for page in read.evidence(text, ())}.union(read.ids))
         keep_profile(owner, now.replaced(describe_traits(learned.traits), learned.traits, now=run.now), behind)
         owner.pages.mark(read.ids, FACTS)
@@ -131,6 +131,7 @@ def keep_fact(owner: Owner, fact: Known, pages: Collection[int], now: float) -> 
     """Store a fact with its evidence, *pages* (their ids), unless a program had it removed or replaced."""
     if not fact.authored and digest_of(fact.text) in owner.tiers.removed:
         return
+    fact = replace(fact, pages=tuple(pages))
     update = learn_fact(owner.tiers.facts, fact, now, (owner.tiers.rules or DEFAULTS).facts)
     owner.drop(update.evicted)
     owner.keep(update.fact, id=update.id, pages=pages)
@@ -140,9 +141,9 @@ def keep_saving(owner: Owner, saving: Known, now: float) -> None:
     """Store a fact that a program gave: as a fact if its page is there, else until the page is. Call it in a change."""
     page = owner.pages.find(saving.context, saving.index)
     if saving.text and page:
-        at, pages = page.at if saving.at is None else saving.at, ((saving.context, saving.index),)
+        at = page.at if saving.at is None else saving.at
         if not page.marks & QUARANTINED:
-            keep_fact(owner, replace(saving, turn=page.turn, at=at, pages=pages), [page.id], now)
+            keep_fact(owner, replace(saving, turn=page.turn, at=at), [page.id], now)
     elif saving not in owner.tiers.savings.values():
         owner.keep(saving)
 

@@ -3,7 +3,7 @@
     user       "I live in Oslo with my dog Rex. How are you?"     →  "I live in Oslo with my dog Rex."
     assistant  "I have cancelled it." + cancel(id=OI5L9G)         →  "called cancel(id=OI5L9G)"
 
-    "I live in Oslo." (#1)   + "i LIVE in oslo!" (#5)     one fact in the later words; #1 and #5 are its evidence
+    "I live in Oslo." (#1)   + "i LIVE in oslo!" (#5)     one fact in the later words; without #5, in those of #1
     "I have 2 dogs." (#2)    + "I have 3 dogs." (#6)      two facts: figures tell them apart
 
 Facts are sentences of users that match patterns, and tool calls that change something. Questions, moods, wishes and
@@ -16,7 +16,7 @@ import hashlib
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, reduce
 from typing import Literal, NamedTuple
 
 from ...formats.provenance import own_words, parts_of
@@ -27,13 +27,14 @@ from ...text.language.patterns import LATIN, alternatives, pattern
 from ...text.language.sentences import languages, lower_case, sentences, simplify, writing
 from ...text.language.terms import is_single, terms
 from ...text.summarize import extract, one_line, reads
-from ..backend import PageKey, PageRecord
+from ..backend import PageRecord
 
 PER_PAGE = 12  # facts about one person that a page gives at most: a bound for pages that are lists
 LONGEST = 240  # characters of a sentence that states a fact
 _SHORTEST = 4
 _SCANNED = 20_000  # characters of a shortest fact, and of a message that are read: longer ones are pasted texts
 _ALIKE = 0.8  # share of common stems from which two facts say the same
+SAYINGS = 4  # pages of which the words of a fact are stored: while one is left, it outlives the others' erasure
 COMMON = 3  # pages that may have a word for which it still shows where a text comes from
 _SHORTEST_WORD = 3  # letters of a word that shows where a text comes from: shorter ones are in many pages
 
@@ -51,16 +52,22 @@ class Known:
     index: int  # the latest page that says it
     turn: int = 0
     at: float | None = None
-    pages: tuple[PageKey, ...] = ()  # all pages that say it; (): it waits until the memory has the page that does
+    pages: tuple[int, ...] = ()  # pages (ids) that its words come from; (): it waits until the memory has its page
     retrieved: float = 0.0  # when it was last learned, or found by a search
     authored: bool = False  # whether a program had it stored: then it is not dropped for others
     instead: str = ""  # a digest of the fact that it replaces, which is not derived again
     kind: Kind = "fact"
     after: tuple[int, ...] = ()  # ids of the facts about the same thing that a model saw it come after
+    sayings: tuple["Known", ...] = ()  # how its pages say it, as facts of their own, if several do
 
     def found(self, now: float) -> "Known":
         """Return the fact after a search found it, or after it was learned."""
         return replace(self, retrieved=max(now, self.retrieved))
+
+    def without(self, pages: Collection[int]) -> "Known | None":
+        """Return the fact as pages other than *pages* say it; None if none does. O(these)."""
+        left = [each for each in self.sayings or (self,) if not set(pages).intersection(each.pages)]
+        return reduce(_join, left).found(self.retrieved) if left else None
 
 
 def digest_of(fact: str) -> str:
@@ -77,7 +84,7 @@ def facts(page: PageRecord) -> list[Known]:
     found: list[Known] = []
     for (about, text), at in told.items():
         if sum(each.about == about for each in found) < PER_PAGE:
-            found.append(Known(text, about, page.context, page.index, page.turn, at, (page.key,)))
+            found.append(Known(text, about, page.context, page.index, page.turn, at))
     return found
 
 
@@ -145,7 +152,7 @@ class FactUpdate(NamedTuple):
 
 def learn_fact(facts: Mapping[int, Known], new: Known, now: float = 0.0, most: int = 100) -> FactUpdate:
     """Return the changes of *facts* for the fact *new*, learned *now*; *most* about the same person stay. O(facts)."""
-    new = replace(new, pages=new.pages or ((new.context, new.index),)).found(now)
+    new = new.found(now)
     own = {key: each for key, each in facts.items() if each.about == new.about}
     for key, old in own.items():
         if same(old, new):
@@ -208,14 +215,20 @@ def same(some: Known, other: Known) -> bool:
 
 
 def _join(old: Known, new: Known) -> Known:
-    pages = tuple(dict.fromkeys((*old.pages, *new.pages)))
+    sayings = {(each.text, each.pages): each for each in (*(old.sayings or (old,)), new)}.values()
     # the later words count, even if an old page arrives late
     later = new if old.at is None or new.at is None or new.at >= old.at else old
-    authored, instead = old.authored or new.authored, new.instead or old.instead
-    words = old.text if old.authored and not new.authored else later.text
-    retrieved = max(old.retrieved, new.retrieved)
-    joined = replace(later, text=words, pages=pages, retrieved=retrieved, authored=authored, instead=instead)
-    return replace(joined, after=tuple(dict.fromkeys((*old.after, *new.after))))
+    words = later if old.authored is new.authored else old if old.authored else new
+    said = sorted(sayings, key=lambda each: each.authored)[-SAYINGS:]
+    return replace(
+        later,
+        text=words.text,
+        authored=words.authored,
+        instead=new.instead or old.instead,
+        after=tuple(dict.fromkeys((*old.after, *new.after))),
+        sayings=tuple(said) if len(said) > 1 else (),
+        retrieved=max(old.retrieved, new.retrieved),
+    )
 
 
 @lru_cache(maxsize=4096)

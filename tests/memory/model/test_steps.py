@@ -95,9 +95,9 @@ class TestAnalysis:
 
         assert made.traits == (self.KNOWN.traits[0], Trait("formality", "high", "writes kindly", "alice", 9))
         assert describe_traits(made.traits) == "humour: high — jokes (#3)\nformality: high — writes kindly (#9)"
-        assert [(each.about, each.text, each.pages) for each in made.facts] == [
-            ("user", "Mel moved to Oslo.", (("alice", 8),)),
-            ("assistant", "Booked a table.", (("alice", 9),)),
+        assert [(each.about, each.text, each.context, each.index) for each in made.facts] == [
+            ("user", "Mel moved to Oslo.", "alice", 8),
+            ("assistant", "Booked a table.", "alice", 9),
         ]
         new = self.KNOWN.replaced(describe_traits(made.traits), made.traits, now=9.0)
         assert (new.version, len(new.previous)) == (3, 1)

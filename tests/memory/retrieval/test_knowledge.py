@@ -28,10 +28,38 @@ def learned(*new):
 
 
 def test_knowledge_of_the_same_said_twice_is_one_fact():
-    """P16: near-duplicates merge; the later words stand, and both pages are evidence."""
+    """P16: near-duplicates merge, and the later words stand."""
     (fact,) = learned(known("I live in Oslo.", at=1.0), known("i LIVE in oslo!", index=5, at=2.0))
 
-    assert (fact.text, fact.index, fact.pages) == ("i LIVE in oslo!", 5, (("c", 1), ("c", 5)))
+    assert (fact.text, fact.index) == ("i LIVE in oslo!", 5)
+
+
+@pytest.mark.parametrize("gone", [1, 5, 7])
+def test_knowledge_of_several_pages_outlives_one_of_them(gone):
+    """What is left has the words of the pages that are left, and nothing of the other one."""
+    said = {1: "I live in Oslo.", 5: "i LIVE in oslo!", 7: "I live in OSLO"}
+    told = [known(text, index=page, at=float(page), pages=(page,)) for page, text in said.items()]
+    (fact,) = learned(*told)
+    left = [each for each in told if each.index != gone]
+
+    found = fact.without([gone])
+
+    assert (found.text, found.index, found.at) == (left[-1].text, left[-1].index, left[-1].at)
+    assert said[gone] not in {found.text, *(each.text for each in found.sayings)}
+    assert fact.without([1, 5, 7]) is None
+
+
+def test_knowledge_that_a_program_wrote_goes_without_its_page_to_the_words_of_others():
+    """Its words stand before later ones; what it replaced may be derived again when they are gone."""
+    (fact,) = learned(
+        known("I live in Oslo!", at=1.0, pages=(1,), authored=True, instead="x"),
+        *(known("I live in Oslo.", index=page, at=float(page), pages=(page,)) for page in range(2, 12)),
+    )
+
+    assert (fact.text, fact.index, fact.authored, fact.instead) == ("I live in Oslo!", 11, True, "x")
+    assert fact.without([11]).text == "I live in Oslo!"
+    left = fact.without([1])
+    assert (left.text, left.authored, left.instead) == ("I live in Oslo.", False, "")
 
 
 def test_knowledge_of_an_old_page_that_comes_late_keeps_the_newer_words():
@@ -79,7 +107,8 @@ def test_knowledge_never_exceeds_its_limit(said, limit):
     """P25: the limit that is asked for is the one that holds, and the latest fact is always there."""
     facts = {}
     for key, (letter, at) in enumerate(said):
-        learn(facts, key, known(f"{letter}{letter} word", index=key, at=float(at), retrieved=float(at)), limit)
+        fact = known(f"{letter}{letter} word", index=key, at=float(at), retrieved=float(at), pages=(key,))
+        learn(facts, key, fact, limit)
 
         assert len(facts) <= limit
-        assert any(("c", key) in fact.pages for fact in facts.values())
+        assert any((key,) == told.pages for fact in facts.values() for told in fact.sayings or (fact,))

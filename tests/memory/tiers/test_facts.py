@@ -145,7 +145,7 @@ def test_facts_know_who_said_them_and_where():
     (fact,) = facts(page(user("I live in Oslo.", name="Mel"), index=7))
 
     assert fact.text == "Mel: I live in Oslo."
-    assert (fact.context, fact.index, fact.pages, fact.at) == ("c", 7, (("c", 7),), 9.0)
+    assert (fact.context, fact.index, fact.at) == ("c", 7, 9.0)
 
 
 def test_facts_of_quotes_and_tools_are_none():

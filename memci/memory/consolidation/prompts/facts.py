@@ -114,7 +114,7 @@ def _facts(
         if page is not None and text and not (about == "user" and is_of_others(text, page.own)):
             old = (known or {}).get(each.replaces or 0)
             after = () if old is None or (old.at or 0.0) >= (page.at or 0.0) else (each.replaces or 0,)
-            fact = Known(text, about, page.context, page.index, page.turn, page.at, (page.key,), after=after)
+            fact = Known(text, about, page.context, page.index, page.turn, page.at, after=after)
             found.setdefault(page.key, {}).setdefault(text.casefold(), fact)
     return [fact for own in found.values() for fact in [*own.values()][:PER_PAGE]]
 

@@ -136,10 +136,9 @@ def run_rotate(store: Store) -> Result:
 
 
 def _list_messages(storage: Storage, context: ContextRecord, page: int, entry: int | None) -> Iterator[Part]:
-    from ..context.context import Context
+    from ..history.erase import find_messages
 
-    with Context.view(storage, context.id, owner=context.owner) as seen:
-        messages = seen.recall_page(page, entry)
+    messages = find_messages(storage, context, page, entry)
     erased = f"{many(len(messages), 'message')} would be erased, and what quotes them"
     yield f"page #{page} of {context.id}: {erased}:", "bold"
     for message in messages:

@@ -961,7 +961,7 @@ class Context:
 
         Everything the model read of it is removed, too: lines of the Contents Page, answers that quoted it, earlier
         compactions (so earlier states can't be opened with `at=` any more). The page's number is not used again.
-        O(entries + contexts in the store).
+        A page that was undone can be erased, too. O(entries + contexts in the store).
 
         An erasure that is repeated returns its receipt again, and finishes what a kill or a full disk left of it.
 

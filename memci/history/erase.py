@@ -15,7 +15,7 @@ from contextlib import suppress
 from dataclasses import replace
 
 from ..chapters.contents import Block, ContentsPage, ListedPage, ListedRange, told_in
-from ..errors import Erased, InvalidSetting, MemciError, PageNotFound, StorageError, WriteConflict, hint
+from ..errors import Erased, InvalidSetting, MemciError, PageNotFound, StorageError, Undone, WriteConflict, hint
 from ..messages import Message
 from ..rows import ContextRecord, EntryRow, PageRow, PageState
 from ..storage import Storage
@@ -126,6 +126,12 @@ def erase_messages(
     return _erase_seqs(storage, window, seqs, subject, counter)
 
 
+def find_messages(storage: Storage, record: ContextRecord, index: int, entry: int | None) -> list[Message]:
+    """Return the messages of page *index*, or its one *entry*, as `erase_messages` finds and refuses them."""
+    seqs = _seqs_of(storage, record, Reader(storage, record.id), index, entry)
+    return [decode(row.codec, row.body) for row in storage.entries_at(record.id, seqs)]
+
+
 def erase_seqs(storage: Storage, context: str, seqs: Collection[int]) -> ErasureReceipt:
     """Erase the messages *seqs* of *context* in one job, without those that are erased already.
 
@@ -161,17 +167,23 @@ def _erase_seqs(
 
 
 def _seqs_of(storage: Storage, record: ContextRecord, reader: Reader, index: int, entry: int | None) -> set[int]:
-    """Return the seqs of page *index*, or of its one *entry*. It raises as `erase_messages`."""
-    row = reader.page(index, record)
+    """Return the seqs of page *index*, also of one that was undone, or of its one *entry*.
+
+    It raises as `erase_messages`.
+    """
+    try:
+        row = reader.page(index, record)
+    except Undone:  # its bytes are in the store
+        row = reader.row(index)
     seqs = {seq for span in row.spans(record.head) for seq in range(*span)}
-    if entry is None:
-        return seqs
-    seq = reader.base(row) + entry - 1 if type(entry) is int else -1
-    if seq not in seqs:
-        raise PageNotFound(index, (1, record.next_page - 1), entry=entry)
-    if storage.entries_at(record.id, [seq])[0].codec == ERASED:
-        raise Erased(f"page #{index}, entry {entry}")
-    return {seq}
+    if entry is not None:
+        seq = reader.base(row) + entry - 1 if type(entry) is int else -1
+        if seq not in seqs:
+            raise PageNotFound(index, (1, record.next_page - 1), entry=entry)
+        seqs = {seq}
+    if seqs and all(each.codec == ERASED for each in storage.entries_at(record.id, seqs)):
+        raise Erased(f"page #{index}" if entry is None else f"page #{index}, entry {entry}")
+    return seqs
 
 
 def _erased_before(storage: Storage, context: str | None, owner: str | None) -> ErasureReceipt:

@@ -208,9 +208,30 @@ def test_second_erasure_says_that_it_is_gone(storage):
         with pytest.raises(error):
             context.erase(index, entry)
         assert seen(context) == before
+
+
+def test_what_was_taken_back_can_be_erased(storage):
+    """Its bytes are in the store until then; the page stays undone, and a repeated erasure returns its receipt."""
+    context = talked(3, storage=storage)
+    fork = context.fork("bob")
     context.undo()
-    with pytest.raises(Undone):
-        context.erase(3)
+    context.append_turn("a secret")
+    context.pop()
+    for index in (3, 4):
+        receipt = context.erase(index)
+
+        assert receipt.entries and context.erase(index) == receipt == again(storage).erase(index)
+        with pytest.raises(Undone):
+            context.recall_page(index)
+    with pytest.raises(Erased):
+        context.erase(3, 1)
+    fork.refresh()
+    assert {row.codec for row in storage.entries("alice") if row.seq >= 4} == {0}
+    assert where(context) == {1: where(context)[1], 2: where(context)[2], 3: "undone", 4: "undone"}
+    assert where(fork)[3] == "erased"
+    context.append_turn(*turn(4))
+    for each in (context, fork):
+        well(each, again(storage, id=each.id))
 
 
 def test_page_goes_when_its_last_entry_goes(storage):

@@ -136,14 +136,15 @@ class Lives(Checks):
             if not self.gone(index) and len(self.quoting(set(self.seqs(index)))) > len(self.seqs(index))
         ]
         index = data.draw(st.sampled_from(indexes) | st.sampled_from(quoted or indexes))
-        if self.gone(index):
+        seqs, ordinal = self.seqs(index), None
+        if self.model.erased.issuperset(seqs):
             with suppress(MemciError):  # an erasure that is repeated returns its receipt
                 self.context.erase(index)
             return
-        seqs, ordinal = self.seqs(index), None
+        self.seen["erased undone pages"] += self.gone(index)
         if entry:
             seq = data.draw(st.sampled_from(seqs))
-            ordinal = 1 + seq - self.model.interactions[index][0]
+            ordinal = 1 + seq - self.model.interactions[self.where[index].continues or index][0]
             seqs = [seq]
             if seq in self.model.erased:
                 with suppress(Erased):

@@ -70,7 +70,7 @@ from ..tools.recall_page import functions as recall_functions
 from ..window.compaction import instructions_of
 from ..window.draft import Draft
 from ..window.drafting import BATCH, draft, timestamp
-from ..window.state import LEARNED, RATIOS
+from ..window.state import LEARNED, RATIOS, WindowState
 from ..window.window import REFUSED_CEILING, Window
 from ..workers import guard_lock, recent_calls
 from .compactor import Compactor
@@ -403,6 +403,27 @@ class Context:
             page = MemoryPage(window, writer, client.search, client.removals)
         self._parts = _Parts(window, reader, writer, compactor, renderer, dispatch, page)
         self._unread = False
+        now = self._storage.now if isinstance(self._storage, AsOf) else window.record
+        self._known = now.revision, WindowState.loads(now.state).erasures
+
+    def _drop_erased(self) -> None:
+        """Read the context again if something was erased since it was read: no call must show it. One small query.
+
+        A handle that writes gets WriteConflict instead, as by a rendering.
+        """
+        seen, writer = self._storage, self._parts.writer
+        storage, (revision, erasures) = seen.storage if isinstance(seen, AsOf) else seen, self._known
+        now = storage.revision(self.id)
+        if now in {revision, self._parts.window.record.revision}:
+            return
+        found = storage.load(self.id)
+        if found is None or WindowState.loads(found[0].state).erasures != erasures:
+            writer.check_revision()
+            if found is None:
+                raise HandlePoisoned(f"the context {self.id!r:.60} was erased: there is nothing to read any more")
+            self._storage = AsOf(storage, self.id, seen.turn) if isinstance(seen, AsOf) else storage
+            self._read()
+        self._known = now, erasures
 
     # -- properties
 
@@ -756,7 +777,7 @@ class Context:
             PageNotFound: If no page has this index, or it has no such entry; `Undone` if it was taken back, `Erased` if
                 it was erased.
         """
-        with self._usable():
+        with self._usable(shows=True):
             page = page_text(self._parts.window, self._parts.reader, index, entry)
             first, end = entry or 1, entry if last is None else last
             chosen = [each for found, each in page.entries if first <= found.ordinal <= (end or found.ordinal)]
@@ -820,7 +841,7 @@ class Context:
 
         A later one may take back an earlier one, and is listed as one. O(messages in the window).
         """
-        with self._usable():
+        with self._usable(shows=True):
             return instructions_of(self._parts.window)
 
     def drop_instruction(self, id: str) -> None:  # noqa: A002
@@ -871,7 +892,7 @@ class Context:
 
     def pages(self) -> Iterator[PageInfo]:
         """Yield every page that was ever opened, by index: where it is, and how it was used. O(pages)."""
-        with self._usable():
+        with self._usable(shows=True):
             record, pins = self._parts.window.record, self._parts.window.state.pins
             contents = self._parts.window.contents
             known = {**self._parts.window.rows, **self._parts.window.listed} if self.read_only else {}
@@ -887,7 +908,7 @@ class Context:
         """Return the messages of the *last* pages in the window, oldest page first. O(messages in the window)."""
         if type(last) is not int:
             raise InvalidSetting("last", f"expected a number of pages (an int), got {brief(last)}")
-        with self._usable():
+        with self._usable(shows=True):
             pages = [*self._parts.window.active][-last:] if last > 0 else []
             return [[node.message for node in page] for page in pages]
 
@@ -1064,13 +1085,18 @@ class Context:
             if self._owns_store:
                 self._storage.close()
 
-    def _usable(self) -> threading.RLock:
-        """Return the lock that every call holds; Closed if the context was closed."""
+    def _usable(self, *, shows: bool = False) -> threading.RLock:
+        """Return the lock that every call holds; Closed if the context was closed.
+
+        *shows*: whether the call shows text that this handle has read before, and no other check of the call does.
+        """
         if self._closed:
             raise Closed(f"the context {self.id!r:.60} is closed: open it again")
         if self._unread:  # an erasure could not be read back: nothing older must be shown
             with self._lock:
                 self._read()
+        if shows or self._request.read_only:
+            self._drop_erased()
         if not recent_calls or recent_calls[-1] is not self._lock:
             recent_calls.append(self._lock)
         return self._lock

@@ -44,12 +44,12 @@ class SyncLog:
         self._identities: dict[int, tuple[bytes, bool]] = {}
         """by seq, of the messages that were read: their identity, and whether they are an empty answer"""
         self._read: tuple[str, tuple[int, ...], int] = ("", (), 0)
-        """the context, how many of its pages were taken back or erased and when, and its next seq"""
+        """the context, how many of its pages were taken back, how often something was erased, and its next seq"""
 
     def follow(self, window: Window, reader: Reader) -> None:
         """Read the digests of new messages; all digests if something was taken back. O(new messages)."""
         record, state = window.record, window.state
-        known = (record.id, (state.undone, state.erased, state.since), record.head)
+        known = (record.id, (state.undone, state.erasures), record.head)
         start = self._read[2]
         if known[:2] != self._read[:2] or known[2] < start:
             self._seqs, self._digests, start = [], [], 0

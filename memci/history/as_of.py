@@ -41,10 +41,11 @@ class AsOf(StorageAround):
         if type(turn) is not int or not 0 <= turn <= record.turn:
             raise InvalidSetting("at", f"expected a turn from 0 to {record.turn}, got {brief(turn)}")
         super().__init__(storage)
-        self.storage = storage
-        """the store itself"""
+        self.storage, self.turn = storage, turn
+        """the store itself, and the turn"""
+        self.now = record
+        """the record as of now"""
         self._context = context
-        self._turn = turn
         self._reader = Reader(storage, context)
         # The first page after the turn: turns never decrease with the indexes.
         next_page = bisect_right(range(record.next_page), turn, lo=1, key=lambda index: self._reader.row(index).turn)
@@ -123,7 +124,7 @@ class AsOf(StorageAround):
 
     def calls(self, context: str, *, after: int = 0) -> Iterator[CallRow]:
         """Yield the calls of the model up to the close of the turn."""
-        return (call for call in self.storage.calls(context, after=after) if call.turn <= self._turn)
+        return (call for call in self.storage.calls(context, after=after) if call.turn <= self.turn)
 
     def contexts(
         self, *, owner: str | None = None, after: str | None = None, limit: int | None = None
@@ -138,11 +139,11 @@ class AsOf(StorageAround):
 
     def commit(self, transition: Transition) -> NoReturn:  # noqa: ARG002 -- the protocol's
         """Raise StorageReadOnly: an earlier turn can't be changed."""
-        raise StorageReadOnly(f"context {self._context!r:.60} was opened as of turn {self._turn}: fork it there")
+        raise StorageReadOnly(f"context {self._context!r:.60} was opened as of turn {self.turn}: fork it there")
 
     def erase(self, erasure: Erasure) -> NoReturn:  # noqa: ARG002 -- the protocol's
         """Raise StorageReadOnly: erase in the store itself."""
-        raise StorageReadOnly(f"context {self._context!r:.60} was opened as of turn {self._turn}")
+        raise StorageReadOnly(f"context {self._context!r:.60} was opened as of turn {self.turn}")
 
     def _as_shown(self, row: EntryRow) -> EntryRow:
         """Return *row* as it was shown at the close of the turn: one that was clipped later is whole."""
@@ -189,8 +190,8 @@ class AsOf(StorageAround):
         if row.state in GONE:
             return row
         recalled = row.last_recalled_turn
-        if recalled is not None and recalled > self._turn:
-            row = row._replace(last_recalled_turn=self._turn)
+        if recalled is not None and recalled > self.turn:
+            row = row._replace(last_recalled_turn=self.turn)
         active = self._active.get(row.index)
         if active is None:
             state = PageState.ARCHIVED if row.index in self._listed else PageState.UNLOADED

@@ -367,8 +367,8 @@ def _remove(
     contents = _list_again(window, frozenset(gone), changed)
     pages = (*gone, *changed)
     learned = tuple(each for each in window.state.learned if each[0] not in changed)  # of the words that go, perhaps
-    erased = window.state.erased + len(gone)
-    state = window.state._replace(waiting=(), erased=erased, since=record.head, learned=learned)
+    erased, erasures = window.state.erased + len(gone), window.state.erasures + 1
+    state = window.state._replace(waiting=(), erased=erased, erasures=erasures, since=record.head, learned=learned)
     after = record._replace(
         state=state.without(gone).posting(pages).alone().dumps(),
         revision=record.revision + 1,

@@ -50,6 +50,7 @@ class WindowState(NamedTuple):
     task: int | None = None  # the context's first page
     undone: int = 0  # how many pages were taken back
     erased: int = 0  # how many pages are gone on request
+    erasures: int = 0  # how often something was erased: a handle that has read another number shows what is gone
     since: int = 0  # the head at the fork, or at the last erasure: states before it can't be shown
     outbox: Runs = ()
     """pages that changed since they were fed to the memory: undone, erased, closed after later ones; the memory forgets

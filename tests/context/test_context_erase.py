@@ -1,13 +1,15 @@
 """Erasing: bytes that do not exist any more, and nothing left that tells of them."""
 
+import contextlib
 import json
 import sys
 from pathlib import Path
 
 import pytest
 
-from memci import EphemeralStorage
-from memci.errors import Erased, PageNotFound, StorageFull, Undone, WriteConflict
+from memci import Context, EphemeralStorage
+from memci.errors import Erased, HandlePoisoned, InvalidSetting, PageNotFound, StorageFull, Undone, WriteConflict
+from memci.history.erase import erase
 
 from .erasures import secret, shown, well
 from .kit import (
@@ -375,3 +377,45 @@ def test_erasure_that_can_not_be_read_back_is_read_before_anything_is_shown():
     assert "question 1 " not in str(context.render())
     context.append_turn(*turn(4))
     assert context.erase(1).pages == 1
+
+
+@pytest.mark.parametrize("kind", ["fork", "reader", "view of a turn"])
+@pytest.mark.parametrize("entry", [None, 1])
+def test_other_open_handles_show_nothing_of_it(kind, entry, storage):
+    """A reader reads the context again; another handle raises WriteConflict; neither shows what it had read."""
+    context = opened(storage)
+    context.append_turn("A first canary1, live in Oslo.", {"role": "assistant", "content": "yes"})
+    context.append_turn("Always name canary2.", {"role": "assistant", "content": "yes"})
+    context.append_turn(*turn(3))
+    context.archive(keep=1)
+    other = context.fork("bob") if kind == "fork" else again(storage, at=2 if "turn" in kind else None)
+    if kind == "reader":
+        other = Context.view(storage, "alice")
+    assert "canary" in json.dumps(other.render()) and "canary" in str(other.turns(9))
+
+    for index in (1, 2):  # the second one changes nothing else than the messages
+        context.erase(index, entry)
+        for call in (
+            other.render,
+            lambda: other.turns(9),
+            lambda index=index: other.recall_page(index),
+            other.instructions,
+            lambda: list(other.pages()),
+            lambda: list(other.messages()),
+            lambda: other.fork("carol").render(),
+        ):
+            with contextlib.suppress(WriteConflict, Erased, InvalidSetting):
+                told = json.dumps(call(), default=str)
+                assert f"canary{index}" not in told
+        if kind == "fork":
+            other.refresh()
+
+
+def test_reader_of_an_erased_context_shows_nothing(storage):
+    context = talked(3, storage=storage)
+    reader = Context.view(storage, "alice")
+    context.close()
+    erase(storage, context="alice")
+    for call in (reader.render, lambda: reader.recall_page(1), lambda: reader.turns(2)):
+        with pytest.raises(HandlePoisoned):
+            call()

@@ -20,7 +20,8 @@ from starlette.types import Send
 from ..context.async_context import in_thread
 from ..context.loop import Ask, Run, Steps, next_step, rounds
 from ..errors import BudgetExceeded, InvalidMessage, InvalidSetting, ModelRefused, StorageError
-from ..formats.events import Events
+from ..formats.events import Events, load_object
+from ..formats.streams import error_text
 from ..formats.usage import reported
 from .conversation import Conversation
 from .metrics import Metrics
@@ -124,8 +125,13 @@ class ClientAnswer:
                         return
                 else:
                     stream.begin(final=last)
-                    send = self._send_stream if _is_stream(response) else self._send_whole
-                    step = await send(response, stream, conversation, steps)
+                    if _is_stream(response):
+                        step = await self._send_stream(response, stream, conversation, steps)
+                    elif self._begun:  # the client reads a stream
+                        await response.aread()
+                        await self._fail(response)
+                    else:
+                        step = await self._send_whole(response, stream, conversation, steps)
             if isinstance(step, Ask):
                 body = await in_thread(partial(conversation.request, last=step.last))
 
@@ -162,15 +168,14 @@ class ClientAnswer:
             stream.take(json.loads(raw))
         except (AttributeError, IndexError, InvalidMessage, KeyError, TypeError, ValueError):
             _LOG.warning("an answer that memci can't read was forwarded unchanged")
-        else:
-            step = await in_thread(partial(next_step, steps, stream))
-            await self._cost(conversation, stream.reply.get("usage"))
-            if step is not None:
-                return step
-            raw = stream.whole(raw)
-        await self._start(200, self._headers(response), view="rewritten")
-        await self._part(raw, more=False)
-        return None
+            await self._fail(response)
+            return None
+        step = await in_thread(partial(next_step, steps, stream))
+        await self._cost(conversation, stream.reply.get("usage"))
+        if step is None:
+            await self._start(200, self._headers(response), view="rewritten")
+            await self._part(stream.whole(raw), more=False)
+        return step
 
     async def _cost(self, conversation: Conversation, usage: object) -> None:
         """Count and store the *usage* of a round, even if the client has gone: it may go after the last event."""
@@ -192,11 +197,14 @@ class ClientAnswer:
                 _LOG.warning("the usage of a call is not stored: %s", error)
 
     async def _fail(self, response: httpx2.Response) -> None:
-        """Forward an error of the provider; within a stream, send it as an event."""
-        if self._begun:
-            await self.refuse(response.status_code, f"the provider answered {response.status_code} to a further step")
-        else:
+        """Forward what the provider answers in place of a round; within a stream, say it in an event."""
+        if not self._begun:
             await self._forward(response, "rewritten", UsageTap())
+            return
+        said = load_object(response.content) or {}
+        reason = f": {error_text(said['error'])}" if said.get("error") else ""
+        status = response.status_code if response.is_error else 502
+        await self.refuse(status, f"the provider answered {response.status_code} to a further step{reason}")
 
     async def _forward(self, response: httpx2.Response, view: str | None, tap: UsageTap) -> None:
         """Forward *response* as it comes: a stream event by event, so that an error can follow one that is cut."""

@@ -138,6 +138,8 @@ class ChatStream(ReplyStream):
 
     def _edit(self, data: dict[str, Any]) -> dict[str, Any] | None:
         made = data
+        if "error" in data and "choices" not in data:
+            return data
         if self.rounds > 1 and data.get("id") != self._id:
             made = {**data, "id": self._id}
         self._id = made.get("id")

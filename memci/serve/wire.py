@@ -26,7 +26,8 @@ _REPLY = ("max_completion_tokens", "max_output_tokens", "max_tokens")
 _ELSEWHERE = ("previous_response_id", "conversation", "prompt", "background")
 """fields of Responses that put the list elsewhere than in the request, or the answer elsewhere than in the reply"""
 
-_KINDS = {401: "authentication_error", 403: "permission_error", 413: "request_too_large", 503: "overloaded_error"}
+_KINDS = {401: "authentication_error", 403: "permission_error", 413: "request_too_large", 429: "rate_limit_error"}
+_KINDS |= {503: "overloaded_error", 529: "overloaded_error"}
 """types of Anthropic's errors by status, besides the types for all other statuses"""
 _STATES = {401: "UNAUTHENTICATED", 403: "PERMISSION_DENIED", 502: "UNAVAILABLE", 503: "UNAVAILABLE"}
 """names of Gemini's errors by status"""
@@ -147,7 +148,7 @@ def error_body(format: str | None, status: int, message: str) -> dict[str, Any]:
     if format == "anthropic":
         kind = _KINDS.get(status, "invalid_request_error" if status < 500 else "api_error")
         return {"type": "error", "error": {"type": kind, "message": message}}
-    kind = "invalid_request_error" if status < 500 else "server_error"
+    kind = {429: "rate_limit_error"}.get(status, "invalid_request_error" if status < 500 else "server_error")
     return {"error": {"message": message, "type": kind, "param": None, "code": f"memci_{status}"}}
 
 

@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import httpx2
 import pytest
 import uvicorn
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import JSONResponse, Response, StreamingResponse
 
 from memci.serve import connection
 from memci.serve.connection import Connection
@@ -205,3 +205,17 @@ def test_a_connection_whose_headers_do_not_come_is_closed(monkeypatch, sent):
     server.should_exit = True
     thread.join()
     place.close()
+
+
+@pytest.mark.parametrize("status", [200, 429])
+@pytest.mark.parametrize("form", FORMATS)
+def test_a_stream_says_why_a_later_step_failed(provider, gateway, form, status):
+    """The provider's own words, as an event behind what came, and of the kind that the status has."""
+    answers = iter([Said("Let me see. ", (("m1", "recall_page", {"index": 2}),))])
+    failed = JSONResponse({"error": {"message": "slow down", "type": "busy"}}, status)
+    provider.script = lambda _seen: next(answers, failed)
+    told, text = post(gateway, PATHS[form], *asked(form, long=True, stream=True))
+    error = json.loads(text.rstrip().rpartition("data: ")[2])["error"]
+    assert (told, text.count("slow down")) == (200, 2 if form == "openai_responses" else 1)
+    assert error["message"] == f"the provider answered {status} to a further step: busy: slow down"
+    assert error["type"] in ({"rate_limit_error"} if status == 429 else {"server_error", "api_error"})

@@ -15,8 +15,8 @@ from .messagelist import MessageNode
 
 def notice(*, searchable: bool, language: str = "en") -> str:
     """Return the notice for the model in *language*; *searchable* if there is a memory that it can search."""
-    heading, search, window = section("notice", language).values()
-    return f"{heading}{search if searchable else ''}{window}"
+    said = section("notice", language)
+    return f"{said['heading']}{said['search'] if searchable else ''}{said['window']}"
 
 
 class SystemChapter(Chapter):

@@ -19,6 +19,8 @@ A request for a summary of the conversation (`memci.serve.summary_request`) gets
 the whole list.
 """
 
+import json
+import re
 from collections import Counter
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
@@ -39,6 +41,7 @@ from ..model_catalog import known_window
 from ..settings import Policy
 from ..storage import Storage
 from ..storage.ephemeral import EphemeralStorage
+from ..text.interface import section
 from .hidden import insert_hidden
 from .streams import ReplyStream
 from .summary_request import asks_for_summary, is_for_summaries
@@ -48,6 +51,12 @@ _ATTEMPTS = 256  # contexts that are tried for one list: far more forks than a c
 _MOVED = 64  # messages that move at most: files, a reminder and a question are some ten; each is taken back by itself
 _COST_ATTEMPTS = 8
 """attempts to store a cost while the same client sends its next requests; more than a few conflicts were never seen"""
+
+_TAKES_NO_TOOLS = re.compile(
+    r"(?:tool|function)[^.\n]{0,60}(?:support|requires?\b|enabled)|(?:support|enabled)[^.\n]{0,40}(?:tool|function)",
+    re.IGNORECASE,
+)
+"""what providers say of a model, or of their own settings, that takes no tools"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,13 +160,19 @@ class Conversation:
             view = view[1:]
         tools = context.tools_for(client.format) if self.own else []
         told = notice(searchable=len(tools) > 1) if self.own else ""
+        if self._scope.owner is None:  # it can search this conversation only
+            told = told.replace(section("notice")["shared"], "")
+            tools = json.loads(json.dumps(tools).replace(section("search_memory")["shared"], ""))
         return client.with_view(view, notice=told, tools=tools, last=last)
 
     def shorten(self, error: Exception) -> bool:
         """Return whether *error* says that the request was too long; then the next one is shorter.
 
-        From then on the list is memci's view, with its tools.
+        From then on the list is memci's view, with its tools; without them if it says that the model takes none.
         """
+        if self.own and not self.client.tools and _TAKES_NO_TOOLS.search(str(error)):
+            self.own = frozenset()
+            return True
         if not self.context.overflowed(error):
             return False
         self.sent = self._first_body()
@@ -336,9 +351,9 @@ class Conversation:
         return True
 
     def _offered(self) -> set[str]:
-        """Return the names of memci's tools, none if the client has tools of these names."""
+        """Return the names of memci's tools; none if the client has tools of these names, or functions of old."""
         own = {call_name(tool) for tool in self.context.tools}
-        return set() if own & self.client.tool_names else own
+        return set() if own & self.client.tool_names or self.client.body.get("functions") else own
 
     def _fork_name(self, name: str, position: int) -> str:
         """Return the name of the fork of *name* for this list, which differs from the item *position* on."""

@@ -11,7 +11,7 @@ from memci import Context
 from memci.serve.answer import MOST_ROUNDS
 from memci.serve.gateway import app
 
-from .kit import FORMATS, Talk, filled
+from .kit import FORMATS, TOOL, Talk, filled
 from .upstream import Said, Served
 
 RECALL = ("m1", "recall_page", {"index": 3})
@@ -144,3 +144,42 @@ def test_a_cost_that_is_stored_while_a_request_is_answered_is_no_conflict(provid
         filled(talk)
         provider.script = script
         assert talk.say("What was my third question?") == "Found."
+
+
+def test_functions_of_old_get_no_tools_beside_them(provider, gateway):
+    """A provider refuses a request with both."""
+    with Talk("openai_chat", gateway) as talk:
+        filled(talk)
+        listed = [*talk.items, {"role": "user", "content": "Hi"}]
+        talk.client.chat.completions.create(model="gpt-4o", messages=listed, functions=[TOOL])
+    asked = provider.seen[-1].json
+    assert ("tools" in asked, "search_memory" in json.dumps(asked)) == (False, False)
+    assert len(json.dumps(asked)) < len(json.dumps(listed))
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_a_model_that_takes_no_tools_is_asked_without_them(provider, gateway, form):
+    """The provider's refusal is not shown; neither are the tools, nor the notice that names them, to the model."""
+
+    def script(seen):
+        said = {"error": {"message": "gemma3:latest does not support tools", "type": "api_error"}}
+        return JSONResponse(said, 400) if seen.tools else Said("Hello!")
+
+    provider.script = script
+    with Talk(form, gateway) as talk:
+        talk.tools = []
+        filled(talk)
+        assert talk.say("Hi") == "Hello!"
+    assert b"search_memory" not in provider.seen[-1].body
+    assert len(provider.seen) == 2
+
+
+@pytest.mark.parametrize("identity", [None, "credential"])
+def test_the_model_is_told_of_other_conversations_where_it_can_search_them(provider, store, identity):
+    """Without an identity each conversation has a memory of its own."""
+    served = app(store, upstream=provider.url, window=6_000, identity=identity)
+    with Served(served) as url, Talk("anthropic", url) as talk:
+        filled(talk)
+        talk.say("Hi")
+    assert provider.seen[-1].body.count(b"other conversations") == (2 if identity else 0)
+    assert b"To find anything that was said before" in provider.seen[-1].body

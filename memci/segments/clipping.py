@@ -102,7 +102,7 @@ def _shorten(text: str, cap: int, call: str, count: Callable[[str], int]) -> str
     size = min(len(text), len(text) * kept // total)
     head = head_within(text, kept, count, size=size).rstrip()
     tail = head_within(text[::-1], kept, count, size=size).rstrip()[::-1]
-    elided = max(1, total - 2 * kept)
+    elided = max(1, total - count(head) - count(tail))
     return f"{head}\n[… {elided:,} tokens elided: {call} …]\n{tail}"
 
 

@@ -8,7 +8,7 @@ r"""Search: the tool that a model calls to find messages that are no longer list
     another conversation, user, turn 3, Thu 20 Nov 2025, 08:05 +01:00: "I prefer aisle seats."
     known of the user, 2 Mar 2026 (#42): "I moved to Oslo."
     </memci:memory 1f9a03c2>
-    recall_page(index=…) reads a page of this conversation whole. 12 more: skip=10
+    recall_page(index=…) reads a page of this conversation whole. up to 12 more: skip=10
 
 A number is that of a page of this conversation, which `recall_page` reads byte for byte. A question for many ("How many
 books did I read?", "What did we say about the boiler?") is answered with a short line for each match, in order of time,
@@ -24,7 +24,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
-from itertools import chain, groupby
+from itertools import chain, groupby, takewhile
 
 from ..errors import InvalidSetting, StorageError, brief
 from ..memory.backend import Fact, FoundPage, Recollection
@@ -230,9 +230,11 @@ def memory_text(
     parts += [line for at, line in lines.items() if at >= len(pages)]
     body = frame("memory", nonce, "\n".join(parts))
     tail = [recall] if any(pages[at].context == context for at in shown) else []
-    said = sum(at < matches and pages[at].source == "words" for at in shown) + skip
-    if 0 < said < found.matches:
-        tail.append(f"{found.matches - said} more: skip={said}")
+    more = found.matches - skip - sum(pages[at].times for at in shown if at < matches and pages[at].source == "words")
+    # what did not fit between others is not skipped
+    said = skip + sum(pages[at].source == "words" for at in takewhile(lines.__contains__, range(matches)))
+    if said and more > 0:
+        tail.append(f"up to {more} more: skip={said}")
     text = "\n".join([body, " ".join(tail)] if tail else [body])
     if spare or count(text) <= room:
         return text

@@ -373,8 +373,22 @@ def test_question_for_many_is_answered_in_order_of_time(query):
         "Thu 19 Feb 2026",
         '#6 user: "Bought a lamp."',
         END,
-        "recall_page(index=…) reads a page of this conversation whole. 2 more: skip=3",
+        "recall_page(index=…) reads a page of this conversation whole. up to 2 more: skip=3",
     ]
+
+
+def test_result_that_does_not_fit_between_others_is_not_skipped():
+    """The number behind "skip=" has only results in front of the first one that is left out, and counts repetitions."""
+    texts = ["Read Emma.", "Read Stoner. " * 300, "Read Ulysses."]
+    found = [
+        FoundPage("alice", at, 1, 0.9, text, "user", at, at=1.77e9 + 90_000 * at, times=2 - at % 2)
+        for at, text in enumerate(texts, 1)
+    ]
+
+    text = answered(Recollection("books", tuple(found), matches=9), '{"query": "Which books have I read?"}', room=400)
+
+    assert "Ulysses" in text
+    assert text.endswith("up to 7 more: skip=1")
 
 
 def test_what_is_shown_is_not_searched_and_the_answer_says_so():

@@ -145,6 +145,26 @@ def test_clipped_text_keeps_head_and_tail():
     assert marker.count(f"tokens elided: {CALL} …]") == 1
 
 
+def test_clipped_text_tells_what_is_gone_though_its_ends_are_dense_otherwise():
+    """The head and the tail may have fewer tokens than characters suggest; what is between them is counted."""
+    text = f"{'a' * 2_000}\n{'b c d ' * 1_000}\n{'e' * 2_000}"
+
+    def words(some: str) -> int:
+        return len(some.split())
+
+    view = clip_message(
+        {"role": "user", "content": text},
+        400,
+        page=12,
+        ordinal=7,
+        count=words,
+        weigh=lambda message: words(message["content"]),
+    )["content"]
+
+    head, tail = view.partition("\n[… ")[0], view.rpartition("…]\n")[2]
+    assert int(view.split("[… ")[1].split(" tokens")[0].replace(",", "")) == 3_002 - words(head) - words(tail)
+
+
 def test_clipped_message_that_fits_is_the_message():
     """Nothing is changed in a message that costs no more than the limit."""
     message = calling(json.dumps({"path": "a.py"}), content="short", reasoning_content="why")

@@ -65,6 +65,8 @@ class Memci(AbstractCapability[Any]):
         except Exception as error:  # Pydantic AI calls the model once: the next request is shorter
             await asyncio.to_thread(self.conversations.overflowed, name, error)
             raise
+        if response.state == "incomplete":  # the program stopped to read the stream
+            return response
         usage = usage_of(response.usage.input_tokens, response.usage.output_tokens, response.usage.cache_read_tokens)
         await asyncio.to_thread(self.conversations.add, name, [response], usage)
         return response

@@ -1,13 +1,17 @@
 """Pydantic AI keeps memci's promises, with and without a history of its own."""
 
+import asyncio
+
 from pydantic_ai import Agent, ToolOutput
 from pydantic_ai import messages as parts
 from pydantic_ai.models.openai import OpenAIChatModel
 from pydantic_ai.providers.openai import OpenAIProvider
 
 from memci.adapters.pydantic_ai import Memci
+from memci.messages import text_of
 from memci.testing.adapters import AdapterConformance, Driver, lookup
 from memci.testing.adapters.driver import PROMPT
+from memci.testing.llm.server import ModelServer
 from tests.adapters.examples import run_example
 from tests.adapters.overflow import lengths_after_refusal
 
@@ -138,6 +142,23 @@ class Plain(KeepsItsHistory):
 
     def capabilities(self):
         return []
+
+
+def test_what_a_program_stopped_to_read_is_not_stored(tmp_path):
+    """Pydantic AI does not keep it either."""
+    with ModelServer(lambda request: f"It is {request.text}") as server:
+        driver = PydanticAIDriver(tmp_path / "agent.db", server.base_url, 4_000)
+
+        async def run():
+            async with driver.agent().run_stream("One?", **driver.given("a")) as result:
+                async for _ in result.stream_text(debounce_by=None):
+                    break
+            await driver.say("a", "Two?")
+
+        asyncio.run(run())
+        told = [text_of(each) for each in driver.told("a")]
+        driver.close()
+    assert told == ["One?", "Two?", "It is Two?"]
 
 
 def test_a_request_that_is_too_long_becomes_shorter(tmp_path):

@@ -12,7 +12,7 @@ import json
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from itertools import count, pairwise, takewhile
+from itertools import chain, count, pairwise, takewhile
 from operator import itemgetter
 from os import PathLike, fspath
 from threading import Lock, RLock
@@ -307,18 +307,23 @@ class Conversations(Generic[M]):
         return context
 
     def _messages_of(self, items: Sequence[Item], given: Iterable[tuple[M, list[Item]]]) -> list[M]:
-        """Return *items* as messages; those that came from a *given* message are that object."""
-        own: dict[str, list[tuple[M, list[str]]]] = {}
+        """Return *items* as messages; those that came from a *given* message are that object.
+
+        Of several that say the same, it is the one with the same thoughts, or else the newest one that is not shown.
+        """
+        own: dict[str, list[tuple[M, list[Item], list[str]]]] = {}
         for message, dumped in given:
             if keys := [*map(_key, dumped)]:
-                own.setdefault(keys[0], []).append((message, keys))
+                own.setdefault(keys[0], []).append((message, dumped, keys))
         shown = [*map(_key, items)]
         messages: list[M] = []
         made: list[Item] = []
         at = 0
         while at < len(items):
-            known = own.get(shown[at], ())
-            found = next((each for each in known if shown[at : at + len(each[1])] == each[1]), None)
+            known = [each for each in own.get(shown[at], ()) if shown[at : at + len(each[2])] == each[2]]
+            exact = (each for each in known if items[at : at + len(each[1])] == each[1])
+            moved = (each for each in reversed(known) if each[1][0] not in items)  # a mark of the cache
+            found = next(chain(exact, moved), None)
             if found is None:
                 made.append(items[at])
                 at += 1

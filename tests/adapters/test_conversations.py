@@ -183,6 +183,21 @@ def test_a_request_that_was_too_long_is_made_once_more(conversations):
         conversations.ask("alice", lambda: 1 / 0)
 
 
+def test_of_messages_that_say_the_same_each_is_itself(store):
+    """Two answers "Done." have thoughts of their own, which only the framework can read."""
+
+    def signed(message):
+        yield {"role": message[0], "content": message[1], **({"own": message[2]} if len(message) > 2 else {})}
+
+    conversations = Conversations(store, dump=signed, load=load, window=2_000)
+    told = [each for at in range(3) for each in (("user", f"{at} ?"), ("assistant", "Done.", f"thought {at}"))]
+    shown = conversations.view("alice", [*told, ("user", "on")]).messages
+    assert shown == [*told, ("user", "on")]
+    moved = [(*each, "mark")[:3] for each in told]
+    assert conversations.view("alice", [*moved, ("user", "on")]).messages == [*moved, ("user", "on")]
+    conversations.close()
+
+
 def test_a_new_prompt_takes_the_place_of_the_old_one(conversations):
     """A framework may say something else each time."""
     conversations.view("alice", talk(1), system="Be brief.")

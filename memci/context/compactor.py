@@ -19,7 +19,6 @@ from itertools import islice
 from math import inf
 from typing import Any
 
-from ..chapters.active import TIME_TOKENS
 from ..chapters.unload import UnloadRule, rules_of
 from ..errors import BudgetExceeded
 from ..history.events import Event
@@ -307,10 +306,7 @@ class Compactor:
             if index not in own and index not in window.rows and index not in window.state.pins
         ]
         occupancy = window.occupancy(pending, settles=settles)
-        coming = tuple(
-            ClosedPage(page.row.index, sum(node.tokens for node in page.text.nodes) + 2 * TIME_TOKENS, pinned=True)
-            for page in pinned
-        )
+        coming = tuple(ClosedPage(page.row.index, page.tokens, pinned=True) for page in pinned)
         segments, costs = window.segments.read()
         occupancy = replace(occupancy, closed=(*occupancy.closed, *coming), segments=costs)
         plan = fit(occupancy, replace(window.limits, **limits), low=low)

@@ -142,14 +142,11 @@ class Writer:
         self._row(index)
         if index in state.pins:
             return
-        tokens = 0
-        for each in (*state.pins, index):
-            if (page := window.active.page(each)) is not None:
-                tokens += page.tokens
-                continue
-            stored = read_back(window, self._reader, self._reader.page(each, window.record))
-            tokens += sum(node.tokens for node in stored.text.nodes)
-        check_room(window, tokens)
+        pages = [
+            window.active.page(each) or read_back(window, self._reader, self._reader.page(each, window.record))
+            for each in (*state.pins, index)
+        ]
+        check_room(window, sum(page.tokens for page in pages))
         self.store_state(state._replace(pins=(*state.pins, index)))
 
     def unpin(self, index: int) -> None:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from ..chapters.active import TIME_TOKENS
 from ..chapters.chapter import Page
 from ..chapters.contents import ContentsPage, ListedPage, ListedPart, Told
 from ..chapters.instructions import Instructions
@@ -39,6 +40,11 @@ class StoredPage(NamedTuple):
     row: PageRow
     base: int  # seq of its interaction's first message
     text: PageText
+
+    @property
+    def tokens(self) -> int:
+        """The most that the page costs in the window: its messages, and the times around them."""
+        return sum(node.tokens for node in self.text.nodes) + 2 * TIME_TOKENS
 
 
 class LeavingPart(NamedTuple):

@@ -175,6 +175,22 @@ def test_pin_that_leaves_no_room_is_refused():
     context.render("still " * 100)
 
 
+def test_archived_pages_that_were_pinned_come_back_beside_an_open_page_that_is_full():
+    """`pin` counts what the compaction counts that brings the pages back."""
+    context = opened(window=1_500)
+    for number in range(60):
+        context.append_turn(*turn(number, 10))
+    context.archive(keep=0)
+    with pytest.raises(BudgetExceeded):
+        for index in range(1, 60):
+            context.pin(index)
+
+    context.append_turn("still " * 400)
+    context.archive(keep=0)
+    assert {page.where for page in context.pages() if page.pinned} == {"active"}
+    assert context.report().total <= context.report().budget
+
+
 @pytest.mark.parametrize("act", ["pin", "unpin"])
 def test_pin_of_no_page_is_not_found(act):
     """Only pages that were given out can be pinned or unpinned."""

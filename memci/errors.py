@@ -185,7 +185,7 @@ class PageNotFound(MemciError, KeyError):
     _gone = ""  # what happened to it, if it was there
 
     def __init__(self, index: object, valid: tuple[int, int] | None = None, *, entry: object = None) -> None:
-        known = f"pages are #{valid[0]} to #{valid[1]}" if valid else "there are no pages yet"
+        known = f"pages are #{valid[0]} to #{valid[1]}" if valid else "there are no pages"
         missing = f"no page {brief(index)}: {known}" if entry is None else f"page #{index} has no entry {brief(entry)}"
         super().__init__(f"{index} {self._gone}" if self._gone else missing)
         self.index = index

@@ -183,13 +183,13 @@ def arguments_of(value: object) -> dict[str, Any]:
 
 
 def text_of(message: Message) -> str:
-    """Return the text of *message*: its content, or the text parts of it, joined by newlines."""
-    content = message.get("content")
+    """Return the text of *message*: its content, or the text parts of it, joined by newlines; or a refusal."""
+    content = message.get("content") or message.get("refusal")
     if isinstance(content, str):
         return content
     if isinstance(content, list):
-        texts = (part for part in content if isinstance(part, dict) and part.get("type") == "text" and "text" in part)
-        return "\n".join(str(part["text"]) for part in texts)
+        kinds = ((part, part.get("type")) for part in content if isinstance(part, dict))
+        return "\n".join(str(part[kind]) for part, kind in kinds if kind in {"text", "refusal"} and kind in part)
     spoken = message.get("audio")
     return str(spoken.get("transcript") or "") if isinstance(spoken, dict) else ""
 

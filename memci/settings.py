@@ -178,7 +178,7 @@ def settings(given: dict[str, object], stored: str | None) -> tuple[Settings, di
     window = chosen["window"] if "window" in chosen else known_window(model) if isinstance(model, str) else None
     if window is None:
         why = f": that of {model!r:.60} is not known{name_hint(model)}" if isinstance(model, str) else ""
-        raise InvalidSetting("window", f"a new context needs the model's context length in tokens{why}")
+        raise InvalidSetting("window", f"pass the model's context length in tokens{why}")
     whole = {**chosen, "window": window}
     try:
         text = json.dumps(whole)

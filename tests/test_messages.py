@@ -213,3 +213,9 @@ def test_text_of_joins_text_parts():
 
     assert text_of({"role": "user", "content": parts}) == "a\nb"
     assert text_of({"role": "assistant", "content": None}) == ""
+
+
+def test_text_of_a_refusal_is_what_it_says():
+    """A model that refuses says so in a key or a part of its own."""
+    assert text_of({"role": "assistant", "content": None, "refusal": "I can't."}) == "I can't."
+    assert text_of({"role": "assistant", "content": [{"type": "refusal", "refusal": "I can't."}]}) == "I can't."

@@ -198,6 +198,8 @@ class Question:
         self.answer = ""
         """the text of the last reply"""
         (question,) = formats.read([{"role": "user", "content": text} if isinstance(text, str) else text], self._format)
+        if question["role"] != "user":
+            raise InvalidSetting("text", f"expected the user's question, got a message of {question['role']!r}")
         known = context.known(op_id) if op_id is not None else 0
         last = next(iter(context.turns(1)), [])
         turn = context.recall_page(known) if known else last

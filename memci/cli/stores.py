@@ -132,7 +132,7 @@ def choose(
     names = _listed(known)
     [whose, it] = [name_of(path), "it"] if owner is None else [f"{owner!r:.60}"] * 2
     if wanted is None:
-        raise InvalidSetting(option, f"name one: {whose} has {names}")
+        raise InvalidSetting(option, f"name one: {whose} has {names}" if known else f"{whose} has no {what} yet")
     raise InvalidSetting(option, f"{whose} has no {what} {wanted!r:.60}; {it} has {names}{hint(wanted, known)}")
 
 

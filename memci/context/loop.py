@@ -161,8 +161,8 @@ async def answer_async(
 class Toolbox:
     """The functions of a program that a model may call, by their names.
 
-    They get the arguments as keywords, a custom tool its text. A result that is no text is written as JSON. What goes
-    wrong is the result of the call, so that the model can correct it.
+    They get the arguments as keywords, a custom tool its text. A result that is no text is written as JSON, or else as
+    `str` writes it. What goes wrong is the result of the call, so that the model can correct it.
     """
 
     def __init__(self, context: Context, functions: Mapping[str, Function]) -> None:
@@ -232,7 +232,10 @@ def _await_in_thread(result: Awaitable[object]) -> object:
 
 def _result_text(result: object) -> str:
     if not isinstance(result, str):
-        result = json.dumps(result, ensure_ascii=False, default=partial(to_jsonable_python, fallback=str))
+        try:
+            result = json.dumps(to_jsonable_python(result, fallback=str), ensure_ascii=False)
+        except ValueError:  # no JSON, as bytes that are no text: the function did its work, so this is no error
+            result = str(result)
     text = result.encode("utf-8", "backslashreplace").decode()
     if len(text) > LONGEST_RESULT:
         return f"{text[:LONGEST_RESULT]}\n[cut: the result has {len(text):,} characters]"

@@ -108,7 +108,7 @@ def unwrapped(value: Item) -> tuple[str | None, list[Item]]:
     if isinstance(candidates, list) or (blocked is not None and "role" not in value):
         first = candidates[0] if candidates else None
         return gemini.NAME, [(first.get("content") if isinstance(first, dict) else None) or {"role": "model"}]
-    first = choices[0] if isinstance(choices, list) and choices else None
+    first = next(iter(choices), {}) if isinstance(choices, list) else None
     if isinstance(first, dict) and ("message" in first or value.get("object") == "chat.completion"):
         return openai_chat.NAME, [_completed(_sent(first.get("message") or {}))]
     return format_of(value), [value]

@@ -127,7 +127,7 @@ class ChatAnswer(StreamedAnswer):
                 self._texts.setdefault(key, []).append(value)
             elif value is not None and key != "role":
                 self._message[key] = _merged(self._message.get(key), value)
-        content = delta.get("content")
+        content = delta.get("content") or delta.get("refusal")
         return content if isinstance(content, str) else ""
 
     def _add_call(self, piece: Item) -> int:

@@ -101,7 +101,7 @@ def _newest_interaction(storage: Storage, record: ContextRecord, before: int | N
             origin = row.continues or row.index
             others = storage.pages(record.id, first=origin)
             return [each for each in others if origin in (each.index, each.continues) and each.state not in GONE]
-    raise PageNotFound("newest", (1, record.next_page - 1) if record.next_page > 1 else None)
+    raise PageNotFound("newest")
 
 
 def _with_newest(rows: Sequence[PageRow], head: int) -> PageRow:

@@ -18,6 +18,7 @@ from memci.errors import (
     WriteConflict,
 )
 from memci.formats.streams import streamed
+from memci.messages import text_of
 
 
 def said(content, *calls):
@@ -326,6 +327,28 @@ def test_run_when_the_model_never_ends(context):
     context.render("And now?")
     assert agent.run("Half of four?") == "It is 2."
     assert texts(context).count("Half of four?") == 1
+
+
+@pytest.mark.parametrize("given", [{"refusal": "I can't."}, {"content": [{"type": "refusal", "refusal": "I can't."}]}])
+def test_run_when_the_model_refuses(context, given):
+    """A refusal is the answer; a stream and a repeated run give it, too."""
+    refused = said(None)
+    refused["choices"][0]["message"] |= given
+    agent = Agent(Model(refused).client, context)
+    assert [agent.run("Hi", op_id="one"), agent.run("Hi", op_id="one")] == ["I can't.", "I can't."]
+
+    pieces = [{"choices": [{"delta": {"refusal": each}}]} for each in ("I ", "can't.")]
+    model = Model([*pieces, {"choices": [{"delta": {}, "finish_reason": "stop"}]}])
+    assert list(Agent(model.client, context).stream("Then this?")) == ["I ", "can't."]
+    assert text_of([*context.messages()][-1]) == "I can't."
+
+
+@pytest.mark.parametrize("role", ["assistant", "system"])
+def test_run_when_it_is_asked_with_a_message_of_another(context, role):
+    """A question is the user's: what is no question is refused before anything is asked or stored."""
+    with pytest.raises(InvalidSetting, match=f"got a message of '{role}'"):
+        Agent(Model().client, context).run({"role": role, "content": "Hi"})
+    assert texts(context) == []
 
 
 def test_stream_when_it_is_cut(context):

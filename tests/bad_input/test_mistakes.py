@@ -66,7 +66,7 @@ MISTAKES = [
     (lambda: opened(policy=Policy(rules=NeverRecalled(3))), "rules: expected a list"),
     (lambda: opened(policy=Policy(pricing=0.1)), "pricing: expected a CachePricing"),
     (lambda: opened(model="gpt5", window=None), "that of 'gpt5' is not known: did you mean 'gpt-5'"),
-    (lambda: opened(window=None), "a new context needs the model's context length"),
+    (lambda: opened(window=None), "pass the model's context length"),
     (lambda: opened(window="8000"), "window: .*got '8000'"),
     (lambda: opened(reply=8_000), "reply: 8,000 tokens for the answer leave nothing"),
     (lambda: opened(format="openai"), "format: expected one of 'openai_chat'"),

@@ -237,8 +237,9 @@ def test_undo_of_nothing_says_so():
     context.append_turn("a")
     context.undo()
 
-    with pytest.raises(PageNotFound):
-        context.undo()
+    for take_back in (context.undo, context.pop):
+        with pytest.raises(PageNotFound, match="there are no pages"):
+            take_back()
 
     assert context.render()[1:] == []
 

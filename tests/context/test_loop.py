@@ -94,7 +94,7 @@ def test_steps_when_memci_is_called(context):
     assert asked == Run(call("weather", "2"))
     assert next_step(steps, "rain") == Ask(last=False)
     assert talk.results == [
-        "error: no page 7: there are no pages yet. Recall only pages that the contents list.",
+        "error: no page 7: there are no pages. Recall only pages that the contents list.",
         "rain",
     ]
 
@@ -113,6 +113,8 @@ FUNCTIONS = {
     "now": lambda city: {"city": city},
     "raising": raising,
     "custom": lambda text: text.upper(),
+    "strange": lambda: {"data": b"\xff", ("a", 1): 2},
+    "keys": lambda: {("a", 1): 2},
 }
 CUSTOM = {"id": "c1", "type": "custom", "custom": {"name": "custom", "input": "oslo"}}
 
@@ -124,10 +126,12 @@ CUSTOM = {"id": "c1", "type": "custom", "custom": {"name": "custom", "input": "o
         (call("later", city="Oslo"), '{"city": "Oslo"}'),
         (CUSTOM, "OSLO"),
         (call("raising", city="Oslo"), "error: ValueError: no such city"),
-        (call("nothing"), 'error: there is no tool "nothing"; there are: later, now, raising, custom, '),
+        (call("nothing"), 'error: there is no tool "nothing"; there are: later, now, raising, custom, strange, keys, '),
         (call("now"), "error: TypeError: "),
+        (call("strange"), "{'data': b'\\xff', ('a', 1): 2}"),
+        (call("keys"), '{"a,1": 2}'),
     ],
-    ids=["a function", "asynchronous", "custom", "it raises", "it does not exist", "an argument is missing"],
+    ids=["function", "async", "custom", "it raises", "no such tool", "no argument", "no JSON", "keys"],
 )
 def test_tool_when_it_is_called(context, asked, result):
     """Blocking, awaited, and blocking while an event loop runs: the result is the same text."""

@@ -28,6 +28,7 @@ SILENT = (
     {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "", "annotations": []}]},
     {"object": "response", "output": []},
     {"candidates": [{"content": {}, "finishReason": "SAFETY"}]},
+    {"object": "chat.completion", "choices": []},
     {"type": "message", "role": "assistant", "content": [], "stop_reason": "end_turn"},
 )
 BANANA = {"type": "banana", "x": 1}

@@ -243,5 +243,4 @@ def _result_text(result: object) -> str:
 
 
 def _error_text(error: Exception) -> str:
-    text = f"error: {type(error).__name__}: {error}"[:LONGEST_ERROR]
-    return text.encode("utf-8", "backslashreplace").decode()
+    return _result_text(f"error: {type(error).__name__}: {error}"[:LONGEST_ERROR])

@@ -287,8 +287,7 @@ def _fill(window: Window, reader: Reader, storage: Storage, contents: ContentsPa
 
 
 def _check_settings_fit(window: Window) -> None:
-    pages = [page for page in map(window.active.page, window.state.pins) if page is not None]
-    check_room(window, sum(page.tokens for page in pages))
+    check_room(window, sum(page.tokens for page in filter(None, map(window.active.page, window.state.pins))))
 
 
 def check_room(window: Window, pinned: int) -> None:

@@ -411,19 +411,24 @@ class Context:
 
         A handle that writes gets WriteConflict instead, as by a rendering.
         """
-        seen, writer = self._storage, self._parts.writer
-        storage, (revision, erasures) = seen.storage if isinstance(seen, AsOf) else seen, self._known
+        seen, (revision, erasures) = self._storage, self._known
+        storage = seen.storage if isinstance(seen, AsOf) else seen
         now = storage.revision(self.id)
         if now in {revision, self._parts.window.record.revision}:
             return
         found = storage.load(self.id)
         if found is None or WindowState.loads(found[0].state).erasures != erasures:
-            writer.check_revision()
-            if found is None:
-                raise HandlePoisoned(f"the context {self.id!r:.60} was erased: there is nothing to read any more")
-            self._storage = AsOf(storage, self.id, seen.turn) if isinstance(seen, AsOf) else storage
-            self._read()
-        self._known = now, erasures
+            self._parts.writer.check_revision()
+            self._storage = AsOf(storage, self.id, seen.turn) if found and isinstance(seen, AsOf) else storage
+            self._reload()
+        else:
+            self._known = now, erasures
+
+    def _reload(self) -> None:
+        """Read the context again; HandlePoisoned if it is not there any more."""
+        if not self._storage.revision(self.id):
+            raise HandlePoisoned(f"the context {self.id!r:.60} was erased: there is nothing to read any more")
+        self._read(self._parts.renderer.meter)
 
     # -- properties
 
@@ -946,9 +951,7 @@ class Context:
             StorageBusy: If the lock was lost, and another handle has it.
         """
         with self._usable():
-            if not self._storage.revision(self.id):
-                raise HandlePoisoned(f"the context {self.id!r:.60} was erased: there is nothing to read any more")
-            self._read(self._parts.renderer.meter)
+            self._reload()
 
     def fork(self, id: str, *, at: int | None = None, owner: str | None = None) -> Self:  # noqa: A002
         """Create the context *id*, which shares the past of this one, and return it. Each continues on its own.

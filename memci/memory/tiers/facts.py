@@ -219,16 +219,10 @@ def _join(old: Known, new: Known) -> Known:
     # the later words count, even if an old page arrives late
     later = new if old.at is None or new.at is None or new.at >= old.at else old
     words = later if old.authored is new.authored else old if old.authored else new
-    said = sorted(sayings, key=lambda each: each.authored)[-SAYINGS:]
-    return replace(
-        later,
-        text=words.text,
-        authored=words.authored,
-        instead=new.instead or old.instead,
-        after=tuple(dict.fromkeys((*old.after, *new.after))),
-        sayings=tuple(said) if len(said) > 1 else (),
-        retrieved=max(old.retrieved, new.retrieved),
-    )
+    said = tuple(sorted(sayings, key=lambda each: each.authored)[-SAYINGS:])
+    after, retrieved = tuple(dict.fromkeys((*old.after, *new.after))), max(old.retrieved, new.retrieved)
+    joined = replace(later, text=words.text, authored=words.authored, instead=new.instead or old.instead)
+    return replace(joined, after=after, retrieved=retrieved, sayings=said if len(said) > 1 else ())
 
 
 @lru_cache(maxsize=4096)

@@ -4,7 +4,6 @@
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -72,7 +71,7 @@ def run_erase(
         if scrub:
             receipts = [finish_erasures(storage)]
         elif before is not None:
-            outdated = list(find_outdated(storage, _date(before), owner))
+            outdated = list(find_outdated(storage, before, owner))
             _ask(printer, _list_outdated(outdated), yes=yes)
             receipts = erase_outdated(storage, outdated)
         elif page is not None:
@@ -93,15 +92,6 @@ def run_erase(
     )
     view = [*_show_receipt(facts, done=done), *_list_untimed(outdated)]
     return Result({"store": store, **facts, **left, **kept}, view, done)
-
-
-def _date(before: str) -> datetime:
-    """Return the time that *before* names: a date or ISO 8601, UTC if no zone is named."""
-    try:
-        date = datetime.fromisoformat(before)
-    except ValueError:
-        raise InvalidSetting("--before", f"{before!r:.60} is no date: 2026-03-31, or ISO 8601") from None
-    return date if date.tzinfo else date.replace(tzinfo=UTC)
 
 
 def _list_outdated(found: "list[Outdated]") -> Iterator[Part]:

@@ -8,10 +8,12 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
+from ..errors import InvalidSetting, brief
 from ..rows import ContextRecord, PageState
 from ..storage import Storage
 from ..storage.codec import ERASED
 from ..text.moments import moment
+from ..window.drafting import timestamp
 from .erase import erase_seqs
 from .erasures import ErasureReceipt
 
@@ -24,8 +26,16 @@ class Outdated(NamedTuple):
     untimed: tuple[int, ...]  # pages of which nothing tells how old they are: they are kept
 
 
-def find_outdated(store: Storage, before: datetime, owner: str | None = None) -> Iterator[Outdated]:
-    """Yield the contexts of *owner*, or all, that have outdated pages or pages without times. O(entries)."""
+def find_outdated(store: Storage, before: datetime | str, owner: str | None = None) -> Iterator[Outdated]:
+    """Yield the contexts of *owner*, or all, that have outdated pages or pages without times. O(entries).
+
+    *before*: a datetime or ISO 8601, UTC without a zone; anything else is InvalidSetting.
+    """
+    try:
+        date = moment(timestamp(before) or "")
+    except ValueError:
+        reason = f"expected a date (2026-03-31), ISO 8601 or a datetime, got {brief(before)}"
+        raise InvalidSetting("before", reason) from None
     for record in store.contexts(owner=owner):
         times: dict[int, str | None] = {}
         entries = [(row.seq, row.at) for row in store.entries(record.id, 0, record.head) if row.codec != ERASED]
@@ -40,7 +50,7 @@ def find_outdated(store: Storage, before: datetime, owner: str | None = None) ->
                 continue
             if not told:
                 untimed.append(page.index)
-            elif max(told) < before:
+            elif max(told) < date:
                 old.append(page.index)
         if old or untimed:
             yield Outdated(record, tuple(old), tuple(untimed))

@@ -122,6 +122,7 @@ def test_erase_when_somebody_still_reads(run, store, monkeypatch):
         (["-c", "bob", "--page", "9", "--yes"], "no page 9"),
         (["-c", "bob", "--page", "1", "--entry", "9", "--yes"], "page #1 has no entry 9"),
         (["-c", "bob", "--json"], "--yes: --json does not ask"),
+        (["--before", "spring", "--yes"], "before: expected a date (2026-03-31)"),
     ],
 )
 def test_erase_when_an_argument_makes_no_sense(run, store, arguments, told):

@@ -3,7 +3,7 @@
 import json
 import multiprocessing
 import os
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 
 import pytest
 
@@ -150,6 +150,25 @@ def test_job_of_a_retention_answers_for_each_of_its_pages(storage):
     assert context.erase(6) not in (receipt, alone)
     with pytest.raises(Erased):
         context.erase(2, 1)
+
+
+@pytest.mark.parametrize(
+    "before",
+    ["2026-01-06", "2026-01-06T00:00:00", datetime.fromisoformat("2026-01-06"), datetime(2026, 1, 6, tzinfo=UTC)],
+)
+def test_a_retention_takes_any_date(before):
+    storage = EphemeralStorage()
+    context = opened(storage)
+    context.append_turn(*turn(1), at="2026-01-05T23:59:59+00:00")
+    context.append_turn(*turn(2), at="2026-01-06T00:00:00+00:00")
+
+    assert [found.pages for found in find_outdated(storage, before)] == [(1,)]
+
+
+@pytest.mark.parametrize("before", ["spring", "", None, 5, date(2026, 1, 6), [], "2026-13-01"])
+def test_a_retention_names_what_is_no_date(before):
+    with pytest.raises(InvalidSetting, match="before: expected a date"):
+        list(find_outdated(EphemeralStorage(), before))
 
 
 def killed(path, step):

@@ -18,7 +18,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
-from ..errors import CorruptRecord, InvalidSetting
+from ..errors import CorruptRecord, InvalidSetting, brief
 from ..rows import ContextRecord, EntryRow
 from ..storage import Storage
 from ..storage.audit import AuditedStorage, mark
@@ -56,6 +56,9 @@ def backup(
         KeyMissing: If it is encrypted, and the environment has no key to verify it with.
         StorageError: If it can't be read or written.
     """
+    for name, path in (("store", store), ("target", target)):
+        if not isinstance(path, str | os.PathLike):
+            raise InvalidSetting(name, f"expected a path, got {brief(path)}")
     if is_url(store) or is_url(target):
         raise InvalidSetting("store", "Postgres makes its own backups: pg_dump --schema=memci DATABASE")
     place = Path(target)

@@ -11,6 +11,7 @@ from ..rows import ContextRecord
 from ..storage import Storage
 from ..storage.audit import audit
 from ..storage.names import beside, find
+from ..storage.validation import check_storage
 from ..window.state import alone
 from .row_stream import rows_of, transition_of
 
@@ -32,6 +33,8 @@ def copy_contexts(source: Storage, target: Storage) -> Iterator[CopiedContext]:
     InvalidSetting if the target has a different context of the same id and owner. Contexts that were copied before an
     error stay.
     """
+    check_storage("source", source)
+    check_storage("target", target)
     after: str | None = None
     early: set[str] = set()
     while listed := source.contexts(after=after, limit=_LISTED):

@@ -22,7 +22,7 @@ from ..storage import Storage
 from ..storage.codec import ERASED, decode, digest
 from ..storage.names import owned
 from ..storage.protocol import Erasure, Transition
-from ..storage.validation import has_memory, without_digests
+from ..storage.validation import check_filled, check_storage, has_memory, without_digests
 from ..window import snapshot as snapshots
 from ..window.compaction import entries_of, list_pages
 from ..window.draft import StoredPage
@@ -47,6 +47,10 @@ def erase(store: Storage, *, context: str | None = None, owner: str | None = Non
             and is not erased with them: the error names the fork. `SeveralOwners` if several owners have the context.
         StorageError: If the store could not erase it; nothing has changed.
     """
+    check_storage("store", store)
+    for name, value in (("context", context), ("owner", owner)):
+        if value is not None:
+            check_filled(name, value)
     if context is None and owner is None:
         raise InvalidSetting("context", "name a context or an owner")
     if context is not None and (found := owned(store, context, owner)) is not None:
@@ -83,6 +87,7 @@ def finish_erasures(store: Storage) -> ErasureReceipt:
 
     This rewrites whole files: about 5 s for each GB. Meanwhile nobody else can write.
     """
+    check_storage("store", store)
     jobs = list(unfinished_erasures(store))
     if jobs:
         records = store.contexts()

@@ -12,6 +12,7 @@ from ..errors import InvalidSetting, brief
 from ..rows import ContextRecord, PageState
 from ..storage import Storage
 from ..storage.codec import ERASED
+from ..storage.validation import check_storage
 from ..text.moments import moment
 from ..window.drafting import timestamp
 from .erase import erase_seqs
@@ -31,6 +32,7 @@ def find_outdated(store: Storage, before: datetime | str, owner: str | None = No
 
     *before*: a datetime or ISO 8601, UTC without a zone; anything else is InvalidSetting.
     """
+    check_storage("store", store)
     try:
         date = moment(timestamp(before) or "")
     except ValueError:

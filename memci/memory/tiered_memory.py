@@ -20,6 +20,7 @@ from ..errors import InvalidSetting, LimitExceeded, StorageError, brief
 from ..llm.model import ChatModel
 from ..storage import Storage
 from ..storage.audit import audit
+from ..storage.validation import check_filled, check_int, check_storage, check_text
 from ..text.summarize import Summary, one_line
 from ..tokens import counter_for
 from ..workers import guard_lock
@@ -75,8 +76,7 @@ class TieredMemory:
     ) -> None:
         if not isinstance(owner, str) or not owner:
             raise InvalidSetting("owner", f"expected a name (a str that is not empty), got {brief(owner)}")
-        if isinstance(storage, type) or not isinstance(storage, Storage):
-            raise InvalidSetting("storage", f"expected a store, as SQLiteStorage(path), got {brief(storage)}")
+        check_storage("storage", storage)
         if embedder is not None and not callable(embedder):
             raise InvalidSetting("embedder", f"expected an Embedder, as memci.llm.Embeddings, got {brief(embedder)}")
         if chat is not None and not callable(chat):
@@ -168,6 +168,9 @@ class TieredMemory:
         skip: int = 0,
     ) -> Recollection:
         """Return what fits *query*, best first. Results count as visited."""
+        check_text("query", query)
+        for name, value in (("k", k), ("budget", 0 if budget is None else budget), ("skip", skip)):
+            check_int(name, value, 0)
         request = RetrievalRequest(query, k, budget, since, until, frozenset(exclude), wall, now, skip)
         with self.session.store.lock:
             return recollect(self.session, request, counts=not self._read_only)
@@ -246,6 +249,10 @@ class TieredMemory:
         """
         if not isinstance(text, str) or not any(char.isalnum() for char in text):
             raise InvalidSetting("text", f"expected a sentence, got {brief(text)}")
+        check_filled("context", context)
+        check_int("index", index)
+        if not isinstance(at, int | float | None):
+            raise InvalidSetting("at", f"expected seconds since 1970, or None, got {brief(at)}")
         if about not in ("user", "assistant"):
             raise InvalidSetting("about", f'"user" or "assistant", not {brief(about)}')
         if kind not in ("fact", "relationship"):
@@ -316,6 +323,8 @@ class TieredMemory:
 
         Searches still find the page by its words. O(what is rebuilt).
         """
+        check_filled("context", context)
+        check_int("index", index)
         audit(self.session.storage, "quarantine", context=context, owner=self.owner, page=index)
         with self.session.store.lock:
             return quarantine(self.session.owner, context, index)

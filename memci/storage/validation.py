@@ -106,6 +106,12 @@ def check_int(name: str, value: object, least: int = 1) -> None:
         raise InvalidSetting(name, f"expected an int from {least}, got {brief(value)}")
 
 
+def check_storage(name: str, storage: object) -> None:
+    """Raise InvalidSetting about *name* unless *storage* is a store that is open, and no path or class of one."""
+    if isinstance(storage, type) or not isinstance(storage, Storage):
+        raise InvalidSetting(name, f"expected a store, as SQLiteStorage(path), got {brief(storage)}")
+
+
 def has_memory(storage: Storage) -> bool:
     """Return whether *storage* can keep a memory beside the pages."""
     return isinstance(storage, (SidecarStorage, DatabaseStorage))

@@ -9,7 +9,10 @@ import memci
 from memci import Agent, AsyncContext, CachePricing, Context, EphemeralStorage, NeverRecalled, Policy, SQLiteStorage
 from memci.adapters.conversations import Conversations
 from memci.companion import Companion
-from memci.history.erase import erase
+from memci.history.backup import backup
+from memci.history.copying import copy_contexts
+from memci.history.erase import erase, finish_erasures
+from memci.history.retention import find_outdated
 from memci.llm import Chat, ask
 from memci.memory import TieredMemory
 from memci.serve.gateway import app
@@ -27,6 +30,10 @@ def stored():
     store = EphemeralStorage()
     Context.open(store, "alice", window=8_000, owner="ada").append_turn("Hi")
     return store
+
+
+def stored_memory():
+    return TieredMemory(stored(), owner="ada")
 
 
 def closed():
@@ -77,6 +84,19 @@ MISTAKES = [
     (lambda: Context.open(stored(), "alice", owner="adda"), "belongs to 'ada'"),
     (lambda: Context.view(stored(), "alcie"), "no context 'alcie' .*did you mean 'alice'"),
     (lambda: erase(stored(), owner="adda"), "did you mean 'ada'"),
+    (lambda: erase("a.db", owner="ada"), r"store: expected a store, as SQLiteStorage\(path\)"),
+    (lambda: erase(stored(), owner=["ada"]), "owner: expected a str"),
+    (lambda: finish_erasures(SQLiteStorage), r"store: expected a store, as SQLiteStorage\(path\)"),
+    (lambda: list(find_outdated("a.db", "2026-01-01")), "store: expected a store"),
+    (lambda: list(copy_contexts(stored(), "b.db")), "target: expected a store"),
+    (lambda: backup(stored(), "b.db"), "store: expected a path"),
+    (lambda: stored_memory().learn("Ada rows.", context="alice", index="1"), "index: expected an int"),
+    (lambda: stored_memory().learn("Ada rows.", context="alice", index=1, at="now"), "at: expected seconds"),
+    (lambda: stored_memory().learn("Ada rows.", context=None, index=1), "context: expected a str"),
+    (lambda: stored_memory().quarantine("alice", "1"), "index: expected an int"),
+    (lambda: stored_memory().search(["row"]), "query: expected a str"),
+    (lambda: stored_memory().search("row", k="5"), "k: expected an int"),
+    (lambda: stored_memory().search("row", budget=1e3), "budget: expected an int"),
     (lambda: closed().render(), "'alice' is closed: open it again"),
     (lambda: opened().append_turn({"role": "usr", "content": "Hi"}), "role"),
     (lambda: opened().append_turn(USER, {"role": "tool", "tool_call_id": "x", "content": "y"}), "tool"),

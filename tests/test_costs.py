@@ -18,9 +18,9 @@ from memci.rows import Ticket
 from memci.tokens import counter_for
 
 COUNTED = {
-    "modules of an append": 23,
+    "modules of an append": 22,
     "modules of a compaction": 50,
-    "calls of an append": 126,
+    "calls of an append": 114,
     "calls of a rendering": 23,
     "calls of a compaction": 2_076,
     "calls of a prepared compaction": 1_186,

@@ -10,11 +10,11 @@ pages that left, the words with digits are kept with the compaction, as numbers.
 
 from binascii import a2b_base64, b2a_base64
 from collections.abc import Callable, Iterable, Sequence
-from itertools import islice, takewhile
+from itertools import islice
 from struct import iter_unpack, pack
 
 from ..chapters.chapter import Page
-from ..chapters.messagelist import MessageList
+from ..chapters.messagelist import MessageList, MessageNode
 from ..messages import Message, text_of, tool_calls
 from ..segments.cache_policy import SOON, CacheUse
 from ..text.language.identifiers import identifiers, needed
@@ -38,21 +38,27 @@ def count_uses(window: Window, behind: Callable[[], Iterable[Marks]]) -> CacheUs
     *behind* returns the marks of pages that left the window.
     """
     use = window.state.cache
-    new = list(takewhile(lambda node: node.seq >= use.counted, reversed(window.active.messages)))[::-1]
-    last = max((at for at, node in enumerate(new) if node.message["role"] == "assistant"), default=-1)
-    if last < 0:
+    new: list[MessageNode] = []
+    """the messages up to the last answer, newest first"""
+    for node in reversed(window.active.messages):
+        if node.seq < use.counted:
+            break
+        if new or node.message["role"] == "assistant":
+            new.append(node)
+    if not new:
         return use if window.record.head < use.counted + SOON else use._replace(counted=window.record.head)
     grow, added, calls = use.grow, 0, []
-    for node in new[: last + 1]:
+    for node in reversed(new):
         added += node.tokens
         if node.message["role"] == "assistant":
             grow, added = grow + _PACE * (added - grow) if grow else float(added), 0
-            calls += [(node.seq, call) for call in tool_calls(node.message)]
+            if made := tool_calls(node.message):
+                calls += [(node.seq, call) for call in made]
     past = _Past(window, behind) if calls else None
     found = [far for seq, call in calls[-CALLS:] if past is not None and (far := past.is_far(seq, call)) is not None]
-    found += [quotes[0] not in window.rows for node in new[: last + 1] if (quotes := node.quotes) is not None]
+    found += [quotes[0] not in window.rows for node in new if (quotes := node.quotes) is not None]
     return use._replace(
-        grow=round(grow, 2), uses=use.uses + len(found), far=use.far + sum(found), counted=new[last].seq + 1
+        grow=round(grow, 2), uses=use.uses + len(found), far=use.far + sum(found), counted=new[0].seq + 1
     )
 
 

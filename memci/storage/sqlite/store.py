@@ -441,7 +441,7 @@ class SQLiteStorage:
             found = self._run(context, 0, read_pages, number, indexes, state)
             for row in found:
                 page = read_page(context, number, row, indexes, state)
-                indexes = indexes[bisect_right(indexes, page.index) :]
+                indexes = indexes[indexes.index(page.index) + 1 :]
                 yield page
             indexes = indexes if len(found) == BATCH_ROWS else ()
 

@@ -28,9 +28,10 @@ same bytes.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 from ..messages import Enveloped, Message, Native, text_of
@@ -109,11 +110,13 @@ class ListedRange:
 
     pages: tuple[int, ...]
     terms: tuple[tuple[int, str], ...]  # (index, most important words of its line) of some pages
-    days: tuple[date, date] | None = None  # the first and the last day of its pages, as far as that is known
+    days: tuple[tuple[int, date | None], ...] = ()
+    """(index, day) of the pages with another day than the page before; it is None, unknown, before the first one"""
 
     def told(self, before: date | None = None) -> str:
         """Return the line as the model sees it, with its newline, behind one of the day *before*."""
-        days = dated(*self.days, before) if self.days is not None else ""
+        own = self.known_days().values()
+        days = dated(min(own), max(own), before) if own else ""
         head = f"{runs(self.pages)} ({days})" if days else runs(self.pages)
         terms = " · ".join(term for _, term in self.terms)
         return f"{head}: {terms}\n" if terms else f"{head}\n"
@@ -122,11 +125,25 @@ class ListedRange:
         """Return the range without the pages *gone*."""
         if gone.isdisjoint(self.pages):
             return self
-        return ListedRange(
-            tuple(index for index in self.pages if index not in gone),
-            tuple((index, term) for index, term in self.terms if index not in gone),
-            self.days,
-        )
+        left, known = [index for index in self.pages if index not in gone], self.known_days()
+        terms = tuple((index, term) for index, term in self.terms if index not in gone)
+        return ListedRange(tuple(left), terms, begun(left, known))
+
+    def known_days(self) -> dict[int, date]:
+        """Return the day of each page, as far as it is known. O(pages)."""
+        starts, day, found = dict(self.days), None, dict[int, date]()
+        for index in self.pages:
+            day = starts.get(index, day)
+            if day is not None:
+                found[index] = day
+        return found
+
+
+def begun(pages: Iterable[int], known: Mapping[int, date | None]) -> tuple[tuple[int, date | None], ...]:
+    """Return those of *pages* with another day than the one before, with it, by the *known* days. O(pages)."""
+    found: list[tuple[int, date | None]] = [(0, None)]
+    found += [(index, known.get(index)) for index in pages]
+    return tuple(this for before, this in pairwise(found) if this[1] != before[1])
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,7 +228,7 @@ class Block:
         """Return the block that shows *ranges*, then *lines*."""
         body, before = "", None
         for each in ranges:
-            body, before = body + each.told(before), each.days[1] if each.days is not None else before
+            body, before = body + each.told(before), max(each.known_days().values(), default=before)
         for line in lines:
             body, before = body + line.told(before), line.day or before
         message = {"role": "user", "content": frame("contents", nonce, body.removesuffix("\n"))}
@@ -242,7 +259,7 @@ class Block:
     def _days(self) -> list[list[Any]] | None:
         """Return the days of the lines, and those of the ranges, as JSON; None if none is known."""
         lines = [line.day and line.day.isoformat() for line in self.lines]
-        ranges = [each.days and [day.isoformat() for day in each.days] for each in self.ranges]
+        ranges = [[(index, day and day.isoformat()) for index, day in each.days] for each in self.ranges]
         return [lines, ranges] if any(lines) or any(ranges) else None
 
     @classmethod
@@ -255,7 +272,7 @@ class Block:
             return cls.of_told(Told(*told)._replace(blocks=block.get("blocks", "")), weighed)
         if parts := block.get("parts"):
             return cls.of_parts([ListedPart(*each) for each in parts], nonce, weighed)
-        days, spans = block.get("days") or ([None] * len(block["lines"]), [None] * len(block["ranges"]))
+        days, spans = block.get("days") or ([None] * len(block["lines"]), [[]] * len(block["ranges"]))
         lines = [
             ListedPage(
                 index,
@@ -271,7 +288,7 @@ class Block:
             ListedRange(
                 tuple(pages),
                 tuple(tuple(each) for each in titles),
-                (date.fromisoformat(span[0]), date.fromisoformat(span[1])) if span else None,
+                tuple((index, date.fromisoformat(day) if day else None) for index, day in span),
             )
             for (pages, titles), span in zip(block["ranges"], spans, strict=True)
         ]

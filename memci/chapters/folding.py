@@ -22,7 +22,7 @@ from ..rows import PageRow
 from ..text.sanitize import width
 from ..text.summarize.gists import gists, read_text
 from .chapter import Entry
-from .contents import Block, ContentsPage, ListedPage, ListedRange
+from .contents import Block, ContentsPage, ListedPage, ListedRange, begun
 
 RANGE_PAGES = 32  # Most pages of one range line: more terms do not fit on it.
 RANGE_COLUMNS = 120  # Most columns of the terms of a range line: a line that is still read at a glance.
@@ -172,12 +172,11 @@ def _join(last: Sequence[ListedRange], lines: Sequence[ListedPage]) -> list[List
     said |= {line.index: _ADDED.sub("", line.line) for line in lines}
     found = gists([[read_text(text)] for text in said.values()], [_TERM_COLUMNS] * len(said))
     strongest = {index: gist for index, gist in zip(said, found, strict=True) if gist.spans[0]}
-    known = {index: each.days for each in last if each.days is not None for index in each.pages}
-    known |= {line.index: (line.day, line.day) for line in lines if line.day is not None}
+    known = {index: day for each in last for index, day in each.known_days().items()}
+    known |= {index: line.day for line in lines if line.day is not None for index in line.pages}
     ranges = []
     for start in range(0, len(pages), RANGE_PAGES):
         part = sorted(pages[start : start + RANGE_PAGES])
-        days = [day for index in part for day in known.get(index, ())]
         terms: dict[str, int] = {}
         room = RANGE_COLUMNS
         for index in sorted(strongest.keys() & set(part), key=lambda index: (-strongest[index].weight, index)):
@@ -185,13 +184,8 @@ def _join(last: Sequence[ListedRange], lines: Sequence[ListedPage]) -> list[List
             if term not in terms and width(term) <= room:
                 terms[term] = index
                 room -= width(term) + 3
-        ranges.append(
-            ListedRange(
-                tuple(part),
-                tuple(sorted((index, term) for term, index in terms.items())),
-                (min(days), max(days)) if days else None,
-            )
-        )
+        said_of = tuple(sorted((index, term) for term, index in terms.items()))
+        ranges.append(ListedRange(tuple(part), said_of, begun(part, known)))
     return ranges
 
 
@@ -213,7 +207,7 @@ def _fit_ranges(
 
     def fit(kept: Sequence[ListedRange]) -> bool:
         return sum(cost(each.told()) for each in kept) <= room or (
-            len(kept) == 1 and cost(ListedRange(kept[0].pages, (), kept[0].days).told()) <= room
+            len(kept) == 1 and cost(replace(kept[0], terms=()).told()) <= room
         )
 
     victims = order([index for each in ranges for index in each.pages])

@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 
-from ..chapters.contents import Block, ContentsPage, ListedPage, ListedRange, told_in
+from ..chapters.contents import Block, ContentsPage, ListedPage, ListedRange, begun, told_in
 from ..errors import Erased, InvalidSetting, MemciError, PageNotFound, StorageError, Undone, WriteConflict, hint
 from ..messages import Message
 from ..rows import ContextRecord, EntryRow, PageRow, PageState
@@ -387,11 +387,10 @@ def _remove(
 def _list_again(window: Window, gone: frozenset[int], changed: Mapping[int, StoredPage]) -> ContentsPage:
     """Return the Contents Page without the pages *gone*, and with new lines for the pages *changed*.
 
-    Without the words of their parts and terms, too, and without the days of ranges that have or had any of them.
+    Without the words of their parts and terms, too.
     """
     nonce, weigh = window.state.nonce, window.weigh
-    contents, touched = window.contents.without(gone, nonce, weigh), gone | changed.keys()
-    vague = {index for each in window.contents.ranges if not touched.isdisjoint(each.pages) for index in each.pages}
+    contents, days = window.contents.without(gone, nonce, weigh), {at: page.text.day for at, page in changed.items()}
     blocks = []
     for block in contents.pages_only.blocks:
         lines = [_line_again(window, old, changed[old.index]) if old.index in changed else old for old in block.lines]
@@ -399,7 +398,7 @@ def _list_again(window: Window, gone: frozenset[int], changed: Mapping[int, Stor
             ListedRange(
                 old.pages,
                 tuple((index, term) for index, term in old.terms if index not in changed),
-                old.days if vague.isdisjoint(old.pages) else None,
+                begun(old.pages, {**old.known_days(), **days}),
             )
             for old in block.ranges
         ]

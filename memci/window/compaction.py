@@ -314,17 +314,18 @@ def list_pages(
     plain = [page for page in pages if page.row.index not in summaries]
     made = titles([page.text.read_page(columns) for page in plain])
     extracted = {page.row.index: title for page, title in zip(plain, made, strict=True)}
+    days = {page.row.index: page.text.day for page in pages}
     lines: list[tuple[int, str, list[int]]] = []
     for page in pages:
         index = page.row.index
         title = extracted.get(index)
         joins = title is not None and not (title.tells or page.row.recall_count or every)
-        if joins and lines and index == max(lines[-1][0], *lines[-1][2], 0) + 1:
+        after = lines and index == max(lines[-1][0], *lines[-1][2], 0) + 1
+        if joins and after and days[index] in (None, days[lines[-1][0]]):
             lines[-1][2].append(index)
         else:
             text = title.text if title is not None else summaries[index].title
             lines.append((index, _line(page.row, text, every=every), []))
-    days = {page.row.index: page.text.day for page in pages}
     if every:  # with a day of its own, a line does not depend on the one before
         lines = [(at, f"({dated(day, day, None)}) {text}" if (day := days[at]) else text, []) for at, text, _ in lines]
         days = dict.fromkeys(days)

@@ -53,7 +53,7 @@ class BlockJson(StrictJson):
     parts: list[tuple[Index, Index, Index, PlainLine]] = []
     told: tuple[Index, Literal["system", "developer"], str, Format | Literal[""]] | None = None
     blocks: str = ""
-    days: tuple[list[Day | None], list[tuple[Day, Day] | None]] | None = None
+    days: tuple[list[Day | None], list[list[tuple[int, Day | None]]]] | None = None
 
 
 class SnapshotJson(StrictJson):

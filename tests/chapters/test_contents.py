@@ -1,11 +1,13 @@
 """The Contents Page as a value: what its lines tell and what each costs."""
 
+from datetime import date
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from memci.chapters.chapter import Entry
-from memci.chapters.contents import Block, ContentsPage, ListedPage, ListedRange, runs
+from memci.chapters.contents import Block, ContentsPage, ListedPage, ListedRange, begun, runs
 from tests.invariants import check_contents
 
 
@@ -143,3 +145,14 @@ def test_without_leaves_the_bytes_of_other_blocks():
     assert contents.without(frozenset({99}), "00000000", weigh) == contents
     kept = contents.without(frozenset({1}), "00000000", weigh)
     assert all(new is old for new, old in zip(kept.blocks, contents.blocks[1:], strict=True))
+
+
+def test_range_tells_the_days_of_the_pages_that_it_has_left():
+    """Where pages leave it, their days do, too; a page without a day tells none."""
+    early, late = date(2023, 7, 16), date(2023, 8, 11)
+    whole = ListedRange((1, 2, 3, 4), (), begun((1, 2, 3, 4), {1: early, 2: early, 4: late}))
+
+    assert whole.told() == "#1–#4 (16 Jul 2023–11 Aug)\n"
+    assert whole.without(frozenset({1})).told() == "#2–#4 (16 Jul 2023–11 Aug)\n"
+    assert whole.without(frozenset({1, 2})).told() == "#3–#4 (11 Aug 2023)\n"
+    assert whole.without(frozenset({1, 2, 4})).told() == "#3\n"

@@ -295,6 +295,9 @@ def test_lines_and_ranges_have_the_days_of_their_pages(window, step):
         first, last = days[int(match[1])], days[int(match[2] or match[1])]
         shown = match[3] or shown
         assert f"{first.day} {first:%b}" in shown or f"{last.day} {last:%b}" in shown, line
+        if match[3]:  # of a range from which pages were unloaded, too
+            begin, _, end = match[3].partition("–")
+            assert (begin.split()[0], (end or begin).split()[0]) == (str(first.day), str(last.day)), line
         if match[3] and "–" not in match[3] and told is not None:
             assert (f" {first.year}" in match[3]) == (first.year != told), line
         told = last.year
@@ -303,18 +306,19 @@ def test_lines_and_ranges_have_the_days_of_their_pages(window, step):
 
 
 def test_what_was_erased_leaves_no_day_behind():
-    """A range that had an erased page does not tell its days any more."""
+    """A range that had an erased page tells the days of those that are left."""
     context = opened(window=700, reply=60)
     for number in range(40):
         at = START + timedelta(days=30 * number)
         context.append_turn(user(f"kiln{number} needs a door{number} and chimney{number}"), assistant("ok"), at=at)
     context.archive(keep=0)
     gone = context._parts.window.contents.ranges[0].pages[0]
-    assert context._parts.window.contents.ranges[0].days is not None
+    told = context._parts.window.contents.ranges[0].known_days()
+    assert told.pop(gone) not in told.values()
     context.erase(gone)
 
     left = [each for each in context._parts.window.contents.ranges if each.pages[0] == gone + 1]
-    assert [each.days for each in left] == [None]
+    assert [each.known_days() for each in left] == [told]
 
 
 @pytest.mark.parametrize("form", FORMATS)

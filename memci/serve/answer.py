@@ -133,7 +133,7 @@ class ClientAnswer:
                     else:
                         step = await self._send_whole(response, stream, conversation, steps)
             if isinstance(step, Ask):
-                body = await in_thread(partial(conversation.request, last=step.last))
+                body = await in_thread(partial(conversation.next_request, last=step.last))
 
     async def _send_stream(
         self, response: httpx2.Response, stream: ReplyStream, conversation: Conversation, steps: Steps

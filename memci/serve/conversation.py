@@ -165,6 +165,18 @@ class Conversation:
             tools = json.loads(json.dumps(tools).replace(section("search_memory")["shared"], ""))
         return client.with_view(view, notice=told, tools=tools, last=last)
 
+    def next_request(self, *, last: bool) -> bytes:
+        """Return the body of a further round, as `request`; behind the rounds of others if they were faster."""
+        try:
+            return self.request(last=last)
+        except WriteConflict:
+            self._go_on_behind_others()
+            return self.request(last=last)
+
+    def _go_on_behind_others(self) -> None:
+        self.context.close()
+        self._locate()
+
     def shorten(self, error: Exception) -> bool:
         """Return whether *error* says that the request was too long; then the next one is shorter.
 
@@ -181,14 +193,17 @@ class Conversation:
     def keep(self, reply: ReplyStream, *, last: bool) -> ToolCalls | None:
         """Store *reply* with the answers to its calls of memci's tools, if it has any; None if it is the answer.
 
-        O(the window). WriteConflict if another request has changed the conversation.
+        If another request of the same list has stored its own rounds, those are taken over. O(the window).
         """
         found = reply.calls
         if last or found.cut or not found.own:
             return None
         _, calls = formats.calls(reply.reply, self.client.format)
         self._withdraw()  # a request of another branch may have been slower
-        self._despite_others(lambda: self.context.append_turn(reply.reply, *self.context.answers(reply.reply)))
+        try:
+            self._despite_others(lambda: self.context.append_turn(reply.reply, *self.context.answers(reply.reply)))
+        except WriteConflict:  # the same list was sent twice, and the other request was faster
+            self._go_on_behind_others()
         self.called.update(call_name(call) for call in calls if call_name(call) in self.own)
         return [] if found.goes_on else None
 

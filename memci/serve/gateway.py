@@ -3,7 +3,7 @@
     from memci.serve.gateway import app
     application = app("agents.db", upstream="https://api.anthropic.com", window=100_000)   # uvicorn module:application
 
-    POST /v1/chat/completions, /v1/responses, /v1/messages     read; forwarded unchanged until something is archived
+    POST …/chat/completions, …/responses, …/v1/messages       read; forwarded unchanged until something is archived
     GET  /healthz, /metrics                                    answered by the gateway
     everything else                                            forwarded unchanged, both ways
 

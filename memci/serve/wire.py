@@ -19,7 +19,7 @@ from ..errors import InvalidMessage
 from ..messages import Item, text_of
 from . import marks
 
-PATHS = {"/chat/completions": "openai_chat", "/v1/responses": "openai_responses", "/v1/messages": "anthropic"}
+PATHS = {"/chat/completions": "openai_chat", "/responses": "openai_responses", "/v1/messages": "anthropic"}
 """the end of the path of each format's endpoint"""
 _LISTS = {"openai_chat": "messages", "openai_responses": "input", "anthropic": "messages"}
 _REPLY = ("max_completion_tokens", "max_output_tokens", "max_tokens")

@@ -2,6 +2,7 @@
 
 import json
 from concurrent.futures import ThreadPoolExecutor
+from threading import Event
 
 import pytest
 from starlette.responses import JSONResponse
@@ -231,3 +232,29 @@ def test_more_than_the_window_holds_behind_an_edited_end_is_archived(provider, s
 
     texts = [each for each in stored(store).values() if "edited two" in each]
     assert [("two" in each, each[-1]) for each in texts] == [(False, "And on.")]
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_a_list_that_is_sent_twice_at_once_is_answered_twice(provider, store, form):
+    """Both models search before either is answered: the slower one goes on behind the search of the faster one."""
+    provider.hold, asked, talks = Event(), [], []
+
+    def script(seen):
+        if seen.results:
+            return Said("The tool said: " + seen.results[-1])
+        asked.append(seen)
+        if len(asked) == 2:
+            provider.hold.set()
+        return Said("", ((f"m{len(asked)}", "search_memory", {"query": "depot of line 2"}),))
+
+    provider.script = script
+    with Served(app(store, upstream=provider.url, window=6_000)) as url, ThreadPoolExecutor(2) as clients:
+        for _ in range(2):
+            talks.append(Talk(form, url, stream=True))
+            filled(talks[-1])
+        answers = [*clients.map(lambda talk: talk.say("Search!"), talks)]
+        for talk in talks:
+            talk.client.close()
+    assert ["line 2" in answer for answer in answers] == [True, True]
+    (texts,) = stored(store).values()
+    assert texts.count("Search!") == 1

@@ -250,4 +250,4 @@ def _check_content(message: Message, content: object, path: str) -> None:
         if part["type"] == "text" and not isinstance(part.get("text"), str):
             raise InvalidMessage(f"{where}.text", "a text part has its text (a str)")
         if message["role"] != "assistant" and part["type"] not in PARTS:
-            raise InvalidMessage(f"{where}.type", f"no format declares a part of this type for the {message['role']}")
+            raise InvalidMessage(f"{where}.type", f"Chat Completions has no such part of the {message['role']}")

@@ -16,6 +16,7 @@ from typing import Any
 
 from rich.console import Console, RenderableType
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+from rich.segment import Segments
 from rich.text import Text
 
 _CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
@@ -24,6 +25,8 @@ _ASCII = dict(zip("█▓▒░·╱━─–…✓✗", "#=+-./=--.vx", strict=
 
 _PLAIN = "memci-plain"
 """name of a codec error handler: it writes bars and marks as ASCII where the encoding does not have them"""
+
+NARROWEST = 76  # columns of a table at least: with fewer, rich leaves out the names; the terminal wraps the lines
 
 Part = str | tuple[str | Text, str] | RenderableType
 """a line, a line and its style, or what rich draws; the terminal wraps lines, rich wraps the rest"""
@@ -62,7 +65,8 @@ class Printer:
                 line = text if isinstance(text, Text) else Text(visible(text), style=style)
                 self.console.print(line, soft_wrap=True)
             else:
-                self.console.print(part)
+                wide = self.console.options.update_width(max(self.console.width, NARROWEST))
+                self.console.print(Segments(self.console.render(part, wide)), crop=False, end="")
 
     def as_text(self, view: Iterable[Part]) -> str:
         """Return *view* as plain text."""

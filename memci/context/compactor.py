@@ -298,10 +298,10 @@ class Compactor:
         replace those of the window. O(messages in the window).
         """
         window, why = self._window, self._window.levels.reason
-        pinned = [self._stored(index) for index in window.state.pins if index not in window.rows]
+        pinned = [read_back(window, self._reader, index) for index in window.state.pins if index not in window.rows]
         own = window.contents.lines if window.state.relist and not window.settings.every_entry else {}
         recalled = [
-            self._stored(index)
+            read_back(window, self._reader, index)
             for index in window.state.relist
             if index not in own and index not in window.rows and index not in window.state.pins
         ]
@@ -343,9 +343,6 @@ class Compactor:
             prepared=self.prepared,
             cold=cold,
         )
-
-    def _stored(self, index: int) -> StoredPage:
-        return read_back(self._window, self._reader, self._reader.page(index, self._window.record))
 
     # -- preparing
 

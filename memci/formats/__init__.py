@@ -68,7 +68,7 @@ def read(
             where = path if whole else f"{path}[{at}]"
             strange = None if isinstance(item, Enveloped) else undeclared(form, item)
             if strange is not None and not opaque and form != openai_chat.NAME:  # `messages.check` refuses those
-                raise InvalidMessage(f"{where}.{strange}", "no format declares a block of this type")
+                raise InvalidMessage(f"{where}.{strange}", f"{form} has no block of this type")
             kept = strange is not None and opaque and form == openai_chat.NAME
             found.append((form, where, openai_chat.enveloped(item) if kept else item))
     open_calls = [(call["id"], call_name(call)) for call in waiting]

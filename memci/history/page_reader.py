@@ -19,8 +19,9 @@ from ..window.window import Window
 from .reader import Reader
 
 
-def read_back(window: Window, reader: Reader, row: PageRow) -> StoredPage:
-    """Return the page *row* with its messages as nodes, and count their tokens again."""
+def read_back(window: Window, reader: Reader, index: int) -> StoredPage:
+    """Return page *index* with its messages as nodes, and count their tokens again."""
+    row = reader.page(index, window.record)
     return as_nodes(window, reader, row, reader.entries(row, window.record.head), recount=True)
 
 

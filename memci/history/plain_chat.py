@@ -50,7 +50,7 @@ class PlainChat:
         try:
             append_turn(self.messages[position])
         except InvalidMessage as error:
-            raise InvalidMessage(f"{self.name}: {self.places[position]}", error.reason) from None
+            raise InvalidMessage(": ".join(filter(None, [self.name, self.places[position]])), error.reason) from None
 
 
 def read_chat(lines: Iterable[str], name: str = "file") -> PlainChat:

@@ -142,10 +142,7 @@ class Writer:
         self._row(index)
         if index in state.pins:
             return
-        pages = [
-            window.active.page(each) or read_back(window, self._reader, self._reader.page(each, window.record))
-            for each in (*state.pins, index)
-        ]
+        pages = [window.active.page(each) or read_back(window, self._reader, each) for each in (*state.pins, index)]
         check_room(window, sum(page.tokens for page in pages))
         self.store_state(state._replace(pins=(*state.pins, index)))
 

@@ -45,7 +45,11 @@ WRONG_MESSAGES = {
     "half an emoji": ({"role": "user", "content": [{"type": "text", "text": "\ud83d"}]}, ".content[0].text", "half"),
     "half a key": ({"role": "user", "content": "Hi", "\ud83d": 1}, "['\\ud83d']", "half"),
     "a refusal that is no text": ({"role": "assistant", "content": None, "refusal": ["x"]}, ".refusal", "a str"),
-    "a part of no format": ({"role": "user", "content": [{"type": "banana"}]}, ".content[0].type", "no format"),
+    "a part of no format": (
+        {"role": "user", "content": [{"type": "banana"}]},
+        ".content[0].type",
+        "Chat Completions has no",
+    ),
     "user who calls": (user("x", tool_calls=[CALL]), "tool_calls", "assistant"),
     "tool_calls dict": ({"role": "assistant", "content": None, "tool_calls": {"a": 1}}, "tool_calls", "list"),
     "call that is no object": (calls("x"), "tool_calls[0]", "object"),

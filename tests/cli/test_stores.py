@@ -28,6 +28,13 @@ def test_inspect_when_the_store_has_contexts(run, store):
     assert store.read_bytes() == before
 
 
+def test_inspect_when_the_terminal_is_narrow(run, store, monkeypatch):
+    """A table keeps its names and figures: the terminal wraps its lines."""
+    wide = run("inspect", store).stdout
+    monkeypatch.setenv("COLUMNS", "30")
+    assert run("inspect", store).stdout.split() == wide.split()
+
+
 def test_inspect_when_pages_are_asked_for_and_no_context(run, store):
     """The pages of the only context are listed; where there are several, one is to be named."""
     result = run("inspect", store, "--pages")

@@ -737,7 +737,7 @@ class Context:
         """The same tools as Python functions, for a text protocol such as `memci.tools.attp`."""
 
         def text(name: str, arguments: object) -> str:
-            with self._usable():
+            with self._usable(shows=self.read_only):
                 return self._parts.dispatch.text(name, arguments)
 
         recall = recall_functions(partial(text, RECALL))
@@ -759,7 +759,7 @@ class Context:
         that does not exist. Only `HandlePoisoned` is raised: the store has to be opened again.
         """
         form, calls = formats.calls(call, self.format)
-        with self._usable():
+        with self._usable(shows=self.read_only):
             asked = calls[:1] or [plain(call, "call")]
             return formats.write_answers(form, asked, self._parts.dispatch.answers(asked))[0]
 
@@ -769,7 +769,7 @@ class Context:
         *reply* is the result of the client's call, its message, or its list of items.
         """
         form, calls = formats.calls(reply, self.format)
-        with self._usable():
+        with self._usable(shows=self.read_only):
             own = [call for call in calls if call_name(call) in self._parts.window.tools]
             return formats.write_answers(form, own, self._parts.dispatch.answers(own))
 
@@ -963,7 +963,7 @@ class Context:
         *at*: the last turn that is shared; default: all turns. InvalidSetting if there is no such turn, or the owner
         has a context of this name.
         """
-        with self._usable():
+        with self._usable(shows=True):
             then = self._request._replace(read_only=True, given={}, system=None, recount=True)
             writable = self._storage
             if isinstance(writable, AsOf):
@@ -1098,7 +1098,7 @@ class Context:
         if self._unread:  # an erasure could not be read back: nothing older must be shown
             with self._lock:
                 self._read()
-        if shows or self._request.read_only:
+        if shows:
             self._drop_erased()
         if not recent_calls or recent_calls[-1] is not self._lock:
             recent_calls.append(self._lock)
@@ -1153,6 +1153,8 @@ class Context:
                 raise InvalidSetting("tools", f"expected a list of schemas, got {brief(tools)}")
             tools = tuple(tools)
         self._parts.writer.check_revision()
+        if self.read_only:
+            self._drop_erased()
         window, renderer, page = self._parts.window, self._parts.renderer, self._parts.memory_page
         now, when = window.latest, None if at is None else timestamp(at, self._zone)
         if self._clock is not None and window.state.cache.stamped:

@@ -171,6 +171,8 @@ class TieredMemory:
         check_text("query", query)
         for name, value in (("k", k), ("budget", 0 if budget is None else budget), ("skip", skip)):
             check_int(name, value, 0)
+        _check_time("since", since)
+        _check_time("until", until)
         request = RetrievalRequest(query, k, budget, since, until, frozenset(exclude), wall, now, skip)
         with self.session.store.lock:
             return recollect(self.session, request, counts=not self._read_only)
@@ -251,8 +253,7 @@ class TieredMemory:
             raise InvalidSetting("text", f"expected a sentence, got {brief(text)}")
         check_filled("context", context)
         check_int("index", index)
-        if not isinstance(at, int | float | None):
-            raise InvalidSetting("at", f"expected seconds since 1970, or None, got {brief(at)}")
+        _check_time("at", at)
         if about not in ("user", "assistant"):
             raise InvalidSetting("about", f'"user" or "assistant", not {brief(about)}')
         if kind not in ("fact", "relationship"):
@@ -306,7 +307,7 @@ class TieredMemory:
 
     def _replace(self, id_: int, text: str) -> None:
         with self.session.store.lock:
-            known = self.session.tiers().facts.get(id_)
+            known = self.session.tiers().facts.get(id_) if type(id_) is int else None
         if known is None:
             raise InvalidSetting("id", f"there is no fact {brief(id_)}: memci facts lists them")
         learned = Learned(known.index, known.about, text, known.at, digest_of(known.text), known.kind)
@@ -359,3 +360,8 @@ class TieredMemory:
             if not (self._read_only or store.closed):
                 self.session.owner.write_visits()
         store.close()
+
+
+def _check_time(name: str, at: object) -> None:
+    if not isinstance(at, int | float | None):
+        raise InvalidSetting(name, f"expected seconds since 1970, or None, got {brief(at)}")

@@ -379,6 +379,10 @@ def test_erasure_that_can_not_be_read_back_is_read_before_anything_is_shown():
     assert context.erase(1).pages == 1
 
 
+def recall(index):
+    return {"id": "r", "type": "function", "function": {"name": "recall_page", "arguments": f'{{"index":{index}}}'}}
+
+
 @pytest.mark.parametrize("kind", ["fork", "reader", "view of a turn"])
 @pytest.mark.parametrize("entry", [None, 1])
 def test_other_open_handles_show_nothing_of_it(kind, entry, storage):
@@ -403,6 +407,7 @@ def test_other_open_handles_show_nothing_of_it(kind, entry, storage):
             lambda: list(other.pages()),
             lambda: list(other.messages()),
             lambda: other.fork("carol").render(),
+            *([lambda index=index: other.answer(recall(index))] if other.read_only else ()),
         ):
             with contextlib.suppress(WriteConflict, Erased, InvalidSetting):
                 told = json.dumps(call(), default=str)

@@ -82,7 +82,7 @@ def _thanks(page: Page) -> bool:
     nodes = [node for _, node in zip(range(_SHORT + 1), page, strict=False)]
     short = len(nodes) <= _SHORT and all(node.tokens < _THANKS for node in nodes)
     text = text_of(nodes[0].message)
-    return short and not (tells(text) or is_question(text))
+    return short and not (is_question(text) or tells(text))
 
 
 class _Past:

@@ -113,6 +113,7 @@ def killed(mutant: Mutant, seed: int, until: float) -> Outcome:
 
 def copied(folder: Path) -> Path:
     """Copy the package into *folder*, beside the tests, and return the folder."""
+    folder.chmod(0o755)  # some tests go on as another user, who imports the package, too
     shutil.copytree(ROOT / "memci", folder / "memci", ignore=shutil.ignore_patterns("__pycache__"))
     (folder / "tests").symlink_to(ROOT / "tests")
     (folder / "pyproject.toml").symlink_to(ROOT / "pyproject.toml")

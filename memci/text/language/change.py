@@ -23,8 +23,8 @@ from typing import Final, Literal, get_args
 
 from ...workers import cached_property
 from .dates import tells_time
-from .patterns import LATIN, Writing, pattern
-from .sentences import languages, sentences
+from .patterns import LATIN, PARTICLE, Writing, pattern
+from .sentences import languages, sentences, writing
 from .synonyms import (
     KANA,
     LEAST,
@@ -64,6 +64,9 @@ _MEASURE = re.compile(
     r"([^\W\d_\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3]+|[\u30a1-\u30ff]+|[\u3400-\u9fff\uac00-\ud7a3])"
 )
 """a number, and the word or unit behind it"""
+_APOSTROPHE = re.compile(r"['’]s$|^(?:[cdjlmnst]|qu|un|dell|all|dall|nell|sull|quell)['’](?=\w{3})")
+"""an ending, or a word before that lost its vowel"""
+_COPULA = re.compile("(?:이에요|예요|입니다|이야)$")
 _VALUES: Final = 2  # values of a kind that a new one and what it replaces are; more are a list
 _LABEL = re.compile(r"([^\W\d_]+) ?(?:n[or°]\.? ?|#)?(\d++(?:[.,:/-]\d++)*+)(?: ?([^\W\d_]+))?")
 _ID = re.compile(r"\b(?=[\w-]*\d)(?=[\w-]*[^\W\d_])[\w-]{4,}\b")
@@ -242,7 +245,7 @@ class Claim:
     def words(self) -> list[str]:
         """Its telling words, of writing with spaces: without values, signs of change and words that tell nothing."""
         bare = _ID.sub(" ", self._without("clock", "days", "told", "ended", "counts"))
-        found = dict.fromkeys(each.removesuffix("'s").removesuffix("’s") for each in WORD.findall(bare))
+        found = dict.fromkeys(_APOSTROPHE.sub("", each) for each in WORD.findall(bare))
         return [each for each in found if len(each) > 1 and not tells_nothing(each)]
 
     @cached_property
@@ -251,6 +254,9 @@ class Claim:
         if not TIED.search(self._said):
             return []
         bare = tied_words().sub(lambda found: meaning()[found[0]], self._without("clock", "days"))
+        if writing(bare) == "hangul":  # its words stand apart, with their particles
+            told = (PARTICLE.sub("", _COPULA.sub("", each)) for each in TIED.findall(self._without("told", said=bare)))
+            return [each for each in told if len(each) > 1]
         plain = plain_runs("kana" if KANA.search(self._said) else "han")
         return [run for each in TIED.findall(bare) for run in plain.split(each) if run]
 

@@ -7,6 +7,9 @@ from memci.text.language.change import asked_topics, claims, knows_nothing, sign
 
 CHANGED = [
     ("I live in Malmö, on the third floor.", "We have moved to Turku, boxes everywhere."),
+    ("연습은 화요일이에요.", "연습이 금요일로 바뀌었어요."),
+    ("월세는 70만 원이에요.", "월세가 76만 원으로 올랐어요."),
+    ("Il mio armadietto è il 14.", "Adesso ho l'armadietto 31."),
     ("I'm a nurse at the eye clinic.", "On Monday I start at the print shop, as a trainee."),
     ("The garage code is 4417.", "They changed the code of the garage, now it is 9020."),
     ("The book club is on Tuesday at 19:00.", "The book club has moved to Thursday at 19:00."),

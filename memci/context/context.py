@@ -656,7 +656,7 @@ class Context:
         The numbers in the error are learnt, and stored: the budget shrinks by them (`Report.ratio`). O(the error).
 
         Raises:
-            BudgetExceeded: If the provider counts more than three times as many tokens; it gives both counts.
+            BudgetExceeded: If less than a third could be sent; it gives both counts, and what the provider takes.
         """
         said = overflow(error)
         if said is None:
@@ -665,10 +665,10 @@ class Context:
             window, predicted = self._parts.window, self._parts.renderer.predicted
             ratio = round(window.learn(said, predicted), 4)
             if ratio > REFUSED_CEILING:
-                counts = {"counted": predicted, "more by the provider": int((ratio - 1) * predicted)}
-                raise BudgetExceeded(window.limits.budget, counts) from (
-                    error if isinstance(error, BaseException) else None
-                )
+                more = max(0, (said.asked or window.settings.window) - predicted)
+                counts = {"counted": predicted, "more by the provider": more}
+                room = min(self.budget, max(0, said.room(self.reply))) if said.most else self.budget
+                raise BudgetExceeded(room, counts) from (error if isinstance(error, BaseException) else None)
             state = window.state._replace(ratios=(ratio,) * RATIOS, refused=max(ratio, window.state.refused))
             self._parts.writer.store_state(state)
             return True

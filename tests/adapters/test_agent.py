@@ -424,6 +424,18 @@ def test_run_when_the_provider_counts_far_more(context):
     with pytest.raises(BudgetExceeded, match="counted") as caught:
         Agent(Model(long).client, context).run("Hi")
     assert caught.value.__cause__ is long
+    assert (sum(caught.value.parts.values()), caught.value.budget) == (9_000, 7_000)
+
+
+def test_run_when_the_window_is_far_smaller_than_the_context_was_told():
+    """A server may run a model with a short context: the error gives what was counted, and what the server takes."""
+    short = ValueError("maximum context length is 4096 tokens, your messages resulted in 9000 tokens")
+    with Context.open(EphemeralStorage(), "a", window=32_000, reply=1_000) as context:
+        context.append_turn("word " * 8_000, {"role": "assistant", "content": "Fine."})
+        with pytest.raises(BudgetExceeded) as caught:
+            Agent(Model(short).client, context).run("Hi")
+    assert 8_000 < sum(caught.value.parts.values()) <= 9_000
+    assert caught.value.budget == 3_096
 
 
 TOO_LONG = {"error": {"code": 400, "message": "maximum context length is 7000 tokens; your messages have 7600 tokens."}}

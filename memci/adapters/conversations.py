@@ -172,6 +172,7 @@ class Conversations(Generic[M]):
         """
         with self._hold(name):
             items = [item for message in messages for item in self._dump(message)]
+            self._lists.add(name, [*map(_key, items)])
             told = if_readable(usage)
             self._try(name, lambda: self._follow(name, items, usage=told, whole=whole))
 
@@ -237,13 +238,14 @@ class Conversations(Generic[M]):
         they are whole in it: what an edit took away does not come back.
         """
         shared: tuple[int, int | None, str] = -1, None, ""
+        """what is the same, and the version that has it; of several the oldest, whose states are all stored"""
         candidates = [*self._candidates(name)]
         for version in candidates:
             context, first = self._open_version(name, version, system=system), version == candidates[0]
             try:
                 context.sync(items, format=self._format, whole=whole or not first, usage=usage)
             except Diverged as error:
-                shared = max(shared, (error.position, error.turn, version), key=itemgetter(0))
+                shared = max((error.position, error.turn, version), shared, key=itemgetter(0))
             else:
                 return context if first else self._only(context, candidates)
         _, turn, version = shared
@@ -349,20 +351,23 @@ class _Lists:
         Only the first loss is one of messages: a framework that goes on losing them trims its list.
         """
         made, last = [*map(hash, keys)], self._keys.get(name)
-        if last is None or not made:
+        if last is None or not made or whole is False:
             lost = False
+        elif len(made) == 1:
+            lost = made != last  # the same question, which has no answer yet, is asked again
+        elif kept and not {*made[:-1]} & {*last}:
+            lost = True
         else:
-            single = len(made) == 1
-            lost = (
-                whole is not False
-                and made[0] != last[0]
-                and (single or made[0] in last or (kept and not {*made} & {*last}))
-            )
-            lost = lost and (single or name not in self._trimmed)
-            self._trimmed |= {name} if lost and not single else set()
+            lost = made[0] in last[1:] and made[0] != last[0] and name not in self._trimmed
+            self._trimmed |= {name} if lost else set()
         if made and (whole or lost or (last and made[0] == last[0])):
             self._keys[name] = made
         return lost
+
+    def add(self, name: str, keys: Sequence[str]) -> None:
+        """Add what the answer of the model adds to the list."""
+        if (last := self._keys.get(name)) is not None:
+            last += {*map(hash, keys)} - {*last}
 
     def forget(self, name: str) -> None:
         """Forget the list of a conversation: the next one may be shorter."""

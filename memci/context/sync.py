@@ -119,7 +119,7 @@ class SyncLog:
             return start
         ends = (walk(0, at) for at in range(max(0, behind - count), behind) if equal(0, at))
         end = next((run for run in ends if run.stored_end == behind and any(self._digests[run.stored :])), None)
-        if end is not None:
+        if end is not None and end.listed_end >= start.listed_end:
             return end
         if count > 1 and start.listed_end:
             return start

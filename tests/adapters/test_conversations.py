@@ -183,6 +183,33 @@ def test_a_request_that_was_too_long_is_made_once_more(conversations):
         conversations.ask("alice", lambda: 1 / 0)
 
 
+def test_an_edit_may_go_back_behind_an_earlier_one(conversations):
+    """The fork of the later edit has no state of its own there; the conversation that it came from has."""
+    conversations.view("alice", talk(4)[:7], whole=True)
+    conversations.add("alice", talk(4))
+    for turns in (3, 2, 1, 2):
+        edited = [*talk(turns), ("user", f"other {turns} ?")]
+        assert conversations.view("alice", edited, whole=True).messages == edited
+        conversations.add("alice", [("assistant", "Yes.")])
+
+
+def test_a_cleared_list_may_begin_as_it_did_before(conversations):
+    """The user greets again; the same greeting that has no answer yet is asked again."""
+    for _ in range(2):
+        for _ in range(2):
+            assert conversations.view("alice", [("user", "Hi")], whole=True).messages == [("user", "Hi")]
+        conversations.add("alice", [("assistant", "Hello.")])
+
+
+def test_a_lost_question_may_have_the_words_of_the_first_one(conversations):
+    """The framework dropped it; its list is not the end of what is stored."""
+    told = [("user", "Go on"), ("assistant", "One."), ("user", "And?"), ("assistant", "Two.")]
+    conversations.add("alice", told)
+    conversations.view("alice", [*told, ("user", "Go on")], whole=True)
+    asked = [*told, ("user", "Then?")]
+    assert conversations.view("alice", asked, whole=True).messages == asked
+
+
 def test_of_messages_that_say_the_same_each_is_itself(store):
     """Two answers "Done." have thoughts of their own, which only the framework can read."""
 

@@ -21,6 +21,7 @@ from ..window.state import WindowState
 from ..window.window import Window
 
 SHARE = 0.03  # of the window at most, since it is billed again in each turn
+LEAST_ROOM = 200  # tokens in a small window: the frame takes some 80, and without a message it says nothing
 LEAST_SCORE = 0.5  # of a page that is shown: most turns need none, and a wrong page misleads
 PAGES = 4  # pages that are shown at most: more than the share has room for in a small window
 
@@ -102,7 +103,7 @@ class MemoryPage:
 
     def _search_for(self, query: str) -> str:
         window = self._window
-        room = int(window.settings.window * SHARE)
+        room = max(LEAST_ROOM, int(window.settings.window * SHARE))
         try:
             found = self._search(SearchQuery(query), k=PAGES, budget=room)
         except StorageError:

@@ -35,6 +35,16 @@ def test_memory_page_stands_in_front_of_the_question():
     assert "#2 entry 1" in messages[at]["content"]
 
 
+def test_memory_page_of_a_small_window_has_room_for_a_message():
+    """A frame alone, with the beginning of a line, would cost tokens and say nothing."""
+    context = travelled(counter=None)
+
+    messages = context.render(ASKED)
+
+    [at] = memory_pages(messages)
+    assert '"I want seat 12A on the flight to Oslo."' in messages[at]["content"]
+
+
 def test_memory_page_stays_while_its_turn_is_open():
     """Each rendering of the turn extends the one before, with the same memory page."""
     context = travelled()

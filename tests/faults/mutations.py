@@ -539,8 +539,8 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "a request is untouched until something is archived",
         _GATEWAY,
-        "if report.compactions or report.clipped:",
-        "if True:",
+        "if not (report.compactions or report.clipped):",
+        "if False:",
         "tests/serve/gateway/test_views.py -k untouched",
     ),
     Mutant(

@@ -16,6 +16,7 @@ from ..rows import PageState
 from ..storage import Storage
 from .backend import PageKey, Work
 from .consolidation.page_notes import extract_title
+from .owner import Owner
 from .repository.home import tables_of
 from .repository.page_source import page_keys, shared_before
 from .repository.pages import EVICTED, MID, OBSERVED, SHORT
@@ -139,7 +140,7 @@ def overview(memory: TieredMemory, *, now: float | None = None) -> Overview:
     session = memory.session
     at = session.clock() if now is None else now
     with session.store.lock:
-        tiers, owner = session.tiers(), session.owner
+        tiers, owner, held = session.tiers(), session.owner, counts(memory)
         queue = [
             _select(QueuedPage, page, title=extract_title(page)[0])
             for _, page in session.read_pages(owner.pages.queue())
@@ -153,12 +154,12 @@ def overview(memory: TieredMemory, *, now: float | None = None) -> Overview:
         return Overview(
             memory.owner,
             at,
-            counts(memory),
+            held,
             tuple(queue),
             tuple(sorted(episodes, key=lambda each: (-each.heat, each.id))),
             tuple(sorted(chains, key=lambda each: -each.id)),
-            _facts(tiers.facts_about("user")),
-            _facts(tiers.facts_about("assistant")),
+            _facts(owner, tiers.facts_about("user"), held.pages),
+            _facts(owner, tiers.facts_about("assistant"), held.pages),
             tiers.profile,
             tuple(event for _, event in sorted(tiers.events.items())),
             tuple(day for _, (_, day) in sorted(tiers.days.items())),
@@ -240,6 +241,6 @@ def _episode(key: int, episode: Episode, pages: Sequence[PageKey], now: float, r
     return _select(WarmEpisode, episode, episode.warmth, id=key, pages=tuple(pages), **heats)
 
 
-def _facts(known: Mapping[int, Known]) -> tuple[HeldFact, ...]:
-    held = [_select(HeldFact, each, id=key) for key, each in known.items()]
+def _facts(owner: Owner, known: Mapping[int, Known], most: int) -> tuple[HeldFact, ...]:
+    held = [_select(HeldFact, each, id=key, pages=tuple(owner.pages.sources(key, most))) for key, each in known.items()]
     return tuple(sorted(held, key=lambda each: (-each.retrieved, -each.id)))

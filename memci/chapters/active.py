@@ -107,11 +107,6 @@ class ActiveChapter(Chapter):
         """The closed pages, oldest first. O(pages)."""
         return [page for page in self if page is not self.open]
 
-    @property
-    def open_tokens(self) -> int:
-        """What the open page costs in the window, 0 without one. O(messages of the page)."""
-        return self.open.tokens if self.open is not None else 0
-
     def tail(self) -> list[Message]:
         """Return the messages that the open tool group shows so far."""
         return list(self._group.view()) if self._group else []

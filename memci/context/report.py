@@ -94,7 +94,7 @@ def report(window: Window, meter: CacheMeter, work: Work | None = None, set_asid
     O(messages in the window).
     """
     active, contents = window.active, window.contents
-    opened = active.open_tokens
+    opened = active.open.tokens if active.open is not None else 0
     counts = {
         "open": int(active.open is not None),
         "active": len(active.closed),

@@ -270,10 +270,9 @@ def _fill(window: Window, reader: Reader, storage: Storage, contents: ContentsPa
         window.active.open_page(row.index, page.base)
         for node in page.text.nodes:
             window.active.append(node)
-    if rows:
-        dated = (entry.at for entry, _ in reversed(entries[rows[-1].index]) if entry.at is not None)
-        latest = next(dated, None)
-        window.latest = None if latest is None else moment(latest).timestamp()
+    last = entries[rows[-1].index] if rows else []
+    latest = next((entry.at for entry, _ in reversed(last) if entry.at is not None), None)
+    window.latest = None if latest is None else moment(latest).timestamp()
     if record.open_page is None:
         window.active.close()
 

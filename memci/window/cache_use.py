@@ -52,8 +52,7 @@ def count_uses(window: Window, behind: Callable[[], Iterable[Marks]]) -> CacheUs
         added += node.tokens
         if node.message["role"] == "assistant":
             grow, added = grow + _PACE * (added - grow) if grow else float(added), 0
-            if made := tool_calls(node.message):
-                calls += [(node.seq, call) for call in made]
+            calls += [(node.seq, call) for call in tool_calls(node.message)]
     past = _Past(window, behind) if calls else None
     found = [far for seq, call in calls[-CALLS:] if past is not None and (far := past.is_far(seq, call)) is not None]
     found += [quotes[0] not in window.rows for node in new if (quotes := node.quotes) is not None]

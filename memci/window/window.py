@@ -210,7 +210,8 @@ class Window:
         """Tokens beside what no compaction can take out of the window now. O(messages in the window)."""
         now = self.occupancy()
         leaves = 0 if now.pinned else sum(unit.tokens for unit in now.units[now.task :][: now.movable])
-        return self.limits.budget - self.fixed - self.settings.contents_tokens - self.active.open_tokens + leaves
+        opened = self.active.open.tokens if self.active.open is not None else 0
+        return self.limits.budget - self.fixed - self.settings.contents_tokens - opened + leaves
 
     def with_valid_thoughts(self, view: Sequence[Message]) -> list[Message]:
         """Return *view* without the thoughts that the provider may refuse. O(messages in the window).

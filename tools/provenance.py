@@ -14,7 +14,7 @@ import random
 import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
-from itertools import product
+from itertools import cycle, product
 from pathlib import Path
 from typing import NamedTuple
 
@@ -29,9 +29,9 @@ from tests.text.test_provenance import LINES, REQUESTS, TEXTS, Labelled, labelle
 WEIGHTS = ROOT / "memci" / "_data" / "provenance.toml"
 RARE = 8  # parts that a sign must have
 LEAST = 0.03  # the smallest weight that is kept
-REQUESTED = 220  # requests put together with texts, of each language
+REQUESTED = 250  # requests put together with texts, of each language
 TOGETHER = 700  # texts that are put together of parts
-COUNTS = {"short": 5.0, "fit": 10.0, "requests": 3.0, "orders": 4.0, "together": 1.0}
+COUNTS = {"short": 10.0, "fit": 16.0, "requests": 8.0, "orders": 9.0, "below": 3.0, "within": 2.5, "together": 1.0}
 """how much a text of each kind counts; those of many voices are few"""
 FURTHER = 1.2  # how much a text of a FILE counts
 TAKEN, LOST = (
@@ -41,7 +41,7 @@ TAKEN, LOST = (
 LARGE = 3.0  # how much the largest part counts, beside 1
 ORDERED = 4.0  # how much more a part of others with an order counts: it would stand as the user's
 UNSURE = 0.2  # share of the letters of a part that may have another label
-DECAY = 0.0002
+DECAY = 0.0004
 STEPS = 300
 
 Parts = Sequence[tuple[str, bool]]  # paragraphs, and whether they are the user's own
@@ -70,6 +70,7 @@ def paragraphs(each: Labelled) -> Parts:
 
 def requests() -> Iterator[Labelled]:
     """Yield requests beside pasted texts, and beside stories of the user's."""
+    further = orders_of_languages()
     for language, given in REQUESTS.items():
         for own, kind, beside in ((False, "about", "pasted"), (True, "other", "stories")):
             for request, at in product(given[kind], range(len(given[beside]))):
@@ -78,10 +79,11 @@ def requests() -> Iterator[Labelled]:
                 yield joined(language, "requests", [asked, text], "\n")
                 for parts in ([text, asked], [asked, text, more], [text, more, asked], [order, text, asked]):
                     yield joined(language, "requests", parts)
-                letter = [(given["greeting"], own), text, more, (given["closing"], own), asked]
-                for parts in ([order, asked, text], letter[: 5 * (not own)]):
-                    if parts:
-                        yield joined(language, "requests", parts)
+                yield joined(language, "requests", [order, asked, text])
+                if not own:
+                    letter = [(given["greeting"], own), text, (given["closing"], own)]
+                    yield joined(language, "requests", [*letter[:2], more, letter[2], asked])
+                    yield joined(language, "requests", [asked, *letter, (next(further[language]), True)])
 
 
 def orders() -> Iterator[Labelled]:
@@ -92,6 +94,34 @@ def orders() -> Iterator[Labelled]:
         said = f"Never use emojis in your answers.\n\n{text[:at]}{order}\n{text[at:]}"
         own = [True] * 35 + each.own[:at] + [False] * (len(order) + 1) + each.own[at:]
         yield Labelled(each.language, "orders", said, own)
+
+
+def within(texts: Sequence[Labelled]) -> Iterator[Labelled]:
+    """Yield *texts* with an order on a line of its own in what is quoted, half of them at its end."""
+    draw, given = random.Random(2), orders_of_languages()
+    for each in texts:
+        text, own = each.text, each.own
+        places = [at for at in range(1, len(text) + 1) if text[at : at + 1] in ("", "\n") and not own[at - 1]]
+        if places:
+            at, order = draw.choice([draw.choice(places), places[-1]]), "\n" + next(given[each.language])
+            ordered = [*own[:at], *[False] * len(order), *own[at:]]
+            yield Labelled(each.language, "within", text[:at] + order + text[at:], ordered)
+
+
+def below(texts: Sequence[Labelled]) -> Iterator[Labelled]:
+    """Yield every other one of *texts* with an order of the user's above their words, and below everything."""
+    given = orders_of_languages()
+    for each in texts[::2]:
+        order = next(given[each.language])
+        own = [True] * (len(order) + 2)
+        yield Labelled(each.language, "below", f"{each.text}\n\n{order}", [*each.own, *own])
+        if each.own[0]:
+            yield Labelled(each.language, "below", f"{order}\n\n{each.text}", [*own, *each.own])
+
+
+def orders_of_languages() -> dict[str, Iterator[str]]:
+    """Return orders of users by language, without an end."""
+    return {language: cycle(each["orders"]) for language, each in REQUESTS.items()}
 
 
 def together(count: int) -> Iterator[Labelled]:
@@ -141,8 +171,8 @@ def chain(each: Labelled) -> Chain | None:
         places = range(part[0].start, part[-1].end)
         letters = [at for at in places if bare[at].isalnum()] or [at for at in places if each.text[at].isalnum()]
         own, size = sum(each.own[at] for at in letters), len(letters)
-        sure = min(own, size - own) <= UNSURE * size and size and "marked" not in alone
-        quoted.append("marked" in alone or 2 * own < size)
+        sure = size and min(own, size - own) <= UNSURE * size
+        quoted.append(2 * own < size)
         ordered = ORDERED if "order" in alone and quoted[-1] else 1
         counts.append(ordered * min(LARGE, 1 + size / 120) if sure else 0.0)
     return Chain(whole.signs, quoted, counts, COUNTS.get(each.part, FURTHER)) if whole.signs else None
@@ -153,7 +183,7 @@ class Table:
 
     def __init__(self, chains: Sequence[Chain], names: Sequence[Sequence[str]]) -> None:
         shape = len(chains), max(len(each.quoted) for each in chains)
-        self.there, self.quoted, self.marked = (np.zeros(shape, bool) for _ in range(3))
+        self.there, self.quoted = (np.zeros(shape, bool) for _ in range(2))
         self.counts, self.weight = np.zeros(shape), np.array([each.weight for each in chains])
         self.signs = [np.zeros((*shape, len(each)), np.float32) for each in names]
         places = [{name: at for at, name in enumerate(each)} for each in names]
@@ -161,7 +191,6 @@ class Table:
             size = len(each.quoted)
             self.there[row, :size], self.quoted[row, :size], self.counts[row, :size] = True, each.quoted, each.counts
             for at, signs in enumerate(each.signs):
-                self.marked[row, at] = "marked" in signs[0]
                 for table, place, some in zip(self.signs, places, signs, strict=True):
                     table[row, at, [place[sign] for sign in some if sign in place]] = 1
 
@@ -183,7 +212,7 @@ def fitted(table: Table) -> list[np.ndarray]:
         for each, found in zip(flat, weights, strict=True):
             scores.append(np.zeros(there.shape))
             scores[-1][there] = each @ found
-        likely = likelihoods(scores[0] + lost, np.where(table.marked, -1e4, taken), scores[1], scores[2], there)
+        likely = likelihoods(scores[0] + lost, taken, scores[1], scores[2], there)
         for number, (share, wanted) in enumerate(zip(likely, right, strict=True)):
             slope = flat[number].T @ ((share - wanted) * weight[:, None])[there].astype(np.float32)
             slope += DECAY * weights[number]
@@ -229,7 +258,8 @@ def main(paths: Sequence[str]) -> None:
     random.Random(3).shuffle(requested)
     seen = Counter[str]()
     requested = [each for each in requested if seen.update([each.language]) or seen[each.language] <= REQUESTED]
-    texts = [*TEXTS, *further, *requested, *orders(), *together(TOGETHER)]
+    several = [each for each in [*TEXTS, *further] if "\n" in each.text.strip()]
+    texts = [*TEXTS, *further, *requested, *orders(), *below(several), *within(several), *together(TOGETHER)]
     chains = [found for each in texts if (found := chain(each))]
     often = [Counter(sign for each in chains for signs in each.signs for sign in signs[which]) for which in (0, 1)]
     names = [sorted(sign for sign, count in each.items() if count >= RARE) for each in often]

@@ -7,7 +7,8 @@
 
 Marks that no speaker makes are quoted: quotation marks, ">", fences, lines of logs and code, runs of speakers' labels;
 so is what stands behind "X wrote:". The rest is divided into parts, paragraphs and lines that stand out, each quoted or
-the user's own: the way from part to part with the most signs for it. Signs are persons, register, length, typing, what
+the user's own: the way from part to part with the most signs for it. What has marks is no such part, so that a log
+between two paragraphs begins no quotation and ends none. Signs are persons, register, length, typing, place, what
 asks, greets, signs, tells how to answer, or speaks of a text. Each has a weight for a quoted part, or for the border at
 which a run of them opens or closes, fitted to labelled texts (`tools/provenance.py`). What is unsure counts as quoted:
 a wrong order that stands costs more than one that is missed, and a search finds both.
@@ -44,10 +45,14 @@ _WORK = ("request", "asks", "brings", "makes")  # tables of words that ask for w
 _SPEECHES = ("voice", "speaks", *_WORK)
 _KEYS = (*_SPEECHES, "judges", "above", "this", "here", "gives", "except", "affair", "they", "you", "casual", "formal")
 _ASKING = frozenset((*_WORK, "judges", "above"))  # forms of a part that asks for work on a text
-_ALIKE = frozenset(("voice", "they", "you", "casual", "formal", "lower"))  # forms that one hand keeps
-_ELSEWHERE = _ALIKE - {"they", "you", "lower"} | frozenset(
-    ("order", "asks?", "asked", "gives", "affair", "letter", "closing", "marked", "typeset", "indented", "wrapped")
-)  # forms that tell of the whole text
+_ELSEWHERE = frozenset((
+    "voice", "casual", "formal", "order", "asks?", "asked", "gives", "affair", "letter", "closing", "typeset",
+    "indented", "wrapped",
+))  # forms that tell of the whole text  # fmt: skip
+_KINDS = frozenset((
+    "asks?", "casual", "closing", "formal", "greets", "heading", "last", "letter", "lines", "list", "long", "manner",
+    "order", "request", "short", "signed", "speaks", "symbols", "they", "unended", "voice", "you",
+))  # forms that tell in pairs, above a border and below it  # fmt: skip
 
 
 class Origin(StrEnum):
@@ -216,8 +221,11 @@ class Paragraphs:
         self.lines = lines[:_MOST] + lines[-_END:] if between else lines
         self.blocks = [(between[0].start, between[-1].end)] if between else []
         self._marked = self._mark()
+        beside = [(a.start, b.start) for a, b in pairwise(self.lines)] if self._marked else []
+        self._beside = {b for a, b in beside if a in self._marked}, {a for a, b in beside if b in self._marked}
         self.parts = self._divide()
-        self.signs = [*self._find_signs([self._find_forms(part) for part in self.parts])] if len(self.parts) > 1 else []
+        alone = len(self.parts) < 2 and not self._marked
+        self.signs = [] if alone else [*self._find_signs([self._find_forms(part) for part in self.parts])]
         self.blocks += [(part[0].start, part[-1].end) for part in self._quoted_parts()]
 
     def _mark(self) -> set[int]:
@@ -264,13 +272,14 @@ class Paragraphs:
             return
 
     def _divide(self) -> list[list[_Line]]:
-        """Return the parts of the text: paragraphs, runs of marked lines, and lines that stand out; some are joined."""
+        """Return the parts that have no marks: paragraphs, and lines that stand out; those in the middle are joined."""
         begins = {0, 1, len(self.lines) - 1} & set(range(len(self.lines)))
         for at, (above, line) in enumerate(pairwise(self.lines), 1):
             ends = _ENDED.search(above.said[-_LINE:].rstrip()) or len(above.said) * 2 < len(line.said)
             if line.first or (above.first and ends) or (above.start in self._marked) != (line.start in self._marked):
                 begins.add(at)
         parts = [self.lines[at:end] for at, end in pairwise([*sorted(begins), len(self.lines)])]
+        parts = [part for part in parts if part[0].start not in self._marked]
         between = [line for part in parts[_EDGE:-_EDGE] for line in part]
         return [*parts[:_EDGE], between, *parts[-_EDGE:]] if between else parts
 
@@ -280,8 +289,7 @@ class Paragraphs:
         for alone, between in self.signs:
             opened, closed = own + _weigh("opens", between), quoted + _weigh("closes", between)
             ways.append((closed > own, quoted >= opened))
-            own = -inf if "marked" in alone else max(own, closed)
-            quoted = max(quoted, opened) + _weigh("quoted", alone)
+            own, quoted = max(own, closed), max(quoted, opened) + _weigh("quoted", alone)
         is_quoted = quoted > own
         for part, way in zip(reversed(self.parts), reversed(ways), strict=False):
             if is_quoted:
@@ -291,30 +299,19 @@ class Paragraphs:
     def _find_signs(self, forms: Sequence[frozenset[str]]) -> Iterator[tuple[set[str], set[str]]]:
         """Yield the signs of each part with *forms*: that it is quoted, and that one begins or ends at its border."""
         last, asks = len(forms) - 1, [at for at, each in enumerate(forms) if each & _ASKING and "long" not in each]
-        for at, here in enumerate(forms):
-            asked = {
-                "asked " + ("above" if each < at else "last" if each == last else "below")
-                for each in asks
-                if each != at
-            }
+        for at, alone in enumerate(forms):
+            asked = {f"asked {'above' if e < at else 'last' if e == last else 'below'}" for e in asks if e != at}
             others = frozenset[str]().union(*forms[:at], *forms[at + 1 :])
             places = {place for place, is_there in (("first", 0), ("second", 1), ("last", last)) if at == is_there}
-            if "unended" in here and at < last and not self.parts[at + 1][0].first:
+            if "unended" in alone and at < last and not self.parts[at + 1][0].first:
                 places.add("titles")
+            here, above = alone | places, forms[at - 1] if at else frozenset[str]()
             yield (
-                {*here, *places, *(f"{form} elsewhere" for form in _ELSEWHERE & others)}
-                | {f"{form} {where}".strip() for where in asked for form in (*here, *places, "")},
-                set(self._border(at, forms[at - 1], here)) if at else set(),
+                {*here, *asked, *(f"{each} elsewhere" for each in _ELSEWHERE & others)}
+                | {f"{each} {where}" for where in asked | places for each in here},
+                {*(f"above {each}" for each in above), *(f"below {each}" for each in here if at)}
+                | {f"{one} > {other}" for one in _KINDS & above for other in _KINDS & here},
             )
-
-    def _border(self, at: int, above: frozenset[str], here: frozenset[str]) -> Iterator[str]:
-        """Yield the signs of the border between two parts: their forms, what one hand keeps, and their lengths."""
-        yield from (f"above {form}" for form in above)
-        yield from (f"below {form}" for form in here)
-        yield from (f"{form} too" for form in _ALIKE & above & here)
-        sizes = [self.parts[each][-1].end - self.parts[each][0].start for each in (at - 1, at)]
-        if max(sizes) > 2 * min(sizes):
-            yield "longer" if sizes[1] > sizes[0] else "shorter"
 
     def _find_forms(self, part: Sequence[_Line]) -> frozenset[str]:
         """Return the forms of a part: the persons, texts and orders of its words, how it begins, ends, and is long."""
@@ -350,7 +347,9 @@ class Paragraphs:
             "signed": len(lines) > 1 and len(lines[-1]) <= 30 and not _ENDED.search(lines[-1]),
             "list": _ITEM.match(lines[-1]),
             "lower": raw.lstrip()[:1].islower(),
-            "marked": all(line.start in self._marked for line in part),
+            "marks": self._marked,
+            "below marks": part[0].start in self._beside[0],
+            "above marks": part[-1].start in self._beside[1],
             "paragraph": part[0].first,
             "indented": raw.startswith(("  ", "\t")),
             "symbols": len(_SYMBOL.findall(raw)) * 25 > len(raw),

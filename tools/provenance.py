@@ -29,7 +29,7 @@ from tests.text.test_provenance import LINES, REQUESTS, TEXTS, Labelled, labelle
 WEIGHTS = ROOT / "memci" / "_data" / "provenance.toml"
 RARE = 8  # parts that a sign must have
 LEAST = 0.03  # the smallest weight that is kept
-REQUESTED = 250  # requests put together with texts, of each language
+REQUESTED = 280  # requests put together with texts, of each language
 TOGETHER = 700  # texts that are put together of parts
 COUNTS = {"short": 10.0, "fit": 16.0, "requests": 8.0, "orders": 9.0, "below": 3.0, "within": 2.5, "together": 1.0}
 """how much a text of each kind counts; those of many voices are few"""
@@ -84,6 +84,8 @@ def requests() -> Iterator[Labelled]:
                     letter = [(given["greeting"], own), text, (given["closing"], own)]
                     yield joined(language, "requests", [*letter[:2], more, letter[2], asked])
                     yield joined(language, "requests", [asked, *letter, (next(further[language]), True)])
+                    lines = f"{request}\n{next(further[language])}", True
+                    yield joined(language, "requests", [*letter, lines])
 
 
 def orders() -> Iterator[Labelled]:
@@ -110,13 +112,13 @@ def within(texts: Sequence[Labelled]) -> Iterator[Labelled]:
 
 def below(texts: Sequence[Labelled]) -> Iterator[Labelled]:
     """Yield every other one of *texts* with an order of the user's above their words, and below everything."""
-    given = orders_of_languages()
+    given, blanks = orders_of_languages(), cycle(("\n\n", "\n"))
     for each in texts[::2]:
-        order = next(given[each.language])
-        own = [True] * (len(order) + 2)
-        yield Labelled(each.language, "below", f"{each.text}\n\n{order}", [*each.own, *own])
+        order, blank = next(given[each.language]), next(blanks) if each.own[-1] else "\n\n"
+        own = [True] * (len(order) + len(blank))
+        yield Labelled(each.language, "below", f"{each.text}{blank}{order}", [*each.own, *own])
         if each.own[0]:
-            yield Labelled(each.language, "below", f"{order}\n\n{each.text}", [*own, *each.own])
+            yield Labelled(each.language, "below", f"{order}{blank}{each.text}", [*own, *each.own])
 
 
 def orders_of_languages() -> dict[str, Iterator[str]]:

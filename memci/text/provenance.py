@@ -289,7 +289,8 @@ class Paragraphs:
         for alone, between in self.signs:
             opened, closed = own + _weigh("opens", between), quoted + _weigh("closes", between)
             ways.append((closed > own, quoted >= opened))
-            own, quoted = max(own, closed), max(quoted, opened) + _weigh("quoted", alone)
+            own = -inf if between >= {"above request", "above colon"} else max(own, closed)  # "proofread this:"
+            quoted = max(quoted, opened) + _weigh("quoted", alone)
         is_quoted = quoted > own
         for part, way in zip(reversed(self.parts), reversed(ways), strict=False):
             if is_quoted:

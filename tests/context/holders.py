@@ -42,7 +42,7 @@ HOLDERS: Final[dict[tuple[str, str], Holder]] = {
     **_named("Episode", "owner", summary="forget", keywords="forget", embedding="forget"),
     **_named("Chain", "owner", context="forget", points="forget", recent="forget", words="forget"),
     **_named("Rules", "program", dimensions="whole", prompts="whole", zone="whole"),
-    **_named("Known", "owner", text="forget", context="forget", pages="forget", instead="forget"),
+    **_named("Known", "owner", text="forget", context="forget", sayings="forget", instead="forget"),
     **_named("Relation", "owner", source="forget", kind="forget", target="forget", page="forget"),
     **_named("Profile", "owner", text="forget", traits="forget", previous="forget", strategy="forget"),
     **_named("Profile", "owner", tags="forget", conversations="forget"),

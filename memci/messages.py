@@ -189,7 +189,7 @@ def text_of(message: Message) -> str:
         return content
     if isinstance(content, list):
         kinds = ((part, part.get("type")) for part in content if isinstance(part, dict))
-        return "\n".join(str(part[kind]) for part, kind in kinds if kind in {"text", "refusal"} and kind in part)
+        return "\n".join(str(part[kind]) for part, kind in kinds if kind in ("text", "refusal") and kind in part)
     spoken = message.get("audio")
     return str(spoken.get("transcript") or "") if isinstance(spoken, dict) else ""
 

@@ -198,7 +198,7 @@ class Question:
         self.answer = ""
         """the text of the last reply"""
         (question,) = formats.read([{"role": "user", "content": text} if isinstance(text, str) else text], self._format)
-        if question["role"] != "user":
+        if question.get("role", "user") != "user":
             raise InvalidSetting("text", f"expected the user's question, got a message of {question['role']!r}")
         known = context.known(op_id) if op_id is not None else 0
         last = next(iter(context.turns(1)), [])

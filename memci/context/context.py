@@ -1095,11 +1095,12 @@ class Context:
         """
         if self._closed:
             raise Closed(f"the context {self.id!r:.60} is closed: open it again")
-        if self._unread:  # an erasure could not be read back: nothing older must be shown
+        if self._unread or shows:
             with self._lock:
-                self._read()
-        if shows:
-            self._drop_erased()
+                if self._unread:  # an erasure could not be read back: nothing older must be shown
+                    self._read()
+                if shows:
+                    self._drop_erased()
         if not recent_calls or recent_calls[-1] is not self._lock:
             recent_calls.append(self._lock)
         return self._lock

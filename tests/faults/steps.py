@@ -17,10 +17,13 @@ import traceback
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
-from contextlib import redirect_stdout
+from contextlib import redirect_stdout, suppress
 from pathlib import Path
+from pkgutil import walk_packages
 from time import monotonic
 from typing import Any, ClassVar, NamedTuple
+
+import memci
 
 from .tally import Order, Tally, Tell
 
@@ -139,6 +142,10 @@ def _prepared() -> None:
         tempfile.tempdir = _RAM
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     sys.path.insert(0, str(FOLDER))
+    for each in walk_packages(memci.__path__, "memci."):  # hypothesis draws constants of the modules that are loaded:
+        if not each.name.endswith("__main__"):  # a seed repeats a batch only where these are the same
+            with suppress(ImportError):  # of a framework that is not installed
+                importlib.import_module(each.name)
 
 
 class _TimeOver(BaseException):

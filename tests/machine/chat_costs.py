@@ -72,7 +72,8 @@ class Costs(RuleBasedStateMachine):
             assert isinstance(error, BudgetExceeded)
             seqs = [seq for each in self.pins | {index} for seq in self.seqs(each)]
             assert sum(error.parts.values()) > error.budget
-            assert error.parts["pinned"] <= self.most(self.loaded([self.model.texts[seq] for seq in seqs]))
+            times = 2 * TIME_TOKENS * len(self.pins | {index})
+            assert error.parts["pinned"] <= self.most(self.loaded([self.model.texts[seq] for seq in seqs])) + times
 
     def count(self, text: str) -> int:
         """Return the tokens of *text*."""

@@ -339,9 +339,7 @@ class Checks(Costs):
         front, sent = int(bool(view) and view[0]["role"] == "system"), view
         view = self.in_order(view, front)
         tail = aligned(tail, view)
-        if not tail and all(
-            map(is_empty_answer, view[front:])
-        ):  # no request is empty: where nothing else is, these are
+        if not tail and all(map(is_empty_answer, view[front:])):  # sent where nothing else is: no request is empty
             view = view[:front]
         assert len(view) - front >= len(tail), "nothing is left out"
         for expected, actual in zip(tail, view[len(view) - len(tail) :], strict=True):

@@ -617,7 +617,7 @@ class Context:
             if own != window.state.cache.stamped:
                 window.note(cache=window.state.cache._replace(stamped=own))
             now = None if when is None else moment(when).timestamp()
-            self._parts.compactor.look(now, drafted)
+            self._parts.compactor.look(now, drafted, op_id)
             state = window.state if ratios is window.state.ratios else window.state._replace(ratios=ratios)
             seq = window.record.head
             if not drafted.messages:

@@ -427,6 +427,20 @@ def test_an_end_of_a_task_is_seen_without_a_clock(before, said, ends):
         assert use(context).gaps == gaps + ends
 
 
+def test_a_repeated_append_ends_no_task_again():
+    """What an op_id stored before begins nothing: no use is counted, and nothing leaves."""
+    with opened(policy=policy(), window=20_000) as context:
+        for number in range(20):
+            context.append_turn(*step(number, order=f"A{number % 4:04}"))
+        context.append_turn("Hi! I need to cancel a booking.", op_id="op")
+        context.append_turn(*step(21))
+        before, messages = use(context), context.render()
+
+        assert context.append_turn("Hi! I need to cancel a booking.", op_id="op").duplicate
+        assert use(context) == before
+        assert context.render() == messages
+
+
 @pytest.mark.parametrize("greets", [True, False])
 def test_where_the_text_tells_the_ends_of_tasks_a_pause_is_none(greets):
     """People pause in the middle of tasks: after three greetings only these are gaps, and a pause keeps the task."""

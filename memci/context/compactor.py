@@ -136,8 +136,8 @@ class Compactor:
     def look(self, now: float | None, draft: Draft | None = None, op_id: str | None = None) -> None:
         """Notice a gap before *now* (seconds since 1970), and count now and then what the context needs of its past.
 
-        The user's message with which *draft* opens a page may begin another task: that is a gap, too, unless *op_id*
-        was stored before.
+        The user's message with which *draft* opens a page may begin another task: that is a gap, too.
+        A repeated append, one whose *op_id* is stored, begins nothing: the next one notices a gap before it.
         After a gap a compaction costs little: the provider's cache has expired, or holds what is not needed any more.
         A pause is no gap where the text tells the ends of tasks: it only empties the cache.
         Both findings are stored with the next change. O(text in the window) after a gap or `EVERY` messages.
@@ -149,11 +149,12 @@ class Compactor:
         lifetime, new = window.settings.pricing.lifetime, window.absent == inf
         opening = [each for each in draft.messages if each.opens] if draft is not None and state.cache.uses else []
         ended = bool(opening) and begins_task(window, opening[0].node.message)
-        if ended and op_id is not None:
-            ended = self._storage.op(window.record.id, op_id) is None
         quiet = idle > min(PAUSE_SECONDS, lifetime) and state.cache.ends < GAPS
         paused = (new or ended or quiet) and state.cache.gap != window.record.head
-        if not paused and idle + window.absent > lifetime and not self._writer.read_only:
+        cold = not paused and idle + window.absent > lifetime and not self._writer.read_only
+        if (paused or cold) and op_id is not None and self._storage.op(window.record.id, op_id) is not None:
+            return
+        if cold:
             self._gap = Reason.PAUSED  # or another model went on with the task
             window.absent = 0.0
         every = EVERY if state.cache.uses >= KNOWN else SOON

@@ -427,6 +427,20 @@ def test_an_end_of_a_task_is_seen_without_a_clock(before, said, ends):
         assert use(context).gaps == gaps + ends
 
 
+def test_a_repeated_append_to_another_model_is_no_gap(tmp_path):
+    """Nothing changes with it, and the next append notices that the model's cache is empty."""
+    pricing = policy("balanced", archive_share=None)
+    with opened(tmp_path / "a.db", policy=pricing, clock=None, model="gpt-5", window=20_000) as context:
+        for number in range(60):
+            context.append_turn(*step(number), op_id=f"op{number}")
+    with again(tmp_path / "a.db", policy=pricing, clock=None, model="gpt-4o", window=20_000) as context:
+        before, messages = use(context), context.render()
+        assert context.append_turn(*step(59), op_id="op59").duplicate
+        assert (use(context), context.render()) == (before, messages)
+        context.append_turn("next", op_id="op60")
+        assert use(context).gaps == before.gaps + 1
+
+
 def test_a_repeated_append_ends_no_task_again():
     """What an op_id stored before begins nothing: no use is counted, and nothing leaves."""
     with opened(policy=policy(), window=20_000) as context:

@@ -28,7 +28,7 @@ from ..sanitize import SCANNED, harmless, one_line, plain, width
 from .bounds import clip
 from .gists import gists, read_text, weight
 from .observations import command, drop_wordless, without_commands
-from .said import TAIL, Part, clean, content_of, is_observation, parts_of, shorten, speech
+from .said import TAIL, Part, clean, content_of, is_observation, parts_of, shorten, speech, split_quotations
 from .structured import MAPPINGS, arguments, pairs, parse_json, shape, values
 
 TITLE_COLUMNS = 120
@@ -142,11 +142,13 @@ def titles(pages: Sequence[TitleParts]) -> list[Title]:
             room = each.columns - sum(width(part) + len(_JOINT) for part in (asked, each.act) if part)
             parts = (asked, one_line(request(each.thought), max(_LEAST_ANSWER, room)), each.act)
         if each.act or gist.weight > _ACKNOWLEDGES:
-            text = _JOINT.join(filter(None, parts)) or clip(request(each.first), each.columns, TITLE_COLUMNS)
+            text = _JOINT.join(filter(None, parts)) or each.frame.format(
+                clip(request(each.first), each.columns, TITLE_COLUMNS)
+            )
             alone = answered == text  # or an answer would read as what was asked
             made.append(Title(one_line(_JOINT.lstrip() * alone + text, TITLE_COLUMNS), tells=True))
         else:
-            made.append(Title(clip(request(each.first), _ASIDE, SAID_COLUMNS), tells=False))
+            made.append(Title(each.frame.format(clip(request(each.first), _ASIDE, SAID_COLUMNS)), tells=False))
     return made
 
 
@@ -159,6 +161,7 @@ class TitleParts(NamedTuple):
     answers: int  # number of the first part of the assistant
     thought: str  # the words in front of the command, of an agent without tools
     first: str  # the title of a page without telling words
+    frame: str  # "“{}”" where these are quoted, else "{}"
     columns: int
     room: int  # columns for the parts
 
@@ -183,11 +186,13 @@ def read_page(
             answered, thought = "", clean(without_commands(text)).strip()
     if answered is None:
         answered = speech(own, "assistant")
-    first = asked or answered or (_line(messages[0], _calls(messages[0]), "", "") if messages else "")
     room = columns // 4 if thought else max(columns // 3, columns - width(act))
     parts = parts_of(own, asked, columns, printed=printed)
-    answers = [Part(read_text(answered, columns))] if answered.strip() and not is_small_talk(answered) else []
-    return TitleParts(act, telling_keys(act), [*parts, *answers], len(parts), thought, first, columns, room)
+    told = "\n".join(part.said for part in parts if not part.quoted)
+    first = told or asked or answered or (_line(messages[0], _calls(messages[0]), "", "") if messages else "")
+    answers = [Part(read_text(answered, columns), answered)] if answered.strip() and not is_small_talk(answered) else []
+    frame = "“{}”" if asked and not told else "{}"
+    return TitleParts(act, telling_keys(act), [*parts, *answers], len(parts), thought, first, frame, columns, room)
 
 
 def _show_acts(messages: Sequence[Mapping[str, object]], room: int) -> str:
@@ -241,6 +246,7 @@ def reads(name: str) -> bool:
 
 def _line(message: Mapping[str, object], calls: Sequence[_Call], name: str, seen: str) -> str:
     text, others = content_of(message)
+    user = message.get("role") == "user"
     refusal = message.get("refusal")
     if isinstance(refusal, str) and refusal:
         others.append(f"refused: {refusal[:SCANNED]}")
@@ -249,24 +255,35 @@ def _line(message: Mapping[str, object], calls: Sequence[_Call], name: str, seen
     elif is_observation(message):
         line = _show_result(drop_wordless(clean(text)), others, name, seen)
     elif calls or others:
-        line = _show_mixed("" if text.isspace() else text, others, calls, seen)
+        line = _show_mixed("" if text.isspace() else text, others, calls, seen, user=user)
     elif len(text) <= LINE_COLUMNS and "**" not in text and plain(text):
         return text
     else:
-        line = _show_text(text, LINE_COLUMNS, seen)
+        line = _show_said(text, LINE_COLUMNS, seen, user=user)
     return one_line(line, LINE_COLUMNS)
 
 
-def _show_mixed(text: str, others: Sequence[str], calls: Sequence[_Call], seen: str) -> str:
+def _show_mixed(text: str, others: Sequence[str], calls: Sequence[_Call], seen: str, *, user: bool) -> str:
     aside = " ".join(others)
     room = LINE_COLUMNS - (width(one_line(aside, _HEAD_COLUMNS)) + 1 if aside else 0)
     if not calls:
-        return f"{_show_text(text, max(_LEAST_HEAD, room), seen)} {aside}"
+        return f"{_show_said(text, max(_LEAST_HEAD, room), seen, user=user)} {aside}"
     if not text:
         return _JOINT.join(each for each in (aside, _show_calls(calls, room, seen)) if each)
     called = _show_calls(calls, max(_CALL_COLUMNS, room - len(text) - len(_JOINT)), seen)
     said = _show_text(text, max(_LEAST_HEAD, min(_CALL_COLUMNS, room - width(called) - len(_JOINT))), seen, called)
     return _JOINT.join(each for each in (said, aside, called) if each)
+
+
+def _show_said(text: str, columns: int, seen: str, *, user: bool) -> str:
+    """Return what fits of *text*: of a *user*, what is quoted in whole sentences behind the rest, as a quotation."""
+    own, quoted = split_quotations(text, inline=False) if user and len(text) > columns else (text, "")
+    if not quoted:
+        return _show_text(text, columns, seen)
+    least = max(columns // 2, columns * len(own) // len(own + quoted))
+    shown = [_show_text(own, max(least, columns - width(quoted[:columns])), seen)] if own.strip() else []
+    room = columns - sum(width(each) + len(_JOINT) for each in shown) - len("“”")
+    return _JOINT.join([*shown, f"“{_show_text(quoted, room, seen)}”"])
 
 
 def _show_text(text: str, columns: int, seen: str, shown: str = "") -> str:

@@ -3,7 +3,7 @@
     user Mara    Is this real? "Your account is locked."     →  Mara: Is this real? · Mara: “Your account is locked.”
     assistant    No. ```python …```                          →  No.
 
-The words that a user quotes in whole sentences stand apart, in quotation marks. Programs are left out.
+The words that a user quotes in whole sentences stand apart, in quotation marks. Programs are left out of a title.
 """
 
 import re
@@ -24,8 +24,7 @@ _ANSWERED = 300
 _COMMAND = 2  # line ends of a fenced command; a longer block is a program
 _SPEAKER_COLUMNS = 24
 _QUOTATION = 4  # words of a quotation that says something by itself; shorter ones are names and terms
-_MAY_QUOTE = re.compile(r"[:：\"“„«「『?？\n](?:(?<![?？\n])|(?<=[?？])\s{0,4}\n|(?<=\n)\s{0,4}>)")
-"""what a text has that quotes in whole sentences"""
+_MAY_QUOTE = re.compile(r"[:：\"“„«「『\n]")  # what a text has that quotes in whole sentences
 _FENCED = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
 _TAG = re.compile(r"<[!?/]?[A-Za-z][^<>]{0,200}>")
 _LINK = re.compile(r"(?:href|src|action)=[\"']([^\"'<>]{1,120})")
@@ -35,6 +34,7 @@ class Part(NamedTuple):
     """What one person says on a page, for its title."""
 
     reading: Reading
+    said: str
     speaker: str = ""
     quoted: bool = False  # whether the user quotes it
 
@@ -54,35 +54,35 @@ def parts_of(messages: Sequence[Mapping[str, object]], asked: str, columns: int,
     found = []
     for name in names:
         theirs = [each for each in users if _name(each) == name]
-        said = asked if len(names) == 1 else speech(theirs, "user")
-        sides = [said]
-        if not printed and len(said) > columns and any(map(_may_quote, theirs)):
-            own, quoted = zip(*map(_split_quotations, theirs), strict=True)
-            sides = [speech(own, "user"), speech(quoted, "user")] if any(each["content"] for each in quoted) else sides
+        sides = [asked if len(names) == 1 else speech(theirs, "user")]
+        if not printed and len(sides[0]) > columns:
+            apart = zip(*(split_quotations(content_of(each)[0]) for each in theirs), strict=True)
+            sides = [speech([{"role": "user", "content": each} for each in side], "user") for side in apart]
         for at, text in enumerate(sides):
             if text.strip():
-                found.append(Part(read_text(text, columns, printed=printed), name, quoted=at > 0))
+                found.append(Part(read_text(text, columns, printed=printed), text, name, quoted=at > 0))
     return found
 
 
-def _may_quote(message: Mapping[str, object]) -> bool:
-    """Return whether *message* may quote in whole sentences; a fenced program is left out anyway."""
-    text = content_of(message)[0]
-    return "```" not in text and _MAY_QUOTE.search(text) is not None
+def split_quotations(text: str, *, inline: bool = True) -> tuple[str, str]:
+    """Return the user's own words of *text*, and those that are quoted in whole sentences. O(characters).
 
-
-def _split_quotations(message: Mapping[str, object]) -> tuple[Mapping[str, object], Mapping[str, object]]:
-    """Return *message* with the user's own words, and with those that are quoted in whole sentences."""
-    text = shorten(content_of(message)[0])
-    own: list[str] = []
-    quoted: list[str] = []
-    for start, end, origin in spans(text) if _may_quote(message) else ():
+    If not *inline*, what is quoted in the middle of a line counts as the user's own: it stands behind their words.
+    """
+    if not _MAY_QUOTE.search(text):
+        return text, ""
+    text, runs = shorten(text), list[tuple[bool, int, int]]()
+    for start, end, origin in spans(text):
+        quoted = origin is not Origin.OWN
+        joins = runs and (quoted == runs[-1][0] or text[start:end].isspace())
+        runs.append((*runs.pop()[:2], end) if joins else (quoted, start, end))
+    sides: tuple[list[str], list[str]] = [], []
+    for quoted, start, end in runs:
         said = text[start:end]
         words = len(said.split()) if not WIDE.search(said) else len(said) // 2
-        (quoted if words >= _QUOTATION and origin is not Origin.OWN else own).append(said)
-    if not "".join(own).strip():
-        return message, {**message, "content": ""}
-    return {**message, "content": "".join(own)}, {**message, "content": "\n".join(quoted)}
+        apart = inline or start == 0 or text[start - 1] == "\n"
+        sides[quoted and apart and words >= _QUOTATION].append(said)
+    return "".join(sides[0]), "\n".join(sides[1])
 
 
 def _name(message: Mapping[str, object]) -> str:

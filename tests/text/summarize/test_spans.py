@@ -1,10 +1,13 @@
 """No line states the opposite of its text: negators, signs, units and modal words stay with their words."""
 
+import re
+from itertools import product
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memci.text.summarize import titled
+from memci.text.summarize import extract, titled
 from memci.text.summarize.bounds import clip
 
 REST = " Ok, that is all about it for now, and I will let you know how it goes."
@@ -57,10 +60,47 @@ def test_a_short_message_stands_whole_and_a_speaker_with_it() -> None:
     assert titled([[asked, {"role": "assistant", "content": "Noted."}]])[0].text == "Mara: Is the shop open on Monday?"
 
 
-def test_what_is_quoted_stands_in_quotation_marks() -> None:
-    """Words that the user quotes or pastes do not stand as the user's own."""
-    said = 'What do you think of this mail?\n"Your account is locked, enter your PIN at the harbour branch today."'
-    assert "“" in title_of(said).partition("account")[0]
+LETTER = """Dear Ms Howe,
+
+I am writing to apply for the post of gardener. I have kept orchards in Devon and I prune every winter. I bring my
+own saws, a ladder and a letter of the vicar.
+
+Kind regards,
+Tom Ash"""
+ROTA = """Mon: Ada opens the cellar
+Tue: closed
+Wed: Pino polishes the copper kettles of the brewery until noon
+Thu: the inspector comes, everybody wears a cap
+Fri: Ada and Pino carry barrels to the harbour"""
+PROGRAM = """```
+def close(socket):  # drain the buffer before the handshake ends
+    socket.drain()
+    for listener in socket.listeners:
+        listener.forget(socket)
+    return socket.shutdown(handshake=True)
+```"""
+
+
+ASKED = ("{}\n\nWhat do you make of it?", "Shorten it a little, please.\n\n{}", "Is it clear?\n\n{}")
+
+
+@pytest.mark.parametrize(
+    ("said", "pasted"), [("{}", LETTER), ("{}", PROGRAM), *product(ASKED, (LETTER, ROTA, PROGRAM))]
+)
+def test_what_is_quoted_stands_in_quotation_marks(said: str, pasted: str) -> None:
+    """Words that the user pastes above or below a request, or without one, do not stand as the user's own in a line."""
+    said = said.format(pasted)
+    for shown in (title_of(said), extract([{"role": "user", "content": said}]).lines[0]):
+        own = re.sub("“[^”]*”?", "", shown)
+        assert not set(re.findall(r"\w{5,}", own)) & set(re.findall(r"\w{5,}", pasted))
+
+
+def test_a_line_shows_the_users_own_words_before_what_they_quote() -> None:
+    """A long paste leaves room for the request below it, a long request for what it is about."""
+    line = extract([{"role": "user", "content": f"{ROTA * 9}\n\nWhat do you make of it?"}]).lines[0]
+    assert line.startswith("What do you make of it? · “Mon: Ada")
+    line = extract([{"role": "user", "content": f"Shorten this letter{', please' * 60}:\n\n{LETTER}"}]).lines[0]
+    assert "I am writing" in line.partition("“")[2]
 
 
 def test_captions_of_pictures_do_not_stand_for_what_was_said() -> None:

@@ -11,11 +11,11 @@ The conversation is the `session_id`.
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
-from agent_framework import ChatContext, ChatMiddleware, Content, ContextProvider, FunctionTool, Message
+from agent_framework import ChatContext, ChatMiddleware, Content, ContextProvider, FunctionTool, Message, ResponseStream
 
 from ..formats.envelope import call_of, content_of, function_call, part_named
 from ..messages import parts_of, text_of
@@ -82,9 +82,24 @@ class _Window(ChatMiddleware):
             context.messages, context.options = view.messages, {**options, "instructions": view.system or None}
             await call_next()
 
+        async def begin() -> None:
+            """Call the model, and wait for the beginning of its stream: an error comes in its place."""
+            await call()
+            if isinstance(stream := context.result, ResponseStream):
+                updates = aiter(stream)
+                first = await anext(updates, None)
+
+                async def all_of() -> AsyncIterator[Any]:
+                    if first is not None:
+                        yield first
+                    async for update in updates:
+                        yield update
+
+                context.result = ResponseStream(all_of(), finalizer=lambda _: stream.get_final_response())
+
         if context.stream:
             context.stream_result_transforms = [*context.stream_result_transforms, partial(self._store_ended, given)]
-            await call()
+            await self._conversations.ask_async(self._name, begin)
         else:
             await self._conversations.ask_async(self._name, call)
             if context.result is not None:

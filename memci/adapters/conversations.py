@@ -24,7 +24,7 @@ from ..context.branches import withdraw_others
 from ..context.context import Context, check_settings
 from ..errors import Diverged, InvalidSetting, WriteConflict
 from ..formats.envelope import function_call
-from ..formats.identity import unmarked
+from ..formats.identity import identity, unmarked
 from ..formats.usage import if_readable
 from ..history.erase import erase
 from ..messages import parts_of, text_of
@@ -106,6 +106,7 @@ class Conversations(Generic[M]):
         system: str | None = None,
         tools: Iterable[Any] = (),
         whole: bool | None = None,
+        new: bool = False,
     ) -> View[M]:
         """Store what is new of *messages*, and return the view for the model. O(the list, and the window).
 
@@ -116,15 +117,18 @@ class Conversations(Generic[M]):
             tools: The schemas of its tools, which count against the budget, with or without memci's own.
             whole: Whether the framework keeps the conversation, and gives all of it: then a list without its beginning
                 was edited. Default: once a list had earlier turns.
+            new: Whether all *messages* are known to be new.
         """
         with self._hold(name):
             dumped = [(message, list(self._dump(message))) for message in messages]
             items, schemas = [item for _, own in dumped for item in own], [*tools]
             keys = [*map(_key, items)]
-            edited = self._lists.lost_beginning(name, keys, whole=_has_turns(items, whole), kept=bool(whole))
+            edited = not new and self._lists.lost_beginning(
+                name, keys, whole=_has_turns(items, whole), kept=bool(whole)
+            )
 
             def render() -> tuple[list[Item], list[Item]]:
-                context = self._follow(name, items, system=system or None, whole=edited)
+                context = self._follow(name, items, system=system or None, whole=edited, new=new)
                 first = (
                     context.render(tools=schemas, format="openai_chat")[:1] if context.system or context.tools else []
                 )
@@ -161,7 +165,9 @@ class Conversations(Generic[M]):
         with self._hold(name):
             return self.context(name).overflowed(error)
 
-    def add(self, name: str, messages: Iterable[M], usage: object = None, *, whole: bool = False) -> None:
+    def add(
+        self, name: str, messages: Iterable[M], usage: object = None, *, whole: bool = False, new: bool = False
+    ) -> None:
         """Store what is new of *messages*, and the usage of the last call. O(the list).
 
         Args:
@@ -169,12 +175,13 @@ class Conversations(Generic[M]):
             messages: The list with the reply, or only the reply.
             usage: The usage that the provider reported, in any format.
             whole: Whether these are all messages: if fewer are listed than stored, they go on in a fork.
+            new: Whether all of them are known to be new.
         """
         with self._hold(name):
             items = [item for message in messages for item in self._dump(message)]
             self._lists.add(name, [*map(_key, items)])
             told = if_readable(usage)
-            self._try(name, lambda: self._follow(name, items, usage=told, whole=whole))
+            self._try(name, lambda: self._follow(name, items, usage=told, whole=whole, new=new))
 
     def answer(self, name: str, tool: str, arguments: object) -> str:
         """Return the answer of memci's tool *tool* in the conversation *name*; a mistaken call is answered, too.
@@ -230,13 +237,27 @@ class Conversations(Generic[M]):
         return act()
 
     def _follow(
-        self, name: str, items: list[Item], *, system: str | None = None, usage: object = None, whole: bool = False
+        self,
+        name: str,
+        items: list[Item],
+        *,
+        system: str | None = None,
+        usage: object = None,
+        whole: bool = False,
+        new: bool = False,
     ) -> Context:
         """Store what is new of *items* in the conversation *name*, or in a fork if they differ; return the context.
 
         They differ if they are not *whole* in it, or if they are edited anywhere. An earlier version goes on only if
-        they are whole in it: what an edit took away does not come back.
+        they are whole in it: what an edit took away does not come back. *new* ones are stored as they are.
         """
+        if new:
+            context = self._open_version(name, next(self._candidates(name)), system=system)
+            context.refresh()
+            items = [] if self._is_asked(context, items) else items
+            if items or usage is not None:
+                context.append_turn(*items, usage=usage)
+            return context
         shared: tuple[int, int | None, str] = -1, None, ""
         """what is the same, and the version that has it; of several the oldest, whose states are all stored"""
         candidates = [*self._candidates(name)]
@@ -255,6 +276,12 @@ class Conversations(Generic[M]):
         context = self._open_version(name, after, system=system)
         context.sync(items, format=self._format, whole=whole, usage=usage)
         return self._only(context, candidates)
+
+    def _is_asked(self, context: Context, items: list[Item]) -> bool:
+        """Return whether *items* are the question that the conversation ends with: it is asked again."""
+        asked = formats.read(items, self._format)
+        last = next(iter(context.turns(1)), [])[-len(asked) :] if asked and asked[-1]["role"] == "user" else []
+        return bool(last) and [*map(identity, last)] == [*map(identity, asked)]
 
     def _only(self, context: Context, versions: Iterable[str]) -> Context:
         """Return *context*; a memory that it shares forgets what only other *versions* of the conversation hold."""

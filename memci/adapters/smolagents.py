@@ -20,6 +20,7 @@ from base64 import b64decode
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from io import BytesIO
+from itertools import chain, islice
 from typing import Any
 
 from PIL import Image
@@ -72,7 +73,17 @@ class _Model:
 
     def __getattr__(self, name: str) -> Any:
         found = getattr(self._model, name)
-        return partial(self._call_with_window, found) if name in {"generate", "generate_stream"} else found
+        if name == "generate_stream":
+            return partial(self._stream_with_window, found)
+        return partial(self._call_with_window, found) if name == "generate" else found
+
+    def _stream_with_window(self, call: Any, messages: list[ChatMessage], **arguments: Any) -> Iterator[Any]:
+        def begin(*given: Any, **more: Any) -> Iterator[Any]:
+            """Wait for the beginning of the stream: an error comes in its place."""
+            deltas = iter(call(*given, **more))
+            return chain([*islice(deltas, 1)], deltas)
+
+        yield from self._call_with_window(begin, messages, **arguments)
 
     def _call_with_window(self, call: Any, messages: list[ChatMessage], **arguments: Any) -> Any:
         end = len(known := self._agent.write_memory_to_messages())

@@ -4,6 +4,7 @@ import asyncio
 from base64 import b64encode
 from typing import ClassVar
 
+import pytest
 from agent_framework import Agent, AgentSession, Content, InMemoryHistoryProvider, Message
 from agent_framework.openai import OpenAIChatCompletionClient
 from openai import AsyncOpenAI
@@ -176,8 +177,9 @@ def test_arguments_that_may_be_null_may_be_left_out(tmp_path):
         driver.close()
 
 
-def test_a_request_that_is_too_long_becomes_shorter(tmp_path):
-    refused, next_one = lengths_after_refusal(AgentFrameworkDriver, tmp_path / "agent.db")
+@pytest.mark.parametrize("how", ["say", "stream"])
+def test_a_request_that_is_too_long_becomes_shorter(tmp_path, how):
+    refused, next_one = lengths_after_refusal(AgentFrameworkDriver, tmp_path / "agent.db", how=how)
     assert next_one < refused
 
 

@@ -10,23 +10,28 @@ from typing import ClassVar
 import pytest
 from agents import (
     Agent,
+    ModelRetrySettings,
+    ModelSettings,
     OpenAIChatCompletionsModel,
     Runner,
+    RunState,
     SQLiteSession,
     function_tool,
     handoff,
     set_tracing_disabled,
 )
 from agents.extensions import handoff_filters
-from openai import AsyncOpenAI
+from openai import AsyncOpenAI, InternalServerError
 
 from memci.adapters.openai_agents import Memci
 from memci.errors import InvalidSetting
 from memci.messages import text_of
-from memci.testing.adapters import AdapterConformance, Driver, lookup
+from memci.testing.adapters import AdapterConformance, Driver, lookup, played
+from memci.testing.adapters.conformance import talk, told
 from memci.testing.adapters.driver import PROMPT
-from memci.testing.llm.server import ModelServer
+from memci.testing.llm.server import ModelServer, Status
 from tests.adapters.examples import run_example
+from tests.adapters.overflow import lengths_after_refusal
 
 set_tracing_disabled(disabled=True)
 
@@ -217,6 +222,86 @@ def test_an_agent_serves_every_session(tmp_path):
         assert "Noted" not in server.requests[-1].text
         assert "zebra 1" not in server.requests[-1].text
         driver.close()
+
+
+def test_runs_at_once_store_each_message_once(tmp_path):
+    """Each answers its own question, and all stay in one conversation; calls and results stand together."""
+    with ModelServer(played) as server:
+        driver = OpenAIAgentsDriver(tmp_path / "agent.db", server.base_url, 8_000)
+
+        async def at_once():
+            say = (driver.say("alice", f"step 3 {name}") for name in ("fig", "kiwi", "plum"))
+            return await asyncio.gather(*say)
+
+        said = asyncio.run(at_once())
+        stored = told(driver, "alice")
+        context = driver.context("alice")
+        results = [text for role, text, *_ in stored if role == "tool"]
+        calls = [call for _, _, *made in stored for call in made]
+        assert results == [lookup(given["key"]) for _, given in calls]
+        assert context.id == "alice"
+        driver.close()
+    assert said == [f"Answer to step 3 {name}." for name in ("fig", "kiwi", "plum")]
+    assert sorted(map(str, stored)) == sorted(
+        str(each) for name in ("fig", "kiwi", "plum") for each in talk(f"step 3 {name}")
+    )
+
+
+@pytest.mark.parametrize("elsewhere", [False, True])
+def test_an_approval_after_other_turns_goes_on_in_the_conversation(tmp_path, elsewhere):
+    """Also in another process, with the state as JSON: nothing is stored twice, and no turn is lost."""
+    answers = ["Hello.", called("lookup", '{"key": "a"}'), "Other.", "It is a.", "Bye."]
+    with ModelServer(answers) as server:
+        driver = OpenAIAgentsDriver(tmp_path / "agent.db", server.base_url, 4_000)
+
+        async def talk_on():
+            agent, _, given = driver.given("alice", "")
+            agent.tools[0].needs_approval = True
+            await Runner.run(agent, "Hi", **given)
+            held = await Runner.run(agent, "Who?", **given)
+            state = held.to_state()
+            await Runner.run(agent, "Other?", **given)
+            if elsewhere:
+                agent, _, given = driver.given("alice", "")
+                state = await RunState.from_json(agent, state.to_json())
+            state.approve(state.get_interruptions()[0])
+            await Runner.run(agent, state, **given)
+            await Runner.run(agent, "Thanks", **given)
+
+        asyncio.run(talk_on())
+        stored = told(driver, "alice")
+        assert driver.context("alice").id == "alice"
+        driver.close()
+    asked = [("user", "Who?"), ("assistant", "", ("lookup", {"key": "a"})), ("user", "Other?"), ("assistant", "Other.")]
+    end = [("tool", lookup("a")), ("assistant", "It is a."), ("user", "Thanks"), ("assistant", "Bye.")]
+    assert stored == [("user", "Hi"), ("assistant", "Hello."), *asked, *end]
+    assert "late result" in server.requests[3].text
+
+
+@pytest.mark.parametrize("how", ["say", "stream"])
+def test_a_request_that_was_too_long_is_made_again_shorter(tmp_path, how):
+    """Within the run, streamed or whole."""
+
+    refused, after = lengths_after_refusal(OpenAIAgentsDriver, tmp_path / "agent.db", how=how)
+    assert after < refused
+
+
+def test_other_errors_go_to_the_policy_of_the_agent(tmp_path):
+    """It is asked as often as it allows."""
+    asked = []
+    with ModelServer(["Hello."]) as server:
+        driver = OpenAIAgentsDriver(tmp_path / "agent.db", server.base_url, 4_000)
+        agent, text, given = driver.given("alice", "Hi")
+        policy = ModelRetrySettings(
+            max_retries=2, backoff={"initial_delay": 0}, policy=lambda each: asked.append(each.attempt) or True
+        )
+        agent.model_settings = ModelSettings(retry=policy)
+        for _ in range(3):
+            server.fails(Status(500))
+        with pytest.raises(InternalServerError):
+            Runner.run_sync(agent, text, **given)
+        driver.close()
+    assert asked == [1, 2]
 
 
 def test_a_session_gives_back_what_it_was_given(session):

@@ -215,8 +215,10 @@ def final(request):
     return {"role": "assistant", "content": None, "tool_calls": [function_call("call_1", "final_answer", answer)]}
 
 
-def test_a_request_that_is_too_long_becomes_shorter(tmp_path):
-    refused, next_one = lengths_after_refusal(SmolagentsDriver, tmp_path / "agent.db", SmolagentsDriver.play)
+@pytest.mark.parametrize("how", ["say", "stream"])
+def test_a_request_that_is_too_long_becomes_shorter(tmp_path, how):
+    """Streamed, the agent tells the step's error; the request after it is shorter."""
+    refused, next_one = lengths_after_refusal(SmolagentsDriver, tmp_path / "agent.db", SmolagentsDriver.play, how=how)
     assert next_one < refused
 
 

@@ -13,20 +13,24 @@ TOO_LONG = Status(
 )
 
 
-def lengths_after_refusal(kind, store, play=played):
-    """Return how long the request was that is refused, and the one after it, of the same run or of the next."""
+def lengths_after_refusal(kind, store, play=played, *, how="say"):
+    """Return how long the request was that is refused, and the one after it, of the same run or of the next.
+
+    *how*: the name of the driver's method that asks.
+    """
     with ModelServer(play) as server:
         driver = kind(store, server.base_url, 8_000)
 
         async def talk():
+            say = getattr(driver, how)
             for number in range(9):
-                await driver.say("a", f"say {number} " + "word " * 400)
+                await say("a", f"say {number} " + "word " * 400)
             refused = len(server.requests)
             server.fails(TOO_LONG)
             with suppress(Exception):
-                await driver.say("a", "say it " + "word " * 400)
+                await say("a", "say it " + "word " * 400)
             if len(server.requests) == refused + 1:
-                await driver.say("a", "say it again")
+                await say("a", "say it again")
             return [len(str(request.messages)) for request in server.requests[refused : refused + 2]]
 
         lengths = asyncio.run(talk())

@@ -1,4 +1,4 @@
-"""Fit the weights of `memci.text.provenance` to labelled texts, and write memci/_data/provenance.toml.
+"""Fit the weights of `memci.text.provenance` to labelled texts, and write memci/_data/provenance.tsv.
 
     python tools/provenance.py [FILE]…
 
@@ -26,7 +26,8 @@ sys.path.insert(0, str(ROOT))
 from memci.text.provenance import Paragraphs, mask_quotations  # noqa: E402
 from tests.text.test_provenance import LINES, REQUESTS, TEXTS, Labelled, labelled  # noqa: E402
 
-WEIGHTS = ROOT / "memci" / "_data" / "provenance.toml"
+WEIGHTS = ROOT / "memci" / "_data" / "provenance.tsv"
+ROLES = ("quoted", "opens", "closes")
 RARE = 8  # parts that a sign must have
 LEAST = 0.03  # the smallest weight that is kept
 REQUESTED = 280  # requests put together with texts, of each language
@@ -265,13 +266,12 @@ def main(paths: Sequence[str]) -> None:
     chains = [found for each in texts if (found := chain(each))]
     often = [Counter(sign for each in chains for signs in each.signs for sign in signs[which]) for which in (0, 1)]
     names = [sorted(sign for sign, count in each.items() if count >= RARE) for each in often]
-    text = "# Weights of signs, fitted by tools/provenance.py\n"
-    for role, signs, weights in zip(
-        ("quoted", "opens", "closes"), (names[0], names[1], names[1]), fitted(Table(chains, names)), strict=True
-    ):
-        kept = [f'"{sign}" = {one:.2f}\n' for sign, one in zip(signs, weights, strict=True) if abs(one) >= LEAST]
-        text += f"\n[{role}]\n" + "".join(kept)
-    WEIGHTS.write_text(text, "utf-8")
+    table = defaultdict[str, list[float]](lambda: [0.0] * len(ROLES))
+    for role, (at, weights) in enumerate(zip((0, 1, 1), fitted(Table(chains, names)), strict=True)):
+        for sign, one in zip(names[at], weights, strict=True):
+            table[sign][role] = round(float(one), 2) if abs(one) >= LEAST else 0.0
+    rows = [("sign", *ROLES), *((sign, *each) for sign, each in sorted(table.items()) if any(each))]
+    WEIGHTS.write_text("".join("\t".join(map(str, row)) + "\n" for row in rows), "utf-8")
 
 
 if __name__ == "__main__":

@@ -19,7 +19,6 @@ first (`memci.formats.provenance`).
 
 import os
 import re
-import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from functools import cache
@@ -368,14 +367,15 @@ class Paragraphs:
 
 @cache
 def _weights() -> Mapping[str, Mapping[str, float]]:
-    """Return the weights of forms, by role, as `tools/provenance.py` fitted them to labelled texts."""
-    read = files("memci").joinpath("_data", "provenance.toml").read_text(encoding="utf-8")
-    return tomllib.loads(read)
+    """Return the weights of signs, by role, as `tools/provenance.py` fitted them to labelled texts."""
+    lines = files("memci").joinpath("_data", "provenance.tsv").read_text(encoding="utf-8").splitlines()
+    (_, *roles), *rows = (line.split("\t") for line in lines)
+    return {role: {row[0]: float(row[at]) for row in rows} for at, role in enumerate(roles, 1)}
 
 
 def _weigh(role: str, forms: Iterable[str]) -> float:
     """Return how much *forms* speak for a role. They are summed exactly: a set has no order."""
-    return fsum(filter(None, map(_weights().get(role, {}).get, forms)))
+    return fsum(filter(None, map(_weights()[role].get, forms)))
 
 
 def _labelled_lines(lines: Sequence[_Line]) -> set[int]:

@@ -13,8 +13,9 @@ from functools import cache
 
 from .patterns import Writing, alternatives, pattern, words
 
-FUNCTION, LIST, CLAUSE, LIMIT, INTENT, MODAL, JOINS, AFTER, BEFORE = (1 << place for place in range(9))
+FUNCTION, LIST, CLAUSE, LIMIT, INTENT, MODAL, JOINS, AFTER, BEFORE, CONDITION = (1 << place for place in range(10))
 """what a word is to others: a function word, or see [scope] of the English table"""
+AHEAD, BEHIND = BEFORE | MODAL | CONDITION, AFTER | JOINS | CONDITION  # what turns words behind it, and before it
 LEAST = CLAUSE  # less says nothing by itself
 Turn = tuple[int, int, int]  # where such a word begins and ends, and what it is
 
@@ -33,13 +34,13 @@ def role_of(word: str) -> int:
 @cache
 def turning() -> frozenset[str]:
     """Return the words that turn what is before them into its opposite, or join it."""
-    return frozenset(word for word, role in _roles().items() if role & (AFTER | JOINS))
+    return frozenset(word for word, role in _roles().items() if role & BEHIND)
 
 
 @cache
 def _roles() -> dict[str, int]:
     found: dict[str, int] = {}
-    keys = ("list", "clause", "limit", "intent", "modal", "joins", "after", "before")
+    keys = ("list", "clause", "limit", "intent", "modal", "joins", "after", "before", "condition")
     for language in _SPACED:
         for word in words("words", "common", language):
             found[word] = FUNCTION
@@ -55,7 +56,7 @@ def wide_turns(text: str, *, kana: bool) -> list[Turn]:
     found = [
         (*each.span(), role)
         for script in ("kana" if kana else "han", "hangul")
-        for key, role in (("before", BEFORE), ("after", AFTER))
+        for key, role in (("before", BEFORE), ("after", AFTER), ("condition", CONDITION))
         if alternatives("scope", key, script)
         for each in pattern("scope", key, script).finditer(text)
     ]

@@ -6,8 +6,8 @@
        └─────────────── scope ─────────────────┘     "nicht" turns the whole clause
     It was −8 °C in the cellar.                      a number keeps its sign and unit, and the word before it
 
-A span that has a word of the scope of a negator or a modal word has that too. A limit belongs to the next word, an
-intention ("considering") to what follows up to the first telling word.
+A span that has a word of the scope of a negator or a modal word has that too, and one of a sentence with a condition
+has that. A limit belongs to the next word, an intention ("considering") to what follows up to the first telling word.
 """
 
 import math
@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from operator import itemgetter
 
 from ..language.patterns import WIDE
-from ..language.scopes import AFTER, BEFORE, CLAUSE, INTENT, JOINS, LIMIT, MODAL, Turn, turning
+from ..language.scopes import AHEAD, BEHIND, CLAUSE, CONDITION, FUNCTION, INTENT, JOINS, LIMIT, Turn, role_of, turning
 from ..language.telling import EVERYDAY_SHARE, ID_SHARE, MARK, Word, telling_words
 from ..sanitize import ELLIPSIS, harmless, one_line, width
 
@@ -44,30 +44,31 @@ class Bounds:
         self.firsts, self.lasts = [word[0] for word in told], [word[1] for word in told]
         self._breaks = sorted([start for start, _, role in turns if role & CLAUSE])
         for start, end, role in turns:
-            if role & (BEFORE | MODAL | INTENT | LIMIT):
+            if role & (AHEAD | INTENT | LIMIT):
                 self._tie_following(start, end, role)
-            if role & (AFTER | JOINS):
+            if role & BEHIND:
                 self._tie_preceding(start, end, role)
         self._tie_figures()
 
     def _tie_following(self, start: int, end: int, role: int) -> None:
         """Let no span begin in the scope of the word at *start*, what follows it in its clause, but at that word.
 
-        A clause goes on where it has only everyday words so far: "I don't think that …".
+        A clause goes on where it has only everyday words so far: "I don't think that …". A condition holds for all
+        that follows in its sentence: "If they pay, we sell the house".
         """
         told, firsts = self._told, self.firsts
         at = bisect_left(told, end, key=itemgetter(0))
         if role & INTENT and end + 1 in self._breaks:
             return  # "could you" asks
-        if at == len(told) or not (role & (BEFORE | MODAL | INTENT) or _FIGURE.match(self._text, told[at][0])):
+        if at == len(told) or not (role & (AHEAD | INTENT) or _FIGURE.match(self._text, told[at][0])):
             return
         held = at > 0 and told[at - 1][1] > start  # it is a telling word itself: "refuses"
         heavy = False
         for index in range(at, min(at + _SCOPE, len(told))):
             first, share = told[index][0], told[index][3]
-            if told[index][6] == math.inf and (index > at or self._has_mark(end, first)):
+            if told[index][6] == math.inf and (index > at or self.has_mark(end, first)):
                 return
-            if heavy and bisect_left(self._breaks, end) < bisect_left(self._breaks, first + 1):
+            if heavy and not role & CONDITION and bisect_left(self._breaks, end) < bisect_left(self._breaks, first + 1):
                 return
             if index > at or held:
                 firsts[index] = _NEVER
@@ -77,7 +78,7 @@ class Bounds:
                 self.lasts[at - 1] = _NEVER
             if not heavy:
                 heavy, end = share < EVERYDAY_SHARE, max(end, first)
-            if not role & (BEFORE | MODAL) and (heavy or not role & INTENT):
+            if not role & AHEAD and (heavy or not role & INTENT):
                 return
 
     def _tie_preceding(self, start: int, end: int, role: int) -> None:
@@ -88,9 +89,9 @@ class Bounds:
         at = bisect_left(told, start, key=itemgetter(0)) - 1
         held = at + 1 < len(told) and told[at + 1][0] < end
         for index in range(at, max(at - _SCOPE, -1), -1):
-            if told[index][0] < begun or (index < at and not role & AFTER):
+            if told[index][0] < begun or (index < at and role & JOINS):
                 return
-            if index == at and self._has_mark(told[at][1], start):
+            if index == at and self.has_mark(told[at][1], start):
                 return
             if index < at or held:
                 lasts[index] = _NEVER
@@ -99,7 +100,7 @@ class Bounds:
             if told[index][6] == math.inf:
                 return
 
-    def _has_mark(self, start: int, end: int) -> bool:
+    def has_mark(self, start: int, end: int) -> bool:
         """Return whether a mark that no span crosses is between two words."""
         return start < end and _MARK.search(self._text, start, end) is not None
 
@@ -114,6 +115,8 @@ class Bounds:
             if firsts[at] != _NEVER and (sign := _SIGN.search(text, max(0, start - 2), start)):
                 firsts[at] = min(firsts[at], sign.start())
             unit = _UNIT.match(text, end)
+            if unit and role_of(unit.group().strip()) > FUNCTION:
+                unit = None
             reach = max(end + 1, unit.end() if unit else 0)
             counted = at + 1 < len(told) and told[at + 1][6] != math.inf and told[at + 1][0] <= reach
             if counted:

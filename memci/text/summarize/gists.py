@@ -14,13 +14,15 @@ process.
 """
 
 import re
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Collection, Sequence
 from math import inf, log
+from operator import itemgetter
 from typing import NamedTuple
 
 from ..language.patterns import alternatives
-from ..language.scopes import BEFORE, Turn
+from ..language.scopes import AFTER, BEFORE, Turn
 from ..language.sentences import SMALL_TALK, lower_case
 from ..language.telling import EVERYDAY_SHARE, FACT_SHARE, WORD_SHARE, Word, telling_words
 from ..sanitize import is_narrow, width
@@ -29,6 +31,7 @@ from .bounds import Bounds
 _PRICE = 0.2  # The weight that pays for a column, at first: a lower price rarely leaves a gist that fits.
 _SHORT = 60  # columns of a line on which everything stands as it was said; a longer line has to be worth its room
 _FEW = 2  # pages that may begin with one label before it counts as a speaker of all of them
+_ANSWER = "¬"  # the key of a negator that answers
 _NEGATOR = 4.0  # the weight of a negator in a text that is short enough to stand as it was said
 _OPENING = 6  # columns that a further span costs: without it, a gist is many single words
 _PRIOR = 100
@@ -45,6 +48,8 @@ _CAPTION = re.compile(
     re.IGNORECASE,
 )
 """what a picture shows, in words that nobody said"""
+_ASKED = re.compile(r"(?:[^.!?;()\n。！？；…]|[.:](?=\w)){0,200}(?:？|\?(?![A-Za-z0-9_]))")
+"""the rest of a question"""
 _BULLET = re.compile(r"\n[ \t]*(?:\d{1,2}[.)]|[-*#>]+)[ \t]")
 
 
@@ -86,9 +91,23 @@ def read_text(text: str, columns: int = 0, *, printed: bool = False) -> Reading:
         words = [(*word[:3], max(word[3], WORD_SHARE), *word[4:]) for word in words]
     known = {word[0] for word in words} if flat else ()
     negators = sum([start not in known for start, _, role in turns if role & BEFORE]) if flat else 0
+    _weigh_negator(words, bounds, turns)
     even = is_narrow(text) and not _BLANKS.search(text)
     label = words[0][2] if words and text[words[0][1] : words[0][1] + 2] == ": " else ""
     return Reading(text, words, even, bounds.firsts, bounds.lasts, flat, negators, label)
+
+
+def _weigh_negator(words: list[Word], bounds: Bounds, turns: Sequence[Turn]) -> None:
+    """Let a negator before all *words* that tell something count as one: "No, …" answers by it alone. O(words)."""
+    start, end = min([turn[:2] for turn in turns if turn[2] & (BEFORE | AFTER)], default=(-1, -1))
+    at = bisect_left(words, start, key=itemgetter(0))
+    if start < 0 or any(word[3] < EVERYDAY_SHARE for word in words[:at]) or bounds.has_mark(0, start):
+        return
+    told = at + (at < len(words) and words[at][0] < end)
+    negator = (start, end, _ANSWER, FACT_SHARE, _NEGATOR / -log(FACT_SHARE), end - start, inf)
+    words[at:told], bounds.firsts[at:told], bounds.lasts[at:told] = [negator], [start], [end]
+    for word in words[at + 1 : at + 2]:
+        words[at + 1] = (*word[:6], inf if bounds.has_mark(end, word[0]) else word[0] - end)
 
 
 def _strip(text: str) -> str:
@@ -150,17 +169,25 @@ def _gist(page: Sequence[Reading], weights: Sequence[float], room: int, speakers
         for start, _, _, share, _, _, _ in each.words
     ]  # whether a span may be this word alone: everyday words and numbers say nothing alone
 
+    def marks(taken: Sequence[tuple[int, int]]) -> list[str]:
+        ends = [*((texts[first], firsts[first]) for first, _ in taken[1:]), (inf, 0)]
+        asked = [_ASKED.match(page[texts[last]].text, lasts[last]) for _, last in taken]
+        return [
+            "?" if found and (texts[last], found.end()) <= then else ""
+            for (_, last), found, then in zip(taken, asked, ends, strict=True)
+        ]
+
     def spans(taken: Sequence[tuple[int, int]]) -> tuple[str, ...]:
         parts: list[list[str]] = [[] for _ in page]
-        for first, last in taken:
+        for (first, last), asked in zip(taken, marks(taken), strict=True):
             at = texts[first]
-            parts[at].append(" ".join(page[at].text[firsts[first] : lasts[last]].split()))
+            parts[at].append(" ".join(page[at].text[firsts[first] : lasts[last]].split()) + asked)
         return tuple(map(", ".join, parts))
 
     price, worth = _PRICE, 0.0
     while taken := [span for span in _best(items, price) if any(says[span[0] : span[1] + 1])]:
         if even:  # most prices are too low: measure the spans without making them
-            wide = sum([lasts[last] - firsts[first] + 2 for first, last in taken])
+            wide = sum([lasts[last] - firsts[first] + 2 for first, last in taken]) + sum(map(len, marks(taken)))
             wide += len({texts[first] for first, _ in taken}) - 3
         else:
             wide = sum([width(each) + 3 for each in spans(taken) if each]) - 3

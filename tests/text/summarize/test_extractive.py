@@ -331,7 +331,7 @@ def test_a_message_without_content_is_named() -> None:
         ([said("user", "Could you please move my stay?")], "Could you please move my stay?"),
         (
             [said("user", f"Hi there! Could you please move my stay to 3 June? Thanks!{' It is OK.' * 8}")],
-            "move stay to 3 June",
+            "move stay to 3 June?",
         ),
         (
             [said("user", f"Hello. My heater is broken since Sunday. It is unit HX-410.{' It is OK.' * 8}")],

@@ -44,6 +44,13 @@ def title_of(said: str, columns: int = 60) -> str:
         ("我不喝咖啡。", "不喝咖啡"),
         ("私はコーヒーを飲みません。", "コーヒーを飲みません"),
         ("저는 돼지고기를 먹지 않아요.", "먹지 않아요"),
+        ("Pay Mr. Sato unless the balance falls below 3,000.", "Sato unless balance falls below 3,000"),
+        ("If Bosch pays, we sell the house in Gdansk.", "If Bosch pays, we sell house"),
+        ("Si el banco acepta, compramos la casa vieja.", "Si el banco acepta, compramos"),
+        ("銀行が融資してくれたら、別荘を買います。", "銀行が融資してくれたら、別荘"),
+        ("Did Maria sign the contract in Leipzig?", "Maria sign contract in Leipzig?"),
+        ("三月份的旧备份全部删除了吗？我担心磁盘。", "旧备份全部删除?"),
+        ("It left Leipzig at 04:12 but it will arrive.", "left Leipzig at 04:12"),
     ],
 )
 def test_a_span_has_what_turns_its_words(said: str, kept: str) -> None:
@@ -58,6 +65,32 @@ def test_a_short_message_stands_whole_and_a_speaker_with_it() -> None:
         "Mara: Is the shop open on Monday? · No, not on Mondays."
     )
     assert titled([[asked, {"role": "assistant", "content": "Noted."}]])[0].text == "Mara: Is the shop open on Monday?"
+
+
+@pytest.mark.parametrize(
+    ("asked", "answered", "shown"),
+    [
+        (
+            "Have you already ordered the 40 chairs?",
+            "I have not ordered them because the supplier only has 25 in stock.",
+            "ordered 40 chairs? · not, supplier only has 25 in stock",
+        ),
+        (
+            "Is it true that you deleted my account?",
+            "No, your account was never deleted, only suspended for 14 days.",
+            "true you deleted account? · No, only suspended for 14 days",
+        ),
+        (
+            "¿Has reservado ya el hotel Miramar en Cádiz para el 14 de agosto?",
+            "No, todavía no lo he reservado porque el hotel pide una tarjeta de crédito válida hasta 2027.",
+            "hotel Miramar en Cádiz? · No, todavía, pide una tarjeta de crédito válida hasta 2027",
+        ),
+    ],
+)
+def test_a_question_is_no_statement_and_an_answer_keeps_its_no(asked: str, answered: str, shown: str) -> None:
+    """What was asked has its mark, and an answer that denies it says so, though it repeats words of the question."""
+    page = [{"role": "user", "content": asked}, {"role": "assistant", "content": answered}]
+    assert titled([page])[0].text == shown
 
 
 LETTER = """Dear Ms Howe,

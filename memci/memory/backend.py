@@ -188,7 +188,7 @@ class Recollection:
     """probability that one of the first five messages answers the query, from 0 to 1, calibrated: of a hundred searches
     with 0.8, about eighty are answered. It is low if the query names a person and the matches tell of others. None:
     unknown, as for a query in a script for which it was not calibrated: it was for Latin and Han"""
-    matches: int = 0  # how many messages fit about as well as the first ones, also those that are not among `pages`
+    matches: int = 0  # how many messages have at least half of the query's words, also those that are not in `pages`
 
     def __bool__(self) -> bool:
         return bool(self.pages or self.user_facts or self.assistant_facts or self.concepts or self.statements)

@@ -14,7 +14,7 @@ import math
 import operator
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from types import MappingProxyType
@@ -35,6 +35,7 @@ from .passages import sign_term
 
 _SCALE = 1.2  # makes the score of a passage with every word of a question 0.7
 _FAINT = 0.05  # minimum of the deviation of the scores of words, so that vectors count if words find nothing
+_HALF = 0.5  # share of the weight of the words of a question that a message has which matches it
 _LATELY = 200  # number of passages after which the answer of a tool is a third as fresh
 _NEAR = (1, 1, 0.5, 0.5)
 """weights of the cosines of the neighbours one and two away, for a passage without words of its own"""
@@ -141,6 +142,8 @@ class Ranking(NamedTuple):
     one; 0: the question names nobody"""
     words: Floats | None = None  # the scores of words and vectors alone, if the question names one of several speakers
     people: frozenset[int] = frozenset()  # the numbers of the speakers whom it names
+    own: NDArray[np.bool_] | None = None
+    """which passages have the words of the query themselves, and not only their neighbours; None: words do not tell"""
 
     def refit(self, told: Mapping[int, bool], layout: Layout) -> float:
         """Return `fit` by of whom passages tell, where that is known by position, and by who says the others."""
@@ -174,6 +177,7 @@ def rank(
     asked |= dict.fromkeys(query.topics, rule.topic)
     length = 0.0 if query.asks_assistant else rule.spread
     found = bm25(asked, postings, layout, spread=length)
+    own = _has_words(asked, postings, len(found)) if asked and vectors is None else None
     if vectors is not None:
         spread = float(found[layout.columns.role >= 0].std())  # -1: there is no passage
         found += rule.vectors * max(spread, _FAINT) * _deviations(vectors, layout)
@@ -191,7 +195,15 @@ def rank(
     scores[rows] = 1 - np.exp(-_SCALE * found[rows] * (1 + _priors(query, layout, rule, rows, present)))
     if query.asks_days:
         scores[~_said_on(query, postings, len(scores))] *= _ELSEWHEN
-    return Ranking(scores, fit, words, frozenset(people))
+    return Ranking(scores, fit, words, frozenset(people), own)
+
+
+def _has_words(asked: Collection[str], postings: Postings, size: int) -> NDArray[np.bool_]:
+    """Return which passages have `_HALF` of the terms *asked*, by their rarity, that the best one has."""
+    had = np.zeros(size, np.float32)
+    for places in (postings.get(term, NOWHERE)[0] for term in asked):
+        had[places] += math.log(1 + size / (len(places) + 1))
+    return np.asarray(had >= _HALF * had.max(initial=_FAINT))
 
 
 def _said_on(query: Query, postings: Postings, size: int) -> NDArray[np.bool_]:

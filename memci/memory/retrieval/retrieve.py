@@ -62,7 +62,7 @@ def recollect(session: Session, request: RetrievalRequest, *, counts: bool = Tru
     query = Query.of(request.query, request.now)
     ranking, allowed = _ranking(session, request, query)
     pages, certain = _pages(session, request, query, ranking, allowed)
-    matches = _matches(ranking.scores, owner.index.layout)
+    matches = _matches(ranking, owner.index.layout)
     found = {(page.context, page.index): page.at for page in pages}
     rules = session.given or owner.tiers.rules or DEFAULTS
     near = {page.key: page.score for page in reversed(pages)} if session.embedder.semantic else {}
@@ -91,9 +91,10 @@ def recollect(session: Session, request: RetrievalRequest, *, counts: bool = Tru
     )
 
 
-def _matches(scores: Floats, layout: Layout) -> int:
-    """Return how many messages have at least `_FLOOR` of the best score. O(passages)."""
-    at, (good,) = layout.columns, ((scores > 0) & (scores >= _FLOOR * scores.max(initial=0))).nonzero()
+def _matches(ranking: Ranking, layout: Layout) -> int:
+    """Return how many messages have a word of the query, and at least `_FLOOR` of the best score. O(passages)."""
+    scores = ranking.scores if ranking.own is None else ranking.scores * ranking.own
+    at, (good,) = layout.columns, ((scores > 0) & (scores >= _FLOOR * ranking.scores.max(initial=0))).nonzero()
     return len(np.unique(at.page[good] << 32 | at.entry[good]))
 
 
@@ -128,6 +129,7 @@ def _ranking(session: Session, request: RetrievalRequest, query: Query) -> tuple
         allowed[np.isin(at.page << 32 | at.entry, parts)] = False
     if query.asks_last and session.weights.conversations:
         _keep_last(session, ranking.scores)
+        ranking = ranking._replace(own=None)
     ranking.scores[~allowed] = 0
     return ranking, allowed
 

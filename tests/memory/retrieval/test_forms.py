@@ -161,6 +161,21 @@ def test_question_for_many_gets_every_match_in_a_line():
     assert not any("Thanks" in page.text for page in found.pages)
 
 
+def test_only_messages_with_the_words_of_a_question_match_it():
+    """A message that is found by its neighbours, or by one common word of the question, does not count as a match."""
+    memory = TieredMemory(EphemeralStorage(), owner="ada")
+    said = ["I bought a red kayak from Tom.", "Then I sold the red kayak to Bill."]
+    for index in range(1, 31):
+        text = f"Ask the shop about topic {index}; they sell a kayak, too." if index % 10 else said[index % 20 // 10]
+        page = told(index, text, f"Fine, {index} it is.")
+        keeping(memory.session.storage)(page)
+        memory.observe(page)
+
+    found = memory.search("red kayak", k=5)
+
+    assert len(found.pages) == 5 and found.matches == 3
+
+
 def test_statement_comes_before_who_asks_the_same_or_does_not_know(chat):
     """A question asked again, and the answer that it is not known, rank behind what is stated; thanks are no result."""
     said = [

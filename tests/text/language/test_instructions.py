@@ -75,6 +75,21 @@ Going forward, please use bullet points.
 저는 창가 자리를 더 좋아해요.
 이모티콘은 쓰지 마.
 제가 날씨를 물어보면 섭씨로 알려 주세요.
+From today on, tick off what is done.
+Round the prices in everything you send me.
+Explain the step first, every time.
+Klopf mir künftig auf die Finger, wenn ich schludere.
+Lass die Anrede ein für alle Mal weg.
+Épelle-moi toujours les noms propres.
+Deletréame siempre los apellidos.
+Ripetimi sempre il numero alla fine.
+Soletra-me sempre os apelidos.
+Мне сложных слов никогда не вставляй.
+Старые кавычки больше никогда не меняй.
+From now on wrap every path in quotes.
+dont ever use emojis
+Désormais décris les couleurs des cartes.
+Zeig mir nie wieder den ganzen Quelltext.
 """.strip().splitlines()
 
 PASSING = """
@@ -108,6 +123,8 @@ I need you to lend me a drill, it's only 30 dollars.
 So just go through it step by step.
 But don't put salt in it, the stew is for the dog.
 You can't find the old batteries anymore for that lamp.
+Going forward things look better.
+From today prices rise again.
 Call me back tomorrow.
 I want you to book a flight to Denver.
 From now on I'll go running every day.

@@ -307,7 +307,8 @@ class Checks(Costs):
             assert now[: len(old)] == old, (
                 f"without a compaction, a rendering only grows: {changed}, {len(old)}, {len(now)}"
             )
-        self.rendered = (compactions, now)
+        said = any(not is_empty_answer(message) for message in view if message["role"] != "system")
+        self.rendered = (compactions, now) if said else None  # what says nothing is sent only where nothing else is
         if not self.unwritten:
             self.closes[self.model.turn] = Close(now, self.tools, self.options, len(self.model.texts))
         assert [dumped(message) for message in self.context.render(tools=self.tools)] == now, (

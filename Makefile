@@ -35,11 +35,13 @@ CORE := $(addprefix tests/,async_context chapters companion context formats llm 
 HARNESSES := tests/faults tests/test_benchmarks.py
 # each talks with a gateway over HTTP, through the clients of the providers
 GATEWAY := tests/serve/gateway
+# stores around others, in the suites of plain ones
+WRAPPED := tests/storage/wrapped_stores.py
 # one process more than there are cores, since some tests wait for locks and servers
 WORKERS := $(shell $(PYTHON) -c 'import os; print((os.cpu_count() or 1) + 1)')
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup
 
-.PHONY: demo check core test gateway harnesses agents adapters docs embeddings wrapped postgres postgres-torture postgres-bench local-model lint types ui bench peers stale faults torture mutation release lock clean
+.PHONY: demo check core test gateway harnesses beside environments agents adapters docs embeddings wrapped postgres postgres-torture postgres-bench local-model lint types ui bench peers stale faults torture mutation release lock clean
 
 demo: .venv/ready          ## replay a conversation through a real context and look at the window
 	@$(BIN)/memci demo
@@ -65,7 +67,12 @@ embeddings: .venv-embeddings/ready   ## sentence vectors with the real library a
 	@PYTHONDONTWRITEBYTECODE= .venv-embeddings/bin/python -m pytest tests/memory/retrieval/real_sentences.py
 
 wrapped: .venv/ready       ## stores around others, encrypted or with quotas, in the suites of plain ones
-	@$(PYTEST) tests/storage/wrapped_stores.py
+	@$(PYTEST) $(WRAPPED)
+
+beside: .venv/ready        ## what is beside `test`, in one run: gateway, harnesses, wrapped
+	@PYTHONDONTWRITEBYTECODE= $(PYTEST) $(GATEWAY) $(HARNESSES) $(WRAPPED)
+
+environments: $(patsubst %,.venv-%/ready,docs embeddings postgres ui) $(ADAPTERS:%=.venv-adapters/%/ready)  ## all of .ci/run
 
 postgres: .venv-postgres/ready       ## contexts in Postgres, on a server that lasts as long as the tests
 	@PYTHONDONTWRITEBYTECODE= .venv-postgres/bin/python -m pytest -n 2 --dist loadgroup tests/postgres

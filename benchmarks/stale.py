@@ -13,6 +13,7 @@ import ast
 import hashlib
 import re
 from collections.abc import Callable, Iterable
+from functools import cache
 from itertools import chain
 from pathlib import Path
 
@@ -42,23 +43,24 @@ _LINE = re.compile(r"\n\n\*The code that this table measures [^\n]*")
 
 def digest(sources: Iterable[str]) -> str:
     """Return a short digest of Python *sources*: no comment, docstring or blank line changes it."""
-    found = hashlib.sha256()
-    for source in sources:
-        tree = ast.parse(source)
-        skipped: set[int] = set()
-        for node in ast.walk(tree):
-            for part in getattr(node, "body", ()) if isinstance(getattr(node, "body", None), list) else ():
-                if (
-                    isinstance(part, ast.Expr)
-                    and isinstance(part.value, ast.Constant)
-                    and type(part.value.value) is str
-                ):
-                    skipped.update(range(part.lineno, (part.end_lineno or part.lineno) + 1))
-        for number, line in enumerate(source.splitlines(), 1):
-            code = line.strip()
-            if number not in skipped and code and not code.startswith("#"):
-                found.update(code.partition("  # ")[0].encode())
-    return found.hexdigest()[:12]
+    return hashlib.sha256(b"".join(map(_code, sources))).hexdigest()[:12]
+
+
+@cache
+def _code(source: str) -> bytes:
+    """Return the lines of *source* that are code; most modules are measured by several tables."""
+    skipped: set[int] = set()
+    for node in ast.walk(ast.parse(source)):
+        body = getattr(node, "body", ())
+        for part in body if isinstance(body, list) else ():
+            if isinstance(part, ast.Expr) and isinstance(part.value, ast.Constant) and type(part.value.value) is str:
+                skipped.update(range(part.lineno, (part.end_lineno or part.lineno) + 1))
+    lines = ((number, line.strip()) for number, line in enumerate(source.splitlines(), 1))
+    return b"".join(
+        code.partition("  # ")[0].encode()
+        for number, code in lines
+        if code and number not in skipped and not code.startswith("#")
+    )
 
 
 def code_of(name: str) -> str:

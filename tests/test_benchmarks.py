@@ -224,8 +224,9 @@ def test_durability_measures_every_store_beside_the_floor(tmp_path):
     assert all(row["p50_us"] > 0 for row in figures.values())
 
 
-def test_memory_gives_its_figures_and_keeps_them(tmp_path):
+def test_memory_gives_its_figures_and_keeps_them(tmp_path, monkeypatch):
     """Telling, searching and what is felt have their figures, for one owner and for many, and a line of the log."""
+    monkeypatch.setattr(load("memory.felt"), "_SETTLING", 8)
     sizes = ["--pages", "12,24", "--owners", "2", "--turns", "2", "--last", "8", "--admitted", "12"]
 
     result = load("memory.__main__").main([*sizes, "--folder", str(tmp_path), "--results", str(tmp_path)])
@@ -294,8 +295,13 @@ def test_recall_measures_a_memory_like_its_ranking():
 def test_recall_says_what_it_skips(tmp_path, monkeypatch, capsys):
     """Without the recorded conversations there is a line for each, and nothing is kept."""
     monkeypatch.setenv("MEMCI_DATA", str(tmp_path / "nowhere"))
+    module = load("recall.__main__")
+    (talk,) = module.statements()
+    short = replace(talk, lines=talk.lines[:30], questions=talk.questions[:21])
+    monkeypatch.setattr(module, "statements", lambda: [short])
+    monkeypatch.setattr(load("recall.many"), "_FILLERS", 0)
 
-    result = load("recall.__main__").main(["--quick", "--results", str(tmp_path)])
+    result = module.main(["--quick", "--results", str(tmp_path)])
 
     assert set(result["figures"]) == {"statements", "many"}, "these are a part of it"
     assert capsys.readouterr().out.count("skipped") == 8
@@ -335,6 +341,7 @@ def test_models_waits_for_no_model(tmp_path, monkeypatch):
     pytest.importorskip("openai")
     waiting = load("models.waiting")
     monkeypatch.setattr(waiting, "_rest", lambda: None)  # the figures are not looked at
+    monkeypatch.setattr(waiting, "_SETTLING", 20)
 
     figures = waiting.waited(tmp_path, turns=4, pause=0.0)
 

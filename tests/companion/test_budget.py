@@ -133,7 +133,7 @@ def check_prefixes(talk):
 @pytest.mark.slow
 def test_requests_when_a_conversation_is_long():
     """Every request fits the window beside the reply, tools and all, and extends the one before; no turn is lost."""
-    for window, turns in ((2_000, 30), (16_000, 45)):
+    for window, turns in ((2_000, 20), (12_000, 30)):
         talk = Talk(window, random.Random(7), turns)
 
         assert max(talk.costs) <= talk.report.budget

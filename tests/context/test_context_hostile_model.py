@@ -11,7 +11,7 @@ from memci.text.sanitize import width
 from memci.text.summarize import LINE_COLUMNS, TITLE_COLUMNS
 from tests.hostile_answers import HostileChat
 
-ANSWERS = int(os.environ.get("MEMCI_EXAMPLES", "300"))
+ANSWERS = int(os.environ.get("MEMCI_EXAMPLES", "200"))
 """how many are given; MEMCI_EXAMPLES=2000 gives more"""
 WINDOW = 3_000
 RULES = Rules(capacity=4, batch=3, promoted=2.0, accesses=1)
@@ -87,7 +87,7 @@ def test_hundreds_of_bad_answers_change_and_lose_nothing(tmp_path, monkeypatch):
             "strategy",
         }
         assert sum(each.calls for each in work.spent.values()) == sum(chat.said.values())
-        assert sum(each.rejected for each in work.spent.values()) > 100
+        assert sum(each.rejected for each in work.spent.values()) > 60
         assert all(each.rejected > 0 for each in work.spent.values())
         for line in context._parts.window.common.archive.contents.lines.values():
             assert width(line.line) <= TITLE_COLUMNS + 60

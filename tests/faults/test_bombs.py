@@ -21,12 +21,12 @@ def checked() -> None:
 def test_every_promise_holds_wherever_a_bomb_goes_off():
     """Whatever is raised, at whatever line: the handle goes on or says what to do, and nothing is lost or repeated."""
 
-    tally = Bombs(("ephemeral", "sqlite")).run(Order(seed=1, aim=40, seconds=600), lambda _: None)
+    tally = Bombs(("ephemeral", "sqlite")).run(Order(seed=1, aim=20, seconds=600, workers=1), lambda _: None)
 
     assert tally.violations == []
-    assert tally.runs == 40
-    assert tally.counts["the handle goes on"] > 10
-    assert tally.counts["the handle goes on after refresh()"] > 1
+    assert tally.runs == 20
+    assert tally.counts["the handle goes on"] > 5
+    assert tally.counts["the handle goes on after refresh()"]
     assert not tally.counts["did not go off"]
 
 

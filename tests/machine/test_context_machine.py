@@ -22,7 +22,7 @@ from tests.door import open_context
 from tests.machine.chat_machine import ContextMachine
 
 EXAMPLES = int(os.environ.get("MEMCI_EXAMPLES", "0"))
-LIVES = {"EphemeralMachine": 30, "SQLiteMachine": 8, "FilesystemMachine": 8}
+LIVES = {"EphemeralMachine": 20, "SQLiteMachine": 6, "FilesystemMachine": 6}
 STEPS = settings(
     stateful_step_count=30,
     deadline=None,

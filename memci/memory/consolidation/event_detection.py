@@ -25,7 +25,7 @@ from ..backend import PageRecord
 from ..owner import Owner, Session
 from ..repository.passages import DAY, STRATEGY, TALK
 from ..tiers.events import ConversationSummary, DailySummary, LifeEvent, conversation, day_of
-from ..tiers.facts import facts
+from ..tiers.facts import facts_of
 from .annotation import annotate
 from .fact_extraction import keep_fact, keep_profile
 from .step import Step, StepRun
@@ -73,7 +73,7 @@ def detect_events(run: StepRun, ending: str | None = None) -> int:
         return 0
     notes = owner.items.notes(ids)
     noted = [(id_, event) for id_, _ in pages if id_ in notes for event in notes[id_][1].events]
-    told = [] if run.session.has_model else [(id_, fact) for id_, page in pages for fact in facts(page)]
+    told = [] if run.session.has_model else facts_of(pages, run.session.tiers().facts.values())
     found = [(id_, event) for id_, event in noted if event.importance > rules.event_importance]
     over = [(each, said) for each in ended if (said := _read_conversation(run, each))]
     ends = [_summarized(talk, [page for _, page in said], zone) for talk, said in over]

@@ -21,7 +21,7 @@ from ..backend import PageKey, PageRecord
 from ..owner import Owner, Session
 from ..repository.pages import FACTS, GRAPH, QUARANTINED
 from ..repository.passages import TRAITS
-from ..tiers.facts import Known, digest_of, facts, learn_fact, sources, vocabulary
+from ..tiers.facts import Known, digest_of, facts_of, learn_fact, sources, vocabulary
 from ..tiers.graph import Relation
 from ..tiers.profile import Findings, Profile, describe_traits
 from ..tiers.rules import DEFAULTS
@@ -166,7 +166,7 @@ def _extract(run: StepRun, profile: Profile, pages: Sequence[PageRecord]) -> Fin
         return ask_for_facts(
             run.chat, profile, pages, run.session.tiers().facts_about("user"), run.session.rules.dimensions
         )
-    found = tuple(fact for page in pages for fact in facts(page))
+    found = tuple(fact for _, fact in facts_of(enumerate(pages), run.session.tiers().facts.values()))
     return Findings(profile.traits, found, tuple(page.key for page in pages))
 
 

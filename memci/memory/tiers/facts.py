@@ -6,15 +6,15 @@
     "I live in Oslo." (#1)   + "i LIVE in oslo!" (#5)     one fact in the later words; without #5, in those of #1
     "I have 2 dogs." (#2)    + "I have 3 dogs." (#6)      two facts: figures tell them apart
 
-Facts are sentences of users that match patterns, and tool calls that change something. Questions, moods, wishes and
-quotations are no facts, and neither are texts of the assistant: a draft is full of "I". A full list drops the fact that
-was not retrieved for the longest time. (MemoryOS, arXiv 2506.06326, keeps 100 of each, first in first out.) Facts that
-contradict each other are both kept, because no rule can decide which is true.
+Facts are sentences of users that match patterns or say that a known fact is otherwise, and tool calls that change
+something. Questions, moods, wishes and quotations are no facts, and neither are texts of the assistant: a draft is full
+of "I". A full list drops the fact that was not retrieved for the longest time. (MemoryOS, arXiv 2506.06326, keeps 100
+of each, first in first out.) Facts that contradict each other are both kept, because no rule can decide which is true.
 """
 
 import hashlib
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, reduce
 from typing import Literal, NamedTuple
@@ -23,7 +23,7 @@ from ...formats.provenance import own_words, parts_of
 from ...messages import Message, call_name, text_of, tool_calls
 from ...text.language.change import Claim, claims, takes_up
 from ...text.language.keywords import stems_of
-from ...text.language.patterns import LATIN, alternatives, pattern
+from ...text.language.patterns import LATIN, Writing, alternatives, pattern
 from ...text.language.sentences import languages, lower_case, sentences, simplify, writing
 from ...text.language.terms import is_single, terms
 from ...text.summarize import extract, one_line, reads
@@ -75,11 +75,12 @@ def digest_of(fact: str) -> str:
     return hashlib.blake2b(_comparison(fact)[0].encode("utf-8", "replace"), digest_size=16).hexdigest()
 
 
-def facts(page: PageRecord) -> list[Known]:
-    """Return the different facts on *page*, in order. O(characters)."""
+def facts(page: PageRecord, known: Iterable[Known] = ()) -> list[Known]:
+    """Return the different facts on *page*, in order, and what says that those *known* are otherwise. O(characters)."""
+    user = [fact.text for fact in known if fact.about == "user"]
     told: dict[tuple[About, str], float | None] = {}
     for ordinal, message in page.entries:
-        for each in _extract_facts(message) if ordinal not in page.quotes else ():
+        for each in _extract_facts(message, user) if ordinal not in page.quotes else ():
             told.setdefault(each, page.at_of(ordinal))
     found: list[Known] = []
     for (about, text), at in told.items():
@@ -88,16 +89,28 @@ def facts(page: PageRecord) -> list[Known]:
     return found
 
 
-def _extract_facts(message: Message) -> Iterator[tuple[About, str]]:
-    speaker = message.get("name")
-    if message.get("role") == "user" and any(map(_states_fact, sentences(text_of(message)[:_SCANNED]))):
+def facts_of(pages: Iterable[tuple[int, PageRecord]], known: Iterable[Known]) -> list[tuple[int, Known]]:
+    """Return the facts of *pages*, oldest first, each with its key; they may change those *known*. O(characters)."""
+    told, found = [*known], list[tuple[int, Known]]()
+    for key, page in pages:
+        found += [(key, fact) for fact in facts(page, [*told, *(each for _, each in found)])]
+    return found
+
+
+def _extract_facts(message: Message, known: Sequence[str]) -> Iterator[tuple[About, str]]:
+    speaker = one_line(name, 40) if isinstance(name := message.get("name"), str) and name else ""
+
+    def tells(sentence: str) -> bool:
+        return _states_fact(sentence) or (len(sentence) <= LONGEST and _changes_one(sentence, speaker, known))
+
+    if message.get("role") == "user" and any(map(tells, sentences(text_of(message)[:_SCANNED]))):
         own = ["", *_own_sentences(message), ""]
         for before, sentence, after in zip(own, own[1:], own[2:], strict=False):
-            if _states_fact(sentence) and not _TAKEN_BACK.match(after.lower().replace("’", "'")):
+            if tells(sentence) and not _TAKEN_BACK.match(after.lower().replace("’", "'")):
                 if _OTHERS.search(before.rstrip("。！!")) and not _SELF.search(sentence):
                     continue  # in Japanese, a sentence without a subject goes on about the one before
                 line = one_line(_without_opener(sentence), 2 * LONGEST)
-                yield "user", f"{one_line(speaker, 40)}: {line}" if isinstance(speaker, str) and speaker else line
+                yield "user", f"{speaker}: {line}" if speaker else line
     for call in tool_calls(message):
         if not reads(call_name(call)):
             summary = extract(({"role": "assistant", "content": None, "tool_calls": [call]},))
@@ -118,21 +131,38 @@ def _states_fact(sentence: str) -> bool:
 
 
 def _tells(sentence: str) -> bool:
-    text = _QUOTED.sub("“”", sentence).replace("’", "'")
-    if _ASKS.search(text) or text.endswith((":", "：")):
+    said, spoken = _stated(sentence)
+    if spoken[:1] == ("latin",) and not _TOLD.search(said):
         return False
-    written = writing(text)
-    said = text.lower() if written == "latin" else simplify(text) if written == "han" else text
-    if written == "latin" and not _TOLD.search(said):
-        return False
-    for each in (written, *languages(text, ("latin",))):  # a short sentence may have words of several languages
+    for each in spoken:
         found = pattern("facts", "user", each).search(said)
-        if found is not None:
-            before = said[: found.start()]
-            real = pattern("facts", "lead", each).search(before) and not pattern("facts", "unreal", each).search(before)
-            if real and not pattern("facts", "behind", each).search(said, found.start()):
+        if found is not None and pattern("facts", "lead", each).search(before := said[: found.start()]):
+            unreal = pattern("facts", "unreal", each).search(before)
+            if not unreal and not pattern("facts", "behind", each).search(said, found.start()):
                 return True
     return False
+
+
+def _stated(sentence: str) -> tuple[str, tuple[Writing, ...]]:
+    """Return a *sentence* as patterns read it, and the languages of its words; none if it asks."""
+    text = _QUOTED.sub("“”", sentence).replace("’", "'")
+    if _ASKS.search(text) or text.endswith((":", "：")):
+        return "", ()
+    written = writing(text)
+    said = text.lower() if written == "latin" else simplify(text) if written == "han" else text
+    return said, (written, *languages(text, ("latin",)))  # a short sentence may have words of several languages
+
+
+def _changes_one(sentence: str, speaker: str, known: Iterable[str]) -> bool:
+    """Return whether the *sentence*, of its author, says that one of the facts *known* is otherwise now. O(known)."""
+    said = [each for each in claims_of(sentence, speaker) if each.topics or each.changes or each.denies]
+    plain, spoken = _stated(sentence)
+    unreal = any(pattern("facts", key, each).search(plain) for key in ("unreal", "behind") for each in spoken)
+    if not spoken or unreal or not any(each.runs or each.shows("self") for each in said):
+        return False
+    own, topics = terms_of(sentence), any(each.topics for each in said)
+    near = (_claims(each) for each in known if topics or not own.isdisjoint(terms_of(each)))
+    return any(new.subject == old.subject and new.takes_up(old) for before in near for old in before for new in said)
 
 
 def _without_opener(sentence: str) -> str:
@@ -170,14 +200,21 @@ def versions(fact: Known, facts: Mapping[int, Known]) -> list[Known]:
     topics = {topic for claim in _claims(fact.text) for topic in claim.topics}
     key = next((id_ for id_, each in facts.items() if each is fact), 0)
     for id_, other in facts.items():
-        if other is fact or other.about != fact.about or other.at is None or fact.at is None:
+        if other is fact or other.about != fact.about or (before := _is_before(fact, other)) is None:
             continue
-        old, new = (fact, other) if other.at > fact.at else (other, fact)
+        old, new = (fact, other) if before else (other, fact)
         linked = (key if old is fact else id_) in new.after
         alike = bool(topics) or not own.isdisjoint(terms_of(other.text))
         if linked or (alike and takes_up(_claims(new.text), _claims(old.text))):
             found.append(other)
-    return sorted(found, key=lambda each: each.at or 0.0)
+    return sorted(found, key=lambda each: (each.at or 0.0, each.index))
+
+
+def _is_before(some: Known, other: Known) -> bool | None:
+    """Return whether *some* was said before the *other* fact; None if neither time nor page tells."""
+    if some.at is not None and other.at is not None and some.at != other.at:
+        return some.at < other.at
+    return some.index < other.index if some.context == other.context else None
 
 
 def outdates(new: str, old: str) -> bool:

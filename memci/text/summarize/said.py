@@ -56,8 +56,9 @@ def parts_of(messages: Sequence[Mapping[str, object]], asked: str, columns: int,
         theirs = [each for each in users if _name(each) == name]
         sides = [asked if len(names) == 1 else speech(theirs, "user")]
         if not printed and len(sides[0]) > columns:
-            apart = zip(*(split_quotations(content_of(each)[0]) for each in theirs), strict=True)
-            sides = [speech([{"role": "user", "content": each} for each in side], "user") for side in apart]
+            own, quoted = zip(*[split_quotations(content_of(each)[0]) for each in theirs], strict=True)
+            if any(quoted):
+                sides = [speech([{"role": "user", "content": each} for each in side], "user") for side in (own, quoted)]
         for at, text in enumerate(sides):
             if text.strip():
                 found.append(Part(read_text(text, columns, printed=printed), text, name, quoted=at > 0))

@@ -58,6 +58,7 @@ _LONGER = 24  # columns that a head may be longer where its end would turn it in
 _ITEM = 64
 _LAST = 60
 _SMALLEST = 6
+_UNANSWERED = "no result"  # of a call that was interrupted: it may not have been done
 _RULES = " \t\r=-_*#~"
 _TOTAL = re.compile(r"\d \w|\d[sm%]")
 _BROKEN_JSON = re.compile(r'[{\[]\s{0,40}["{\[]')
@@ -198,7 +199,8 @@ def read_page(
 def _show_acts(messages: Sequence[Mapping[str, object]], room: int) -> str:
     """Return the last calls that changed something, else the last calls, as many as fit *room*.
 
-    Results follow them if there is room left, the newest first; the result of a single call always does.
+    Results follow them if there is room left, the newest first; the result of a single call always does, and that there
+    is none.
     """
     done = [(name, given, results) for _, name, given, results in _pair_results(messages)[0]]
     changes = [each for each in done if not reads(each[0])]
@@ -214,6 +216,7 @@ def _show_acts(messages: Sequence[Mapping[str, object]], room: int) -> str:
     for act, (given, results) in acts.items():
         left = max(room - 1, _LEAST_ANSWER if len(acts) == 1 else 0)
         answer = _show_answer(results[0], left, given) if results and left >= _SMALLEST else ""
+        answer = answer if results else _UNANSWERED
         shown.append(f"{act} → {answer}" if answer else act)
         room -= width(answer) + 3 if answer else 0
     return "; ".join(shown[::-1])

@@ -339,13 +339,13 @@ def test_a_message_without_content_is_named() -> None:
         ),
         ([said("user", "Thanks!")], "Thanks!"),
         ([said("user", "你好！请帮我查一下订单 HZ-0088。谢谢")], "你好！请帮我查一下订单 HZ-0088。谢谢"),
-        ([said("user", "Yes"), called("pay", {"order": "PT-88412-K"})], "pay PT-88412-K"),
+        ([said("user", "Yes"), called("pay", {"order": "PT-88412-K"})], "pay PT-88412-K → no result"),
         ([said("assistant", "Welcome back, Maya."), said("assistant", "More.")], "· Welcome back, Maya. More."),
         (
             [said("user", f"Thanks!{' It is good.' * 8}"), said("assistant", "I won a medal at the Kiel regatta.")],
             "· won medal at Kiel regatta",
         ),
-        ([called("sync", {"since": "2025-06-01"})], "sync 2025-06-01"),
+        ([called("sync", {"since": "2025-06-01"})], "sync 2025-06-01 → no result"),
         ([], "(empty)"),
     ],
 )

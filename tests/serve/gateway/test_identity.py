@@ -44,12 +44,12 @@ class Chat:
         self.items.append({"role": "user", "content": text})
         return self.ask()
 
-    def fill(self, *first, turns=12):
+    def fill(self, *first, turns=6):
         """Say the texts *first*, and so much behind them that they are archived."""
         for text in first:
             self.say(text)
         for number in range(turns):
-            self.say(f"Question {number}. " + 2 * LONG.format(number))
+            self.say(f"Question {number}. " + 4 * LONG.format(number))
         return self
 
     def finds(self):

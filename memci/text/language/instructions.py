@@ -35,7 +35,10 @@ _EDGE = " \t,;:–—-，、；：。."
 _COMMA = re.compile(r"[,，、] ?")
 _ASKED = re.compile(r"[?？][\s)”\"'»]*$")
 _HEADING = pattern("instructions", "heading", flags=re.MULTILINE)
-_LIST = re.compile(r"\n{1,2}(?:[ \t]*(?:[-–—•*·]|\d{1,2}[.)、])[ \t]*\S.*(?:\n|\Z))+|\n(?:[ \t]*\S.*(?:\n|\Z)){2,}")
+_LIST = re.compile(
+    r"\n{1,2}(?:[ \t]*(?:[-–—•*·・●○①-⑳]|[\d一二三四五六七八九十]{1,2}[.)）、])[ \t]*\S.*(?:\n|\Z))+"
+    r"|\n(?:[ \t]*\S.*(?:\n|\Z)){2,}"
+)
 """the items behind a heading: lines with a mark, or two or more without one, up to a blank line"""
 
 _EITHER = {"gives": ("direct", "asks", "polite"), "takes": ("back", "fine")}

@@ -207,6 +207,19 @@ def test_each_item_below_a_heading_that_holds_for_good_is_an_instruction(shape, 
     assert found.instructions(text := shape.format("Two notes", *items, "The oven is warm."), text) == []
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "今後守ってほしいこと\n\n・単位はセンチ\n・例はひとつ\n\nでは昨日の続き。",
+        "以后说话按下面几条来：\n一、人名写全\n二、例子一个\n\n今天呢",
+    ],
+)
+def test_marks_of_items_may_be_those_of_chinese_and_japanese(text):
+    """A list has its marks: ・ and 一、 as well as - and 1."""
+    lines = text.split("\n")
+    assert found.instructions(text, text)[-2:] == [line for line in lines if line[:1] in "・一二" and line]
+
+
 def test_instructions_are_found_between_other_sentences():
     """Of a long message, only the sentence that stands is kept, whole, and once."""
     text = (

@@ -78,6 +78,7 @@ DELIMITED = frozenset(
         "memci.serve.door._FORM",
         "memci.text.language.change._NUMBER",
         "memci.text.language.change.WORD",
+        "memci.text.language.instructions._LIST",
         "memci.text.language.salience._FILE",
         "memci.text.language.synonyms.WORD",
     }

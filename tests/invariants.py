@@ -96,11 +96,11 @@ def _(page: Page):
 @check.register
 def _(messages: MessageList):
     length = tokens = 0
-    node = messages._root
+    node = messages.end
     while True:
         assert node.next.prev is node, "links mirror each other"
         node = node.next
-        if node is messages._root:
+        if node is messages.end:
             break
         assert node.owner is messages, "every node refers to its list"
         length += 1

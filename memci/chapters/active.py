@@ -301,8 +301,9 @@ class ActiveChapter(Chapter):
             return
         self._group = None
         group.settled = True
-        self._shown += self._stand_ins(group.head)
-        self.messages.reweigh(group.head, group.head.tokens + self._stand_ins(group.head))
+        if stand_ins := self._stand_ins(group.head):
+            self._shown += stand_ins
+            self.messages.reweigh(group.head, group.head.tokens + stand_ins)
         self._view_of(group.head).extend(group.view())
 
     def _view_of(self, node: MessageNode) -> list[Message]:

@@ -15,7 +15,7 @@ clipped.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Protocol
+from typing import Final, Protocol
 
 from ..messages import Message
 
@@ -117,26 +117,22 @@ class MessageList:
     (['three'], 5)
     """
 
-    __slots__ = ("_length", "_root", "tokens")
+    __slots__ = ("_length", "end", "tokens")
 
     def __init__(self) -> None:
-        self._root = MessageNode({}, 0)
+        self.end: Final = MessageNode({}, 0)
+        """the sentinel, which is in front of the first node and behind the last one"""
         self._length = 0
         self.tokens = 0
         """the tokens of all views"""
 
-    @property
-    def end(self) -> MessageNode:
-        """The sentinel, which is in front of the first node and behind the last one."""
-        return self._root
-
     def append(self, node: MessageNode) -> None:
         """Put *node* at the end. O(1)."""
-        self.insert(node, before=self._root)
+        self.insert(node, before=self.end)
 
     def insert(self, node: MessageNode, *, before: MessageNode) -> None:
         """Put *node* in front of *before*; ValueError if *node* is in a list, or *before* not in this one. O(1)."""
-        if node.owner is not None or not (before is self._root or before.owner is self):
+        if node.owner is not None or not (before is self.end or before.owner is self):
             raise ValueError(f"{node!r} is in a list already, or {before!r} is not in this one")
         last = before.prev
         node.prev, node.next = last, before
@@ -171,25 +167,25 @@ class MessageList:
     @property
     def head(self) -> MessageNode | None:
         """The first node, None if there is none."""
-        return self._root.next if self._length else None
+        return self.end.next if self._length else None
 
     @property
     def tail(self) -> MessageNode | None:
         """The last node, None if there is none."""
-        return self._root.prev if self._length else None
+        return self.end.prev if self._length else None
 
     def __len__(self) -> int:
         return self._length
 
     def __iter__(self) -> Iterator[MessageNode]:
-        node = self._root.next
-        while node is not self._root:
+        node = self.end.next
+        while node is not self.end:
             yield node
             node = node.next
 
     def __reversed__(self) -> Iterator[MessageNode]:
-        node = self._root.prev
-        while node is not self._root:
+        node = self.end.prev
+        while node is not self.end:
             yield node
             node = node.prev
 
@@ -197,7 +193,7 @@ class MessageList:
         if head.owner is not self or tail.owner is not self:
             raise ValueError(f"{head!r} to {tail!r} is not a run of this list")
         node = head
-        while node is not self._root:
+        while node is not self.end:
             yield node
             if node is tail:
                 return

@@ -87,8 +87,11 @@ class ToolGroup:
     def view(self) -> Iterator[Message]:
         """Yield the messages of the group; in a settled group, a replacement for each missing result."""
         ids = rename_repeated(self._ids)
-        calls = [{**call, "id": name} for call, name in zip(tool_calls(self.head.view), ids, strict=True)]
-        yield self.head.view if ids is self._ids else {**self.head.view, "tool_calls": calls}
+        if ids is self._ids:
+            yield self.head.view
+        else:
+            calls = [{**call, "id": name} for call, name in zip(tool_calls(self.head.view), ids, strict=True)]
+            yield {**self.head.view, "tool_calls": calls}
         for call_id, answer in zip(ids, self._answers, strict=True):
             if answer is not None:
                 shown = answer.view

@@ -91,7 +91,7 @@ class Writer:
             return known
         window.append(draft, record, rows)
         for each in draft.messages:
-            if not each.node.whole:
+            if each.node.clip or each.node.spans is not None:
                 self._notify(Event("clip" if each.node.clip else "gate", record.id, each.place[:1], each.whole))
         return None
 

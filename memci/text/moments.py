@@ -32,9 +32,10 @@ def zone_named(name: str) -> tzinfo:
 
 def is_told(told: datetime | None, now: datetime) -> bool:
     """Return whether *told*, a time that was shown before, tells of *now* as well: the same day, zone and session."""
-    if told is None or (told.date(), told.utcoffset()) != (now.date(), now.utcoffset()):
+    if told is None or not -SESSION < now - told < SESSION:
         return False
-    return abs(now - told) < SESSION
+    zoned = told.tzinfo is now.tzinfo or told.utcoffset() == now.utcoffset()
+    return zoned and told.day == now.day  # the month is the same, since a session is short
 
 
 @lru_cache(4_096)

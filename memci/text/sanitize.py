@@ -148,7 +148,7 @@ def harmless(text: str) -> str:
 
 def width(text: str) -> int:
     """Return how many columns *text* takes; a wide character takes 2, a combining one 0."""
-    return len(text) if text.isascii() or is_narrow(text) else sum(_cell(char)[0] for char in text)
+    return len(text) if text.isascii() or is_narrow(text) else sum([_cell(char)[0] for char in text])
 
 
 def is_narrow(text: str) -> bool:

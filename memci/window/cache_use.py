@@ -26,7 +26,7 @@ from .window import Window
 
 CALLS = 64  # tool calls that one count considers, the newest ones: as many as messages between two counts
 WORDS = 512  # words that are kept of the pages of one compaction, the newest ones: about 2.7 kB
-_SHORT, _THANKS = 2, 60  # messages of a page of thanks at most, and tokens of each
+_THANKS = 60  # tokens of each of the two messages of a page of thanks, at most
 _PACE = 0.05  # the weight of one model call in the moving mean: about the last twenty count
 NAMES = 16  # of what a call names, so much is looked for: a command or a text of code may name more
 Marks = tuple[int, frozenset[int]]  # numbers of words, and the seq before which those were said
@@ -68,8 +68,11 @@ def begins_task(window: Window, message: Message) -> bool:
     drops nothing before three of them, and only while hardly anything from before an end is needed again.
     O(1); after thanks, or with a greeting, O(text since the last gap).
     """
-    opened, text = window.active.open, text_of(message)
-    if opened is None or message["role"] != "user" or not (greets(text) or _thanks(opened)) or not tells(text):
+    opened = window.active.open
+    if opened is None or message["role"] != "user":
+        return False
+    text = text_of(message)
+    if not (greets(text) or _thanks(opened)) or not tells(text):
         return False
     names = set(identifiers(text))
     since = (node for node in window.active.messages if node.seq >= window.state.cache.gap) if names else ()
@@ -78,10 +81,13 @@ def begins_task(window: Window, message: Message) -> bool:
 
 def _thanks(page: Page) -> bool:
     """Return whether *page* is a short one on which the user only thanks, or says goodbye, and asks nothing."""
-    nodes = [node for _, node in zip(range(_SHORT + 1), page, strict=False)]
-    short = len(nodes) <= _SHORT and all(node.tokens < _THANKS for node in nodes)
-    text = text_of(nodes[0].message)
-    return short and not (is_question(text) or tells(text))
+    head, tail = page.head, page.tail
+    if head is None or tail is None or not (head is tail or head.next is tail):
+        return False
+    if head.tokens >= _THANKS or tail.tokens >= _THANKS:  # known without reading
+        return False
+    text = text_of(head.message)
+    return not (is_question(text) or tells(text))
 
 
 class _Past:

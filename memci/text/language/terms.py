@@ -127,8 +127,9 @@ def stems(text: str, spoken: Sequence[Writing]) -> dict[str, str]:
     *spoken* are the languages in which it may be. English has none: its terms are stems themselves.
     """
     found: dict[str, str] = {}
+    told = dict.fromkeys(_WORD.findall(text.casefold()))  # each word once: a stemmer is slow
     for language in [each for each in spoken if each in _STEMMED]:
-        for word in _WORD.findall(text.casefold()):
+        for word in told:
             with _lock:
                 stem = _strip_marks(_stemmer_of(language).stemWord(word))
             for term in _word_terms(word):
@@ -180,6 +181,9 @@ def _compound_terms(chunk: str) -> list[str]:
     """Return the parts of an identifier, and all of it if it has a digit or a joining sign."""
     found = []
     for piece in re.split(r"[',&+]+|[.:/]+(?!\d)|(?<!\d)[.:/]+", chunk):
+        if piece.isalpha():
+            found += _word_terms(piece)
+            continue
         words = _WORD.findall(piece)
         figures = any(letter.isdigit() for letter in piece)
         if len(words) > 1 and (figures or "_" in piece or "@" in piece):

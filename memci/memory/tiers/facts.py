@@ -16,7 +16,7 @@ import hashlib
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache, reduce
+from functools import cache, lru_cache, reduce
 from typing import Literal, NamedTuple
 
 from ...formats.provenance import own_words, parts_of
@@ -100,8 +100,11 @@ def facts_of(pages: Iterable[tuple[int, PageRecord]], known: Iterable[Known]) ->
 def _extract_facts(message: Message, known: Sequence[str]) -> Iterator[tuple[About, str]]:
     speaker = one_line(name, 40) if isinstance(name := message.get("name"), str) and name else ""
 
+    brief = len(text_of(message)) <= LONGEST  # it is compared with each known fact: a longer text is about more
+
+    @cache
     def tells(sentence: str) -> bool:
-        return _states_fact(sentence) or (len(sentence) <= LONGEST and _changes_one(sentence, speaker, known))
+        return _states_fact(sentence) or (brief and _changes_one(sentence, speaker, known))
 
     if message.get("role") == "user" and any(map(tells, sentences(text_of(message)[:_SCANNED]))):
         own = ["", *_own_sentences(message), ""]

@@ -231,3 +231,10 @@ def test_what_is_said_of_others_changes_no_fact_of_the_user(said):
 def test_what_several_tell_of_themselves_is_a_fact(said):
     """A plural subject is the user's, too."""
     assert [each.text for each in facts(page(user(said)))] == [said]
+
+
+def test_a_long_text_is_not_compared_with_known_facts():
+    """The work for a message is bounded: only a brief one is taken for a correction."""
+    known = facts(page(user("I live in Kassel.")))
+    assert facts(page(user("I don't live in Kassel any more."), index=2), known)
+    assert not facts(page(user("I don't live in Kassel any more. " * 30), index=2), known)

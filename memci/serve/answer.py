@@ -15,6 +15,7 @@ from typing import Final
 
 import anyio
 import httpx2
+from anyio.lowlevel import checkpoint
 from starlette.types import Send
 
 from ..context.async_context import in_thread
@@ -264,6 +265,7 @@ class ClientAnswer:
 
     async def _part(self, part: bytes, *, more: bool = True) -> None:
         await self._send({"type": "http.response.body", "body": part, "more_body": more})
+        await checkpoint()  # so that a client that went is seen before the next part
 
 
 async def _refusal(response: httpx2.Response) -> ModelRefused:

@@ -129,7 +129,7 @@ class Conversation:
     def _view(self) -> bytes:
         """Return the client's body, or, once something is archived or shortened, memci's."""
         context, request = self.context, self.client
-        context.render(*self._pending, tools=request.tools, strict=False, format="openai_chat")
+        context.render(*self._pending, tools=request.schemas, strict=False, format="openai_chat")
         report = context.report()
         if not (report.compactions or report.clipped):
             return request.raw
@@ -153,7 +153,7 @@ class Conversation:
             WriteConflict: If another request has changed the conversation.
         """
         client, context = self.client, self.context
-        given: dict[str, Any] = {"tools": client.tools, "strict": False, "format": client.format}
+        given: dict[str, Any] = {"tools": client.schemas, "strict": False, "format": client.format}
         made = self._despite_others(lambda: context.request(*self._pending, **given))
         view = made["input" if client.format == "openai_responses" else "messages"]
         if client.format == "openai_chat":

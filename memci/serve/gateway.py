@@ -13,7 +13,6 @@ Any number of workers may share one store.
 import json
 import logging
 import os
-import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
@@ -41,15 +40,13 @@ from .answer import HOP, ClientAnswer
 from .conversation import Conversation, Options
 from .door import Door, Identity, key_beside
 from .metrics import Metrics, store_text
-from .wire import PATHS, ClientRequest, decompressed, error_body
+from .wire import GEMINI, PATHS, ClientRequest, decompressed, error_body
 
 ENVIRONMENT: Final = "MEMCI_GATEWAY"
 """the environment variable with the arguments of `app` as JSON, for workers that are started by name"""
 MAX_BODY: Final = 64 * 2**20  # bytes of a request that memci reads, at most: twice what providers take
 _SILENCE_SECONDS: Final = 600.0
 """seconds of silence of the provider before its answer counts as lost, as in the clients of OpenAI and Anthropic"""
-_GEMINI: Final = re.compile(r"/models/[^/]+:\w+$").search
-"""finds paths of Gemini's calls, as /v1beta/models/gemini-2.5-pro:generateContent"""
 _LOG = logging.getLogger(__name__)
 
 
@@ -167,7 +164,7 @@ class Gateway:
         posted = (form for end, form in self.paths.items() if request.method == "POST" and scope["path"].endswith(end))
         form = next(posted, None)
         speaks = form or (
-            "anthropic" if "anthropic-version" in headers else "gemini" if _GEMINI(scope["path"]) else None
+            "anthropic" if "anthropic-version" in headers else "gemini" if GEMINI(scope["path"]) else None
         )
         answer = ClientAnswer(client, send, speaks, self.metrics)
         with suppress(ClientDisconnect):
@@ -200,7 +197,9 @@ class Gateway:
             making = partial(Conversation, storage, caller, self.options, request)
             conversation = await in_thread(making, Conversation.close)
         except (InvalidMessage, LimitExceeded) as error:
-            _LOG.warning("a request that memci can't read was forwarded unchanged: %s", type(error).__name__)
+            said = isinstance(error, InvalidMessage) and error.path == "body"  # it quotes nothing of the messages
+            reason = str(error) if said else type(error).__name__
+            _LOG.warning("a request that memci can't read was forwarded unchanged: %s", reason)
             self.metrics.count("requests", format=form, view="passed")
             await answer.relay(self._upstream_request(asked, raw), view="passed")
             return

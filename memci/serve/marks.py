@@ -5,11 +5,14 @@
 
 Clients mark their newest messages, so a mark moves with each request. While a text is marked, it is a list with one
 part.
+
+A call of old (`function_call`, and a result of the role `function`) is read as one of a tool, with the name of the
+function as its id, and sent as the client wrote it.
 """
 
 import json
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, Final
 
 from ..formats import breakpoints
@@ -25,8 +28,14 @@ _MARKS: Final = {
 
 
 def canonical(item: Item) -> Item:
-    """Return *item* without marks, and a list of one text as that text. O(parts)."""
+    """Return *item* without marks, a list of one text as that text, a call of old as one of a tool. O(parts)."""
     made = {key: value for key, value in item.items() if key not in MARKS}
+    match made:
+        case {"role": "function", "name": str(name)}:
+            made |= {"role": "tool", "tool_call_id": name}
+        case {"function_call": {"name": str(name), **more}} if not made.get("tool_calls"):
+            made["tool_calls"] = [{"id": name, "type": "function", "function": {"name": name, **more}}]
+            del made["function_call"]
     for key in _NESTED:
         if isinstance(made.get(key), list):
             made[key] = [canonical(part) if isinstance(part, dict) else part for part in made[key]]
@@ -52,6 +61,7 @@ def restore(format: str, view: Sequence[Item], listed: Sequence[Item], fixed: in
     client marked its newest message, the newest item of the view has a mark.
     """
     mark = _MARKS[format]
+    functions = {call["name"] for item in listed if isinstance(call := item.get("function_call"), dict)}
     originals: defaultdict[str, list[Item]] = defaultdict(list)
     for item in listed:
         originals[json.dumps(canonical(item))].append(item)
@@ -60,7 +70,7 @@ def restore(format: str, view: Sequence[Item], listed: Sequence[Item], fixed: in
     for at in range(len(view) - 1, -1, -1):
         plain = canonical(view[at])
         known = originals.get(json.dumps(plain))
-        items.append(known.pop() if known else plain if count(view[at]) else view[at])
+        items.append(known.pop() if known else _of_old(plain if count(view[at]) else view[at], functions))
         if count(view[at]) and not count(items[-1]):
             ours.append(at)
     items.reverse()
@@ -72,3 +82,14 @@ def restore(format: str, view: Sequence[Item], listed: Sequence[Item], fixed: in
     for at in ours[: max(0, room)]:
         items[at] = mark.lasting(items[at + 1 :]).on(items[at])
     return items
+
+
+def _of_old(item: Item, functions: Collection[str]) -> Item:
+    """Return *item* as a call of old, or as its result, if it is one of *functions*."""
+    made = {key: value for key, value in item.items() if key not in {"tool_calls", "tool_call_id"}}
+    match item:
+        case {"role": "tool", "tool_call_id": name} if name in functions:
+            return {**made, "role": "function", "name": name}
+        case {"tool_calls": [{"id": name, "function": body}]} if name in functions:
+            return {**made, "function_call": body}
+    return item

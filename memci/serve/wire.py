@@ -9,8 +9,10 @@ now (`memci.serve.marks`).
 """
 
 import json
+import re
 import zlib
 from collections.abc import Collection, Sequence
+from importlib import import_module
 from typing import Any
 
 import orjson
@@ -21,6 +23,8 @@ from . import marks
 
 PATHS = {"/chat/completions": "openai_chat", "/responses": "openai_responses", "/v1/messages": "anthropic"}
 """the end of the path of each format's endpoint"""
+GEMINI = re.compile(r"/models/[^/]+:\w+$").search
+"""finds paths of Gemini's calls, as /v1beta/models/gemini-2.5-pro:generateContent"""
 _LISTS = {"openai_chat": "messages", "openai_responses": "input", "anthropic": "messages"}
 _REPLY = ("max_completion_tokens", "max_output_tokens", "max_tokens")
 _ELSEWHERE = ("previous_response_id", "conversation", "prompt", "background")
@@ -66,6 +70,9 @@ class ClientRequest:
         """the list, without a system message in front and without marks of the prompt cache"""
         tools = self.body.get("tools") or []
         self.tools: list[Any] = tools if isinstance(tools, list) else []
+        functions = self.body.get("functions") or []
+        self.schemas = [*self.tools, *functions] if isinstance(functions, list) else self.tools
+        """those, and the functions of old, for the budget"""
         self.model = self.body.get("model") if isinstance(self.body.get("model"), str) else None
         sizes = [self.body[key] for key in _REPLY if type(self.body.get(key)) is int]
         self.reply = max(sizes, default=0)
@@ -126,19 +133,36 @@ class ClientRequest:
 def decompressed(raw: bytes, coding: str | None, most: int) -> bytes:
     """Return the body *raw* without its compression.
 
-    InvalidMessage if it is damaged, has more than *most* bytes, or its *coding* is neither gzip nor deflate.
+    InvalidMessage if it is damaged, has more than *most* bytes, or its *coding* is none of gzip, deflate and zstd.
     """
-    if coding is None or coding.lower() == "identity":
+    coding = (coding or "identity").lower()
+    if coding == "identity":
         return raw
     try:
-        bits = {"gzip": 31, "deflate": 15}[coding.lower()]
-        reader = zlib.decompressobj(bits)
-        body = reader.decompress(raw, most)
-    except (KeyError, zlib.error):
-        raise InvalidMessage("body", f"it can't be decompressed: {coding!r:.40}") from None
+        reader, damaged = _reader(coding)
+    except (ImportError, KeyError):
+        raise InvalidMessage("body", f"memci does not read its coding {coding!r:.40}") from None
+    try:
+        body: bytes = reader.decompress(raw, most)
+    except damaged:
+        raise InvalidMessage("body", f"it can't be decompressed: {coding}") from None
     if not reader.eof:
         raise InvalidMessage("body", f"it is cut, or larger than {most:,} bytes")
     return body
+
+
+def _reader(coding: str) -> tuple[Any, type[Exception]]:
+    """Return what decompresses *coding*, and its error.
+
+    KeyError if the coding is not known; ImportError if it is zstd and neither Python (3.14) nor backports.zstd has it.
+    """
+    if coding != "zstd":
+        return zlib.decompressobj({"gzip": 31, "deflate": 15}[coding]), zlib.error
+    try:
+        zstd = import_module("compression.zstd")
+    except ImportError:
+        zstd = import_module("backports.zstd")
+    return zstd.ZstdDecompressor(), zstd.ZstdError
 
 
 def error_body(format: str | None, status: int, message: str) -> dict[str, Any]:  # noqa: A002

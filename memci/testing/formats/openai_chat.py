@@ -14,6 +14,7 @@ _PARTS: Final = {
     "user": {"text", "image_url", "input_audio", "file"},
     "assistant": {"text", "refusal"},
     "tool": {"text"},
+    "function": {"text"},
 }
 """types of parts that the content of each role may have (reference: messages)"""
 _FIELDS: Final = {"text": str, "refusal": str, "image_url": dict, "input_audio": dict, "file": dict}
@@ -56,7 +57,9 @@ def _content(message: Mapping[str, Any], path: str) -> Iterator[str]:
     role, content = message["role"], message.get("content")
     if content is None:
         # reference: the content of an assistant is required unless there are calls (or a refusal, or audio)
-        if role != "assistant" or not any(message.get(key) for key in ("tool_calls", "refusal", "audio")):
+        if role != "assistant" or not any(
+            message.get(key) for key in ("tool_calls", "function_call", "refusal", "audio")
+        ):
             yield f"{path}.content: is missing"
         return
     if isinstance(content, str):

@@ -4,6 +4,8 @@ import gzip
 import http.client
 import json
 import socket
+import struct
+import sys
 import threading
 import zlib
 from types import SimpleNamespace
@@ -146,9 +148,26 @@ def test_a_compressed_request_is_managed(provider, gateway, form, coding):
             assert (seen.headers["content-encoding"], seen.body) == (coding, body)
 
 
-def test_a_compressed_request_that_memci_cannot_read_is_forwarded(provider, store):
+def test_a_request_in_zstd_is_managed_where_python_reads_it(provider, gateway, monkeypatch):
+    """Or where backports.zstd is installed; here a module of the same names stands for both."""
+    reads = SimpleNamespace(ZstdDecompressor=lambda: zlib.decompressobj(31), ZstdError=zlib.error)
+    monkeypatch.setitem(sys.modules, "compression.zstd", None)
+    monkeypatch.setitem(sys.modules, "backports", SimpleNamespace())
+    monkeypatch.setitem(sys.modules, "backports.zstd", reads)
+    answer = httpx2.post(
+        f"{gateway}/v1/messages",
+        content=gzip.compress(asked("anthropic", long=True)[0]),
+        headers={"content-encoding": "zstd", "content-type": "application/json"},
+    )
+    assert answer.headers["x-memci-view"] == "rewritten"
+    assert "content-encoding" not in provider.seen[-1].headers
+
+
+def test_a_compressed_request_that_memci_cannot_read_is_forwarded(provider, store, monkeypatch):
     """Damaged, cut, or larger than memci reads when it is decompressed, or of another coding."""
     provider.script = None  # the provider can't read them either
+    for name in ("compression.zstd", "backports.zstd"):
+        monkeypatch.setitem(sys.modules, name, None)
     with Served(app(store, upstream=provider.url, window=6_000, max_body=20_000)) as url:
         for body in (b"no gzip", gzip.compress(b"{}")[:-4], gzip.compress(b" " * 30_000), b"zstd"):
             headers = {"content-encoding": "zstd" if body == b"zstd" else "gzip"}
@@ -177,6 +196,27 @@ def test_a_body_in_chunks_that_names_a_length_is_forwarded_in_chunks(provider, g
     body = b"5\r\nhello\r\n0\r\n\r\n"
     status, text = post(gateway, "files", body, ("content-length", "4"), ("transfer-encoding", "chunked"))
     assert (status, text) == (200, "/v1/files hello")
+
+
+@pytest.mark.parametrize("long", [False, True])
+@pytest.mark.parametrize("form", FORMATS)
+def test_nothing_is_sent_to_a_client_that_went(provider, gateway, form, long, caplog):
+    """asyncio would warn of each part, and a provider may send many at once."""
+
+    def script(_seen):
+        raw = b"".join(STREAMS[form](WHOLE[form](Said("A long answer. " * 9_000), "m", (1, 1))))
+        return StreamingResponse(iter([raw]), media_type="text/event-stream")
+
+    provider.script = script
+    body, length = asked(form, long, stream=True)
+    for _ in range(3):
+        with socket.create_connection(("127.0.0.1", int(gateway.rpartition(":")[2])), timeout=30) as client:
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))  # it goes at once
+            head = f"POST /v1/{PATHS[form]} HTTP/1.1\r\nhost: localhost\r\n{': '.join(length)}\r\n\r\n"
+            client.sendall(head.encode() + body)
+            client.recv(100)
+        assert post(gateway, PATHS[form], *asked(form, False))[0] == 200
+    assert [each.message for each in caplog.records if each.name == "asyncio"] == []
 
 
 @pytest.mark.parametrize("sent", [b"", b"GET / HTTP/1.1\r\nhost: a\r\nx-slow: "])

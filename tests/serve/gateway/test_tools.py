@@ -157,6 +157,37 @@ def test_functions_of_old_get_no_tools_beside_them(provider, gateway):
     assert len(json.dumps(asked)) < len(json.dumps(listed))
 
 
+def test_calls_of_old_are_managed(provider, gateway):
+    """They are archived and shortened as calls of tools are, and sent in the form in which they came."""
+    listed = []
+    for number in range(30):
+        listed += [
+            {"role": "user", "content": f"Question {number}."},
+            {"role": "assistant", "content": None, "function_call": {"name": "read", "arguments": "{}"}},
+            {
+                "role": "function",
+                "name": "read",
+                "content": f"File {number}. " + "words " * (3_000 if number > 28 else 200),
+            },
+            {"role": "assistant", "content": "Read."},
+        ]
+    with Talk("openai_chat", gateway) as talk:
+        for turns in (1, 29, 30):
+            asked = [*listed[: 4 * turns], {"role": "user", "content": "Hi"}]
+            made = talk.client.chat.completions.with_raw_response.create(
+                model="gpt-4o", messages=asked, functions=[TOOL]
+            )
+            assert made.headers["x-memci-view"] == ("untouched" if turns == 1 else "rewritten")
+    for seen in provider.seen:
+        assert "tool_calls" not in seen.body.decode() and "tools" not in seen.json
+        roles = [each["role"] + ("*" if "function_call" in each else "") for each in seen.items]
+        assert roles.count("function") == roles.count("assistant*") > 0
+        assert all(roles[at - 1] == "assistant*" for at, role in enumerate(roles) if role == "function")
+    assert len(provider.seen[-1].body) < 30_000
+    results = [each["content"] for each in provider.seen[-1].items if each["role"] == "function"]
+    assert len(results[-1]) < 9_000 < len(listed[-2]["content"])
+
+
 @pytest.mark.parametrize("form", FORMATS)
 def test_a_model_that_takes_no_tools_is_asked_without_them(provider, gateway, form):
     """The provider's refusal is not shown; neither are the tools, nor the notice that names them, to the model."""

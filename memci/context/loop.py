@@ -11,18 +11,19 @@
 """
 
 import asyncio
+import contextlib
 import contextvars
 import json
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing, closing
 from functools import partial
-from inspect import isawaitable
+from inspect import isawaitable, iscoroutine
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from pydantic_core import to_jsonable_python
 
-from ..errors import CeilingReached
+from ..errors import CeilingReached, StorageError
 from ..formats.envelope import as_result
 from ..messages import Message, arguments_of, call_body, call_name, tool_calls
 from ..text.sanitize import quote
@@ -154,7 +155,8 @@ async def answer_async(
                     raise
                 outcome = error
         else:
-            outcome = await toolbox.run_async(step.call)
+            late = partial(_add_late, exchange, step.call)
+            outcome = await toolbox.run_async(step.call, late)
         step = await in_thread(partial(next_step, steps, outcome))
 
 
@@ -178,11 +180,27 @@ class Toolbox:
         except Exception as error:  # noqa: BLE001 -- an error that a tool raises is its result
             return _error_text(error)
 
-    async def run_async(self, call: Message) -> str:
-        """Return the result of *call* as text. An asynchronous function runs in this event loop, others in a thread."""
+    async def run_async(self, call: Message, late: Callable[[str], object] = str) -> str:
+        """Return the result of *call* as text. An asynchronous function runs in this event loop, others in a thread.
+
+        A thread can't be stopped: if this is cancelled meanwhile, *late* gets the result.
+        """
         prepared = self._prepare(call)
+
+        def run() -> object:
+            try:
+                return prepared()
+            except Exception as error:  # noqa: BLE001 -- as in `run`
+                return _error_text(error)
+
+        def ended(result: object) -> None:
+            if iscoroutine(result):
+                result.close()  # it did not begin
+            elif not isawaitable(result):
+                late(_result_text(result))
+
+        result = await in_thread(run, ended)
         try:
-            result = await in_thread(prepared)
             return _result_text(await result if isawaitable(result) else result)
         except Exception as error:  # noqa: BLE001 -- as in `run`
             return _error_text(error)
@@ -207,6 +225,12 @@ def answer_own_calls(context: Context, calls: Sequence[Message]) -> ToolCalls:
     message = {"role": "assistant", "content": None, "tool_calls": [*calls]}
     answers = iter(context.answers({"object": "chat.completion", "choices": [{"message": message}]}))
     return [(call, next(answers) if context.handles(call) else None) for call in calls]
+
+
+def _add_late(exchange: Exchange, call: Message, text: str) -> None:
+    """Keep the result of a *call* whose run was cancelled while it was made; without the store it counts as stopped."""
+    with contextlib.suppress(StorageError):
+        exchange.add(call, as_result(call["id"], text))
 
 
 def find_unanswered(messages: Sequence[Message]) -> list[Message]:

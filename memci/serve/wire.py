@@ -12,7 +12,6 @@ import json
 import re
 import zlib
 from collections.abc import Collection, Sequence
-from importlib import import_module
 from typing import Any
 
 import orjson
@@ -159,9 +158,9 @@ def _reader(coding: str) -> tuple[Any, type[Exception]]:
     if coding != "zstd":
         return zlib.decompressobj({"gzip": 31, "deflate": 15}[coding]), zlib.error
     try:
-        zstd = import_module("compression.zstd")
+        from compression import zstd  # type: ignore[import-not-found, unused-ignore]
     except ImportError:
-        zstd = import_module("backports.zstd")
+        from backports import zstd  # type: ignore[import-not-found, unused-ignore]
     return zstd.ZstdDecompressor(), zstd.ZstdError
 
 

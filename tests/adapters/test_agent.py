@@ -1,6 +1,7 @@
 """The loop over a plain client: what is stored when a run is broken off and repeated. Clients are functions here."""
 
 import asyncio
+from threading import Event
 from types import SimpleNamespace
 
 import pytest
@@ -288,6 +289,36 @@ def test_arun_when_it_is_cancelled():
 
     asked = []
     assert asyncio.run(run()) == ["Half?", None, "2.0", "It is 2."]
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_arun_when_it_is_cancelled_in_a_blocking_tool(fails):
+    """The tool goes on in its thread, and its result is stored: what it did is known."""
+    gone, stop = Event(), []
+
+    def slow():
+        """Do something."""
+        stop[0]()
+        gone.wait(30)
+        if fails:
+            raise OSError("no room")
+        return "sent"
+
+    async def create(**_request):
+        call = {"id": "1", "type": "function", "function": {"name": "slow", "arguments": "{}"}}
+        message = {"role": "assistant", "content": None, "tool_calls": [call]}
+        return {"object": "chat.completion", "choices": [{"message": message}]}
+
+    async def run():
+        client, loop = Client("openai_chat", create, create, print), asyncio.get_running_loop()
+        async with AsyncContext.open(EphemeralStorage(), "alice", window=8_000) as context:
+            task = asyncio.ensure_future(Agent(client, context, [slow]).arun("Send it."))
+            stop.append(lambda: loop.call_soon_threadsafe(lambda: (task.cancel(), loop.call_soon(gone.set))))
+            with pytest.raises(asyncio.CancelledError):
+                await task
+            return [message["content"] async for message in context.messages()]
+
+    assert asyncio.run(run()) == ["Send it.", None, "error: OSError: no room" if fails else "sent"]
 
 
 def test_run_when_the_one_before_was_stopped_in_a_tool(context):

@@ -180,13 +180,19 @@ def _join(last: Sequence[ListedRange], lines: Sequence[ListedPage]) -> list[List
         terms: dict[str, int] = {}
         room = RANGE_COLUMNS
         for index in sorted(strongest.keys() & set(part), key=lambda index: (-strongest[index].weight, index)):
-            term = strongest[index].spans[0]
+            term = _quote(strongest[index].spans[0], said[index])
             if term not in terms and width(term) <= room:
                 terms[term] = index
                 room -= width(term) + 3
         said_of = tuple(sorted((index, term) for term, index in terms.items()))
         ranges.append(ListedRange(tuple(part), said_of, begun(part, known)))
     return ranges
+
+
+def _quote(term: str, line: str) -> str:
+    """Return *term* with quotation marks around those of its parts that stand between them in *line*."""
+    parts = [(each, line.partition(each)[0]) for each in term.split(", ")]
+    return ", ".join([f"“{each}”" if before.count("“") > before.count("”") else each for each, before in parts])
 
 
 def _fit_ranges(

@@ -151,6 +151,20 @@ def test_ranges_hold_a_bounded_number_of_pages_and_terms():
     assert [each.pages[0] for each in contents.ranges] == sorted(each.pages[0] for each in contents.ranges)
 
 
+def test_a_term_of_a_range_that_the_user_quotes_stands_in_quotation_marks():
+    """However often its range is folded anew."""
+    contents, shown, told = ContentsPage(), 0, {1: "Shorten it · “zeppelin hangar”", 2: "“Ahoy” · glockenspiel"}
+    for index in range(1, 40):
+        TOLD[index] = [Entry(index, 1, "user", "word")]
+        new = ListedPage.of(index, told.get(index, f"harbour{index} crane{index}"), (), quarters)
+        contents, _ = step(contents, [new], 160, ranges=0.9)
+        terms = dict(contents.blocks[0].ranges[0].terms) if contents.blocks[0].ranges else {}
+        assert "zeppelin" not in terms.get(1, "") or "“zeppelin hangar”" in terms[1]
+        assert "glocken" not in terms.get(2, "") or not terms[2].endswith("”")
+        shown += "zeppelin" in terms.get(1, "")
+    assert shown > 1
+
+
 def test_ranges_take_their_share_and_then_unload_in_order():
     """Range lines take 15 % of the ceiling at most; what has no place there is unloaded in the order that is asked."""
     contents, gone = grown(200, 5, 500)

@@ -19,6 +19,7 @@ from itertools import accumulate
 
 from ..messages import Message
 from ..rows import PageRow
+from ..text.language.scopes import FUNCTION, role_of
 from ..text.sanitize import width
 from ..text.summarize.gists import gists, read_text
 from .chapter import Entry
@@ -171,7 +172,8 @@ def _join(last: Sequence[ListedRange], lines: Sequence[ListedPage]) -> list[List
     said = {index: term for each in last for index, term in each.terms}
     said |= {line.index: _ADDED.sub("", line.line) for line in lines}
     found = gists([[read_text(text)] for text in said.values()], [_TERM_COLUMNS] * len(said))
-    strongest = {index: gist for index, gist in zip(said, found, strict=True) if gist.spans[0]}
+    pairs = zip(said, found, strict=True)  # a negator alone tells nothing here
+    strongest = {index: gist for index, gist in pairs if (term := gist.spans[0]) and role_of(term.lower()) <= FUNCTION}
     known = {index: day for each in last for index, day in each.known_days().items()}
     known |= {index: line.day for line in lines if line.day is not None for index in line.pages}
     ranges = []

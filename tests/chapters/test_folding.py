@@ -165,6 +165,16 @@ def test_a_term_of_a_range_that_the_user_quotes_stands_in_quotation_marks():
     assert shown > 1
 
 
+def test_a_negator_alone_is_no_term_of_a_range():
+    """It tells nothing where what it answers is not shown."""
+    contents = ContentsPage()
+    for index in range(1, 40):
+        TOLD[index] = [Entry(index, 1, "user", "word")]
+        new = ListedPage.of(index, "Not · and it is so" if index == 1 else f"harbour{index} crane{index}", (), quarters)
+        contents, _ = step(contents, [new], 160, ranges=0.9)
+        assert not contents.blocks[0].ranges or 1 not in dict(contents.blocks[0].ranges[0].terms)
+
+
 def test_ranges_take_their_share_and_then_unload_in_order():
     """Range lines take 15 % of the ceiling at most; what has no place there is unloaded in the order that is asked."""
     contents, gone = grown(200, 5, 500)

@@ -185,19 +185,16 @@ def settings(given: dict[str, object], stored: str | None) -> tuple[Settings, di
     except (TypeError, ValueError, RecursionError):  # no JSON: a value is wrong, and is refused below
         text = ""
     try:
-        return _filled(text) if text else _fill(whole), chosen
+        return _fill(text) if text else Settings.model_validate(whole), chosen
     except ValidationError as error:
         first = error.errors()[0]
         raise InvalidSetting(str(first["loc"][0]), f"{first['msg']}, got {brief(first.get('input'))}") from None
 
 
 @lru_cache(maxsize=256)  # the contexts of a program have few different ones, and each is opened many times
-def _filled(given: str) -> Settings:
-    return _fill(json.loads(given))
-
-
-def _fill(chosen: dict[str, object]) -> Settings:
-    """Return *chosen* with the values of the preset, and those that follow from the window."""
+def _fill(given: str) -> Settings:
+    """Return the *given* settings (JSON) with the values of the preset, and those that follow from the window."""
+    chosen: dict[str, object] = json.loads(given)
     base = Settings.model_validate({key: value for key, value in chosen.items() if key in {"window", "preset"}})
     window = base.window
     preset = dict(PRESETS[base.preset])

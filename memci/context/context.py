@@ -403,8 +403,10 @@ class Context:
             page = MemoryPage(window, writer, client.search, client.removals)
         self._parts = _Parts(window, reader, writer, compactor, renderer, dispatch, page)
         self._unread = False
-        now = self._storage.now if isinstance(self._storage, AsOf) else window.record
-        self._known = now.revision, WindowState.loads(now.state).erasures
+        self._known = window.record.revision, window.state.erasures
+        if isinstance(self._storage, AsOf):
+            now = self._storage.now
+            self._known = now.revision, WindowState.loads(now.state).erasures
 
     def _drop_erased(self) -> None:
         """Read the context again if something was erased since it was read: no call must show it. One small query.
@@ -737,7 +739,7 @@ class Context:
         """The same tools as Python functions, for a text protocol such as `memci.tools.attp`."""
 
         def text(name: str, arguments: object) -> str:
-            with self._usable(shows=self.read_only):
+            with self._usable(shows=True):
                 return self._parts.dispatch.text(name, arguments)
 
         recall = recall_functions(partial(text, RECALL))
@@ -756,10 +758,11 @@ class Context:
         """Return the message or item that answers one *call*, in the format of the call.
 
         A model's mistake is answered, too. A page that is stored but can't be read is answered as that, never as one
-        that does not exist. Only `HandlePoisoned` is raised: the store has to be opened again.
+        that does not exist. Raised are only `HandlePoisoned` (the store has to be opened again) and `WriteConflict`
+        (another handle changed the context, and perhaps erased what would be answered: call `refresh`).
         """
         form, calls = formats.calls(call, self.format)
-        with self._usable(shows=self.read_only):
+        with self._usable(shows=True):
             asked = calls[:1] or [plain(call, "call")]
             return formats.write_answers(form, asked, self._parts.dispatch.answers(asked))[0]
 
@@ -769,7 +772,7 @@ class Context:
         *reply* is the result of the client's call, its message, or its list of items.
         """
         form, calls = formats.calls(reply, self.format)
-        with self._usable(shows=self.read_only):
+        with self._usable(shows=bool(calls)):
             own = [call for call in calls if call_name(call) in self._parts.window.tools]
             return formats.write_answers(form, own, self._parts.dispatch.answers(own))
 

@@ -8,7 +8,7 @@ from memci.errors import BudgetExceeded, HandlePoisoned, WriteConflict
 from memci.history.erase import erase
 from tests.invariants import check
 
-from .kit import again, opened, seen, talked, turn, where, words
+from .kit import again, call, calling, opened, seen, talked, turn, where, words
 
 
 def stored(storage):
@@ -57,6 +57,32 @@ def test_older_writer_meets_a_conflict_before_anything_is_stored(change, storage
 
     assert stored(storage) == before
     assert [record.id for record in storage.contexts()] == ["alice"]
+
+
+@pytest.mark.parametrize(
+    "read",
+    [
+        lambda context: context.answer(call("c", "recall_page", {"index": 1, "entry": 1})),
+        lambda context: context.answers(calling(call("c", "recall_page", {"index": 1, "entry": 1}))),
+        lambda context: context.functions["recall_page"](1, 1),
+        lambda context: context.recall_page(1),
+        lambda context: context.instructions(),
+    ],
+)
+def test_older_writer_shows_nothing_of_what_another_erased(read, storage):
+    """What the window still holds of an erased page is in no answer: the writer is told, however often it asks."""
+    older = opened(storage)
+    older.append_turn("Always answer in French. " + "secret " * 3_000, "Oui.")
+    assert "secret" in str(older.answer(call("c", "recall_page", {"index": 1, "entry": 1}))), "it is clipped"
+    older.append_turn("next")
+    again(storage).erase(1)
+
+    for _ in range(2):
+        with pytest.raises(WriteConflict):
+            read(older)
+
+    older.refresh()
+    assert "secret" not in str(older.answer(call("c", "recall_page", {"index": 1, "entry": 1})))
 
 
 @pytest.mark.parametrize("change", [name for name in CHANGES if not name.startswith(("render", "fork"))])

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from memci import EphemeralStorage
 from memci.errors import InvalidSetting
 from memci.formats import FORMATS
+from memci.history.page_reader import read_back
 from memci.testing.formats import problems
 from memci.text.moments import full, further, is_told, local, moment, zone_of
 from tests.invariants import check
@@ -332,3 +333,20 @@ def test_every_provider_takes_the_times_that_are_told(form):
     assert problems(form, request) == []
     sent = json.dumps(request, default=str)
     assert sent.index("fine") < sent.index("[0000 from Tue 3 Mar; before") < sent.index('"two"')
+
+
+def test_a_page_that_comes_back_costs_no_more_than_was_planned():
+    """The plan counts the times that its return may show: before the page, and before what follows it."""
+    context = opened(window=8_000)
+    for day in range(4):
+        context.append_turn(user(f"Question {day}"), assistant(f"Answer {day}"), at=START + timedelta(days=40 * day))
+    context.archive(keep=0)
+    window = context._parts.window
+    planned = read_back(window, context._parts.reader, 2)
+    before = sum(node.tokens for node in window.active.messages)
+
+    context.pin(2)
+    context.archive(keep=1)
+
+    came = sum(node.tokens for node in window.active.messages) - before
+    assert sum(node.tokens for node in planned.text.nodes) < came <= planned.tokens

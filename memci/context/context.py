@@ -739,7 +739,7 @@ class Context:
         """The same tools as Python functions, for a text protocol such as `memci.tools.attp`."""
 
         def text(name: str, arguments: object) -> str:
-            with self._usable(shows=True):
+            with self._usable(shows=self.read_only):
                 return self._parts.dispatch.text(name, arguments)
 
         recall = recall_functions(partial(text, RECALL))
@@ -762,7 +762,7 @@ class Context:
         (another handle changed the context, and perhaps erased what would be answered: call `refresh`).
         """
         form, calls = formats.calls(call, self.format)
-        with self._usable(shows=True):
+        with self._usable(shows=self.read_only):
             asked = calls[:1] or [plain(call, "call")]
             return formats.write_answers(form, asked, self._parts.dispatch.answers(asked))[0]
 
@@ -772,7 +772,7 @@ class Context:
         *reply* is the result of the client's call, its message, or its list of items.
         """
         form, calls = formats.calls(reply, self.format)
-        with self._usable(shows=bool(calls)):
+        with self._usable(shows=self.read_only):
             own = [call for call in calls if call_name(call) in self._parts.window.tools]
             return formats.write_answers(form, own, self._parts.dispatch.answers(own))
 

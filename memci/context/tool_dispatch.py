@@ -17,7 +17,7 @@ from ..memory.backend import Recollection
 from ..messages import Message, call_body, call_name
 from ..text.sanitize import quote
 from ..tools import search_memory
-from ..tools.recall_page import RECALL_PAGE, Answer, answer
+from ..tools.recall_page import RECALL_PAGE, Answer, PageRequest, RecalledPage, answer
 from ..window.window import Window
 
 RECALL, SEARCH = (str(tool["function"]["name"]) for tool in (RECALL_PAGE, search_memory.SEARCH_MEMORY))
@@ -71,7 +71,7 @@ class ToolDispatch:
             return Answer(f"error: there is no tool {quote(name[:60])} here")
         found = answer(
             arguments,
-            lambda asked: page_text(window, self._reader, asked.index, asked.entry),
+            self._read,
             room=room,
             count=count,
             nonce=nonce,
@@ -81,3 +81,8 @@ class ToolDispatch:
         if found.page is not None and found.page not in window.rows:
             self._writer.count_recall(found.page)
         return found
+
+    def _read(self, asked: PageRequest) -> RecalledPage:
+        """Return the page that is *asked* for, as it is stored now: WriteConflict if another writer was first."""
+        self._writer.check_revision()
+        return page_text(self._window, self._reader, asked.index, asked.entry)

@@ -31,9 +31,14 @@ LOCKS = Path("/proc/locks")
 
 
 class Failing(EphemeralStorage):
-    """A store whose reading of entries fails when it is told to."""
+    """A store that can't be read when it is told so: neither entries nor revisions."""
 
     error: Exception | None = None
+
+    def revision(self, context):
+        if self.error is not None:
+            raise self.error
+        return super().revision(context)
 
     def entries(self, *args, **kw):
         if self.error is not None:

@@ -1,11 +1,11 @@
 """Fit the weights of `memci.text.provenance` to labelled texts, and write memci/_data/provenance.tsv.
 
-    python tools/provenance.py [FILE]…
+    python tools/provenance.py [FILE]…         needs numpy and scipy
 
 The texts are those of tests/text: labelled ones; requests put together with stories and with pasted texts; the labelled
 ones again, with orders within what is quoted; and requests, pasted texts and further words of different texts of one
 language, put together at random: forms count, not which words stood beside which. FILEs of the same notation add texts
-that are no part of the project: the weights in the project were fitted with 1,940 messages, put together of documents
+that are no part of the project: the weights in the project were fitted with 2,609 messages, put together of documents
 and questions of many authors. The weights are those of a chain of parts, each quoted or the user's own (a conditional
 random field); small ones are left out.
 """
@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+from scipy.sparse import csr_matrix
 
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT))
@@ -28,13 +29,13 @@ from tests.text.test_provenance import LINES, REQUESTS, TEXTS, Labelled, labelle
 
 WEIGHTS = ROOT / "memci" / "_data" / "provenance.tsv"
 ROLES = ("quoted", "opens", "closes")
-RARE = 8  # parts that a sign must have
+RARE = 60  # parts that a sign must have
 LEAST = 0.03  # the smallest weight that is kept
 REQUESTED = 280  # requests put together with texts, of each language
 TOGETHER = 700  # texts that are put together of parts
-COUNTS = {"short": 10.0, "fit": 16.0, "requests": 8.0, "orders": 9.0, "below": 3.0, "within": 2.5, "together": 1.0}
+COUNTS = {"short": 14.0, "fit": 16.0, "requests": 12.0, "orders": 9.0, "below": 4.0, "within": 4.5, "together": 1.0}
 """how much a text of each kind counts; those of many voices are few"""
-FURTHER = 1.2  # how much a text of a FILE counts
+FURTHER = 3.0  # how much a text of a FILE counts
 TAKEN, LOST = (
     2.0,
     1.0,
@@ -42,7 +43,7 @@ TAKEN, LOST = (
 LARGE = 3.0  # how much the largest part counts, beside 1
 ORDERED = 4.0  # how much more a part of others with an order counts: it would stand as the user's
 UNSURE = 0.2  # share of the letters of a part that may have another label
-DECAY = 0.0004
+DECAY = 0.0008
 STEPS = 300
 
 Parts = Sequence[tuple[str, bool]]  # paragraphs, and whether they are the user's own
@@ -182,27 +183,30 @@ def chain(each: Labelled) -> Chain | None:
 
 
 class Table:
-    """Signs as numbers: for each part of each text, filled up to the longest, whether it has them."""
+    """Signs as numbers: for each part of each text, filled up to the longest; `signs` has a row for each part."""
 
     def __init__(self, chains: Sequence[Chain], names: Sequence[Sequence[str]]) -> None:
         shape = len(chains), max(len(each.quoted) for each in chains)
         self.there, self.quoted = (np.zeros(shape, bool) for _ in range(2))
         self.counts, self.weight = np.zeros(shape), np.array([each.weight for each in chains])
-        self.signs = [np.zeros((*shape, len(each)), np.float32) for each in names]
-        places = [{name: at for at, name in enumerate(each)} for each in names]
         for row, each in enumerate(chains):
             size = len(each.quoted)
             self.there[row, :size], self.quoted[row, :size], self.counts[row, :size] = True, each.quoted, each.counts
-            for at, signs in enumerate(each.signs):
-                for table, place, some in zip(self.signs, places, signs, strict=True):
-                    table[row, at, [place[sign] for sign in some if sign in place]] = 1
+        self.signs = []
+        for which, some in enumerate(names):
+            places = {name: at for at, name in enumerate(some)}
+            rows = [
+                [places[sign] for sign in signs[which] if sign in places] for each in chains for signs in each.signs
+            ]
+            begins, found = np.cumsum([0, *map(len, rows)]), np.concatenate(rows).astype(int)
+            self.signs.append(csr_matrix((np.ones(len(found), np.float32), found, begins), (len(rows), len(some))))
 
 
 def fitted(table: Table) -> list[np.ndarray]:
     """Return the weights of signs for "quoted", "opens" and "closes" that make the right ways the likeliest."""
     there, inner = table.there, table.there.copy()
     inner[:, 0] = False
-    flat = [table.signs[0][there], table.signs[1][there], table.signs[1][there]]
+    flat = [table.signs[0], table.signs[1], table.signs[1]]
     before = np.zeros_like(table.quoted)
     before[:, 1:] = table.quoted[:, :-1]
     right = [table.quoted & there, ~before & table.quoted & inner, before & ~table.quoted & inner]

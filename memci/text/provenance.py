@@ -9,9 +9,9 @@ Marks that no speaker makes are quoted: quotation marks, ">", fences, lines of l
 so is what stands behind "X wrote:". The rest is divided into parts, paragraphs and lines that stand out, each quoted or
 the user's own: the way from part to part with the most signs for it. What has marks is no such part, so that a log
 between two paragraphs begins no quotation and ends none. Signs are persons, register, length, typing, place, what
-asks, greets, signs, tells how to answer, or speaks of a text. Each has a weight for a quoted part, or for the border at
-which a run of them opens or closes, fitted to labelled texts (`tools/provenance.py`). What is unsure counts as quoted:
-a wrong order that stands costs more than one that is missed, and a search finds both.
+asks, greets, signs, tells how to answer, or speaks of a text, and words. Each has a weight for a quoted part, or for
+the border at which a run of them opens or closes, fitted to labelled texts (`tools/provenance.py`). What is unsure
+counts as quoted: a wrong order that stands costs more than one that is missed, and a search finds both.
 
 What is found here is derived from the text, and never stored. What a format declares of its blocks comes
 first (`memci.formats.provenance`).
@@ -19,7 +19,7 @@ first (`memci.formats.provenance`).
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from enum import StrEnum
 from functools import cache
 from hashlib import blake2b
@@ -37,12 +37,17 @@ _COLONS = 4  # colons of a line behind which a quotation may begin; prose has fe
 _LONGEST = 20_000  # characters of a quotation of several lines, a bound on the search for its end
 _MOST = 400  # lines at the beginning that are judged; what stands between them and the end of a longer text is quoted
 _END = 40  # lines at the end of a longer text
-_FIRST = 8  # lines of a text that are asked whether someone speaks in it
+_FIRST = 8  # lines that are asked whether a machine's output goes on there
+_TURNS = 4  # lines at the end that begin a part where the typing changes
+_SHORT = 60  # characters of a line that is no full line of a paragraph; columns of a short part
 _EDGE = 8  # parts at the beginning, and at the end, that are judged one by one
 _SPEECH = 240  # columns of a part that may speak to the assistant; a wide character has three
 _WORK = ("request", "asks", "brings", "makes")  # tables of words that ask for work on a text
-_SPEECHES = ("voice", "speaks", *_WORK)
-_KEYS = (*_SPEECHES, "judges", "above", "this", "here", "gives", "except", "affair", "they", "you", "casual", "formal")
+_KEYS = (
+    *_WORK, "voice", "speaks", "judges", "above", "this", "here", "gives", "except", "affair", "they", "you", "casual",
+    "formal",
+)  # fmt: skip
+_PROOFREAD = frozenset(("above request", "above colon"))  # signs of a border below "proofread this:"
 _ASKING = frozenset((*_WORK, "judges", "above"))  # forms of a part that asks for work on a text
 _ELSEWHERE = frozenset((
     "voice", "casual", "formal", "order", "asks?", "asked", "gives", "affair", "letter", "closing", "typeset",
@@ -50,7 +55,7 @@ _ELSEWHERE = frozenset((
 ))  # forms that tell of the whole text  # fmt: skip
 _KINDS = frozenset((
     "asks?", "casual", "closing", "formal", "greets", "heading", "last", "letter", "lines", "list", "long", "manner",
-    "order", "request", "short", "signed", "speaks", "symbols", "they", "unended", "voice", "you",
+    "order", "request", "short", "signed", "speaks", "symbols", "tells", "they", "unended", "voice", "you",
 ))  # forms that tell in pairs, above a border and below it  # fmt: skip
 
 
@@ -142,6 +147,7 @@ _LABEL = re.compile(r"[-*\s]{0,4}([^\W\d_][^:：\n.!?。！？]{0,30})[:：]\s*\
 _CLOSING = {
     mark: re.compile(f"[{ends}]") for mark, ends in zip('"“„«「『', ('"', '”"', '“”"', "»", "」", "』"), strict=True)
 }
+_WORD = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)?")
 _SENTENCE = re.compile(r"[.!?。！？]\s*(?=\S)")
 _ENDED = re.compile(r"[.!?。！？:：…,，、][)\"'”»」』]*$")
 _SYMBOL = re.compile(r"[{}\[\]<>=_/\\|#*+$%&^~;()]")
@@ -246,11 +252,10 @@ class Paragraphs:
         return {self.lines[at].start for at in marked}
 
     def _goes_on(self, at: int) -> bool:
-        """Return whether a machine's output goes on in line *at*: nobody speaks or asks in it, or in one below it."""
-        return any(
-            not (_ASKED.search(line.said[:_LINE]) or any(self._says(key, line.said[:_LINE]) for key in _SPEECHES))
-            or _MACHINE.match(self.text[line.start : line.start + _LINE])
-            for line in (self.lines[at], *takewhile(lambda line: not line.first, self.lines[at + 1 : at + _FIRST]))
+        """Return whether a machine's output goes on in line *at*: nobody begins one like it, or output is below it."""
+        line, below = self.lines[at], takewhile(lambda line: not line.first, self.lines[at + 1 : at + _FIRST])
+        return not line.said[:1].isalnum() or any(
+            _MACHINE.match(self.text[line.start : line.start + _LINE]) for line in below
         )
 
     def _quote_behind_colon(self, line: _Line) -> None:
@@ -272,15 +277,23 @@ class Paragraphs:
 
     def _divide(self) -> list[list[_Line]]:
         """Return the parts that have no marks: paragraphs, and lines that stand out; those in the middle are joined."""
-        begins = {0, 1, len(self.lines) - 1} & set(range(len(self.lines)))
+        begins, ending = {0, 1, len(self.lines) - 1} & set(range(len(self.lines))), len(self.lines) - _TURNS
         for at, (above, line) in enumerate(pairwise(self.lines), 1):
             ends = _ENDED.search(above.said[-_LINE:].rstrip()) or len(above.said) * 2 < len(line.said)
-            if line.first or (above.first and ends) or (above.start in self._marked) != (line.start in self._marked):
+            borders = (above.start in self._marked) != (line.start in self._marked)
+            if line.first or (above.first and ends) or borders or (at >= ending and self._turns(above, line)):
                 begins.add(at)
         parts = [self.lines[at:end] for at, end in pairwise([*sorted(begins), len(self.lines)])]
         parts = [part for part in parts if part[0].start not in self._marked]
         between = [line for part in parts[_EDGE:-_EDGE] for line in part]
         return [*parts[:_EDGE], between, *parts[-_EDGE:]] if between else parts
+
+    def _turns(self, above: _Line, line: _Line) -> bool:
+        """Return whether *line* is typed otherwise than the one above, and does not go on with its sentence."""
+        ended, ends = (_ENDED.search(each.said[-_LINE:].rstrip()) is not None for each in (above, line))
+        small, smaller = (self.text[each.start : each.start + _LINE].lstrip()[:1].islower() for each in (above, line))
+        whole = ended and smaller and not small
+        return whole or (len(above.said) <= _SHORT and (ended != ends or small != smaller))
 
     def _quoted_parts(self) -> Iterator[Sequence[_Line]]:
         """Yield the quoted parts: those of the likeliest way from the first part to the last, own or quoted in turn."""
@@ -288,7 +301,7 @@ class Paragraphs:
         for alone, between in self.signs:
             opened, closed = own + _weigh("opens", between), quoted + _weigh("closes", between)
             ways.append((closed > own, quoted >= opened))
-            own = -inf if between >= {"above request", "above colon"} else max(own, closed)  # "proofread this:"
+            own = -inf if between >= _PROOFREAD and "above above marks" not in between else max(own, closed)
             quoted = max(quoted, opened) + _weigh("quoted", alone)
         is_quoted = quoted > own
         for part, way in zip(reversed(self.parts), reversed(ways), strict=False):
@@ -307,7 +320,8 @@ class Paragraphs:
                 places.add("titles")
             here, above = alone | places, forms[at - 1] if at else frozenset[str]()
             yield (
-                {*here, *asked, *(f"{each} elsewhere" for each in _ELSEWHERE & others)}
+                {*here, *asked, *self._find_words(self.parts[at])}
+                | {f"{each} elsewhere" for each in _ELSEWHERE & others}
                 | {f"{each} {where}" for where in asked | places for each in here},
                 {*(f"above {each}" for each in above), *(f"below {each}" for each in here if at)}
                 | {f"{one} > {other}" for one in _KINDS & above for other in _KINDS & here},
@@ -315,7 +329,7 @@ class Paragraphs:
 
     def _find_forms(self, part: Sequence[_Line]) -> frozenset[str]:
         """Return the forms of a part: the persons, texts and orders of its words, how it begins, ends, and is long."""
-        few = [*part[:4], *part[4:][-2:]]  # what is between has the same forms, or is too much to read
+        few = _ends(part)
         lines = [line.said[:_LINE].strip() for line in few]
         raw = "\n".join(self.text[line.start : min(line.end, line.start + _LINE)] for line in few)
         said, head = "\n".join(lines), lines[0]
@@ -333,10 +347,11 @@ class Paragraphs:
             "question": "?" in said or "？" in said,
             "asked": _QUESTION.search(said),
             "colon": said.endswith((":", "：")),
+            "tells": said.endswith((":", "：")) and "voice" in says and not says & set(_WORK),
             "order": orders,
             "manner": any(_MANNER.search(each) for each in orders),
-            "short": wide <= 60,
-            "middle": 60 < wide <= 120,
+            "short": wide <= _SHORT,
+            "middle": _SHORT < wide <= 2 * _SHORT,
             "long": wide > _SPEECH,
             "one sentence": len(sentences) == 1,
             "many sentences": len(sentences) > 3,
@@ -357,6 +372,16 @@ class Paragraphs:
         }
         return frozenset(form for form, holds in forms.items() if holds)
 
+    def _find_words(self, part: Sequence[_Line]) -> Iterator[str]:
+        """Yield the words of a part as signs: of Chinese and Japanese text each two characters; of Korean, endings."""
+        for word in {*_WORD.findall("\n".join(line.said[:_LINE] for line in _ends(part)))}:
+            if word < "\u2e80":
+                yield f"word {word}"
+            elif "\uac00" <= word[0] <= "\ud7a3":
+                yield from (f"word {word}", f"word {word[-2:]}")
+            else:
+                yield from (f"word {one}{other}" for one, other in pairwise(word))
+
     def _says(self, key: str, said: str) -> bool:
         """Return whether *said* has words of the table *key*, in one of the languages of the text."""
         return any(each.search(said) for each in _finders(key, self._languages))
@@ -373,9 +398,15 @@ def _weights() -> Mapping[str, Mapping[str, float]]:
     return {role: {row[0]: float(row[at]) for row in rows} for at, role in enumerate(roles, 1)}
 
 
-def _weigh(role: str, forms: Iterable[str]) -> float:
+def _weigh(role: str, forms: Set[str]) -> float:
     """Return how much *forms* speak for a role. They are summed exactly: a set has no order."""
-    return fsum(filter(None, map(_weights()[role].get, forms)))
+    weights = _weights()[role]
+    return fsum([weights[each] for each in weights.keys() & forms])
+
+
+def _ends(part: Sequence[_Line]) -> Sequence[_Line]:
+    """Return the lines of a part that are read: what is between has the same forms, or is too much to read."""
+    return [*part[:4], *part[4:][-2:]]
 
 
 def _labelled_lines(lines: Sequence[_Line]) -> set[int]:

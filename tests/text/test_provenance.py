@@ -73,7 +73,7 @@ def judge(texts: list[Labelled]) -> tuple[float, float, list[str]]:
 
 @pytest.mark.parametrize(
     ("part", "least"),
-    [("short", (0.97, 0.95)), ("fit", (0.9, 0.9)), ("choose", (0.87, 0.83)), ("confirm", (0.85, 0.85))],
+    [("short", (0.97, 0.97)), ("fit", (0.93, 0.92)), ("choose", (0.88, 0.83)), ("confirm", (0.9, 0.78))],
 )
 def test_the_users_own_words_are_told_from_others(part, least):
     """Most of what is said to be the user's own is, and most of it is found, also in texts without a fitted weight."""
@@ -113,7 +113,7 @@ def test_a_request_about_a_text_owns_the_text_beside_it(language):
                 count += 1
                 if own != (part == "order" or kind == "other"):
                     missed.append((shape, request, part))
-    assert len(missed) <= 0.06 * count, missed
+    assert len(missed) <= 0.04 * count, missed
 
 
 LOG = """Traceback (most recent call last):
@@ -142,7 +142,7 @@ def test_an_order_below_a_letter_is_the_users_own_and_one_at_its_end_is_not(lang
         for below in (f"{request}\n\n{letter.format('')}\n\n{order}", f"{letter.format('')}\n\n{request}\n{order}"):
             lost += [below] * (order not in mask(below, spans(below)))
         taken += [within] * (order in mask(within, spans(within)))
-    assert len(lost) <= 0.2 * 2 * len(given["about"][:4]) * len(given["orders"]) * len(given["pasted"]), lost
+    assert len(lost) <= 0.1 * 2 * len(given["about"][:4]) * len(given["orders"]) * len(given["pasted"]), lost
     assert not taken
 
 

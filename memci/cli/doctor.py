@@ -24,8 +24,8 @@ from ..storage.filesystem.store import DATABASE, MARK
 from ..storage.locks import find_living, holder
 from ..storage.opening import is_folder, is_url
 from ..storage.protocol import CheckedStorage
-from ..storage.sqlite.connection import check_library, connect, network_file_system
-from ..storage.sqlite.loss import accept_loss
+from ..storage.sqlite.connection import SAVE, check_library, connect, network_file_system
+from ..storage.sqlite.loss import accept_loss, beside
 from ..storage.sqlite.schema import APPLICATION_ID, version
 from ..storage.witness import WAY_OUT
 from .app import NamedCommand
@@ -183,7 +183,8 @@ def _file(path: str) -> Iterator[Finding]:
             journal = connection.pragma("journal_mode")
             schema = version(connection, path)
     except apsw.NotADBError:
-        yield Finding("schema", "problem", "is not a SQLite file", "name a store; take a copy of it from a backup")
+        other = "is not a SQLite file", "name a store; take a copy of it from a backup"
+        yield Finding("schema", "problem", *("is damaged where it begins", SAVE) if beside(path) else other)
     except apsw.Error as error:
         yield Finding("schema", "problem", f"SQLite can't read it: {error}", "see which process uses it")
     except MemciError as error:

@@ -10,6 +10,7 @@ from contextlib import closing
 import pytest
 
 from memci import Context, SQLiteStorage
+from memci.errors import CorruptRecord
 from memci.history.export import export_lines
 
 
@@ -81,6 +82,25 @@ def test_salvage_when_a_message_is_damaged_that_a_fork_shares(run, store, tmp_pa
     assert said.count(lost) == 2
     assert "! alice: 119 messages" in said
     assert "! fork: 120 messages" in said
+
+
+@pytest.mark.parametrize(("first", "end"), [(3, 4), (16, 18), (19, 20), (22, 23), (0, 24)])
+def test_salvage_when_the_file_is_damaged_where_it_begins(run, store, tmp_path, first, end):
+    """A store is told from another file by what is beside it; its start is known, so that nothing is lost."""
+    with Context.open(store, id="bob") as context:
+        context.append_turn("A witness knows of this.")
+    before = {name: messages(store, name) for name in ("alice", "bob")}
+    content = store.read_bytes()
+    store.write_bytes(content[:first] + b"\x8a" * (end - first) + content[end:])
+
+    with pytest.raises(CorruptRecord, match=r"damaged where it begins: .* backup, or .* memci salvage"):
+        SQLiteStorage(store)
+    told = run("doctor", store).stdout
+    result = run("salvage", store, tmp_path / "new.db")
+
+    assert "is damaged where it begins" in told
+    assert result.exit_code == 1, result.stderr
+    assert {name: messages(tmp_path / "new.db", name) for name in before} == before
 
 
 @pytest.mark.parametrize("seed", range(8))

@@ -7,6 +7,7 @@
     on a network file system         StorageUnavailable  unchanged, unless journal="truncate" is given
     it has lost commits (`loss`)     CorruptRecord       unchanged
     no file, but its log or witness  CorruptRecord       unchanged
+    no SQLite file, beside them      CorruptRecord       unchanged
 
     journal "wal"        a commit is a synced append to FILE-wal; readers and a writer never wait for each other
             "truncate"   a rollback journal: slower, needs no shared memory
@@ -39,13 +40,15 @@ from ...errors import (
 from ..system import sync_folder
 from ..validation import FULL, Durability, check_opening
 from ..witness import WAY_OUT, Witness
-from .loss import behind, check_left, check_log, is_filled, log_path, witness_path
+from .loss import behind, beside, check_left, check_log, is_filled, log_path, witness_path
 from .schema import SCHEMA_VERSION, prepare, version
 from .write import sync_journal, transaction
 
 Journal = Literal["wal", "truncate"]
 
 RAM: Final = ":memory:"  # in place of a path: a store without a file
+SAVE: Final = "take it from a backup, or save what can be read: memci salvage STORE NEW"
+"""what is advised for a damaged file"""
 _SYNCHRONOUS = {"full": "FULL", "fast": "NORMAL"}
 
 _LOG_BYTES = 2**21  # size to which the file of the log shrinks when it restarts: the 400 pages of a checkpoint fit
@@ -164,7 +167,8 @@ def storage_error(error: apsw.Error, path: str, context: str = "", seq: int = 0,
         case apsw.ReadOnlyError() | apsw.PermissionsError():
             return StorageReadOnly(f"{path!r} can be read, not written: check its permissions")
         case apsw.NotADBError():
-            return StorageUnavailable(f"{path!r} is not a SQLite file: name another file")
+            damaged = CorruptRecord(context, seq, f"{path!r} is damaged where it begins: {SAVE}")
+            return damaged if beside(path) else StorageUnavailable(f"{path!r} is not a SQLite file: name another file")
         case apsw.CorruptError() | apsw.FormatError() | apsw.ConstraintError() | apsw.MismatchError():
             return CorruptRecord(context, seq, f"{path!r} is damaged: {error}")
         case apsw.TooBigError():

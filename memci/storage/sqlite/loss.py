@@ -66,13 +66,18 @@ def check_left(path: str) -> None:
     """Raise CorruptRecord if *path* is not there, but what it left: a log, or a witness that knows of commits."""
     if os.path.exists(path):  # noqa: PTH110
         return
-    logs = [name for end in ("-wal", "-journal") if is_filled(name := f"{os.path.realpath(path)}{end}")]
-    with closing(Witness(witness_path(path), read_only=True)) as witness:
-        left = [*logs, *([witness_path(path)] if witness.slots() else [])]
+    left = beside(path)
     if left and not os.path.exists(path):  # noqa: PTH110 -- another process makes the file before these
         names, them = " and ".join(repr(each) for each in left), "it" if len(left) == 1 else "them"
         way_out = f"put it back beside {them}, from a backup; or, to begin a new store, move {them} away"
         raise CorruptRecord("", 0, f"{path!r} is gone, but not {names}: {way_out}")
+
+
+def beside(path: str) -> list[str]:
+    """Return the files that only a store has beside its *path*: a filled log, and a witness that knows of commits."""
+    logs = [name for end in ("-wal", "-journal") if is_filled(name := f"{os.path.realpath(path)}{end}")]
+    with closing(Witness(witness_path(path), read_only=True)) as witness:
+        return [*logs, *([witness_path(path)] if witness.slots() else [])]
 
 
 def is_filled(path: str) -> bool:

@@ -2,6 +2,7 @@
 
     its log      a flipped bit is turned back, which the check sums tell; all frames get new sums
     its index    made again if it hides contexts
+    its start    the same in all stores, written again if SQLite would refuse it
     its end      padded to the length that the header says
 
 What is still damaged then is damaged in its rows, whose own sums show it. Never mend the only copy.
@@ -22,11 +23,14 @@ _COUNTS: Final = {
     "table": "SELECT count(id) FROM context NOT INDEXED",
     "index": "SELECT count(id) FROM context INDEXED BY sqlite_autoindex_context_1",
 }
+_START: Final = b"SQLite format 3\0\x10\0"  # and the size of a page, which memci leaves as it is
+_FORMATS: Final = (b"\2\2\0@  ", b"\1\1\0@  ")  # with a write-ahead log, without one
 _VERSION: Final = 3_007_000  # of the format of a log
 
 
 def mend(path: str) -> None:
     """Mend the copy of a store at *path*. O(bytes)."""
+    _mend_start(path)
     with closing(Witness(witness_path(path), read_only=True)) as witness:
         _mend_log(path, witness)
     _pad(path)
@@ -44,6 +48,16 @@ def mend_index(path: str) -> None:
         if counts[0] > counts[1]:  # else the table itself is damaged, and the index may know more
             with suppress(apsw.Error):
                 connection.execute("REINDEX sqlite_autoindex_context_1")
+
+
+def _mend_start(path: str) -> None:
+    """Write the start of *path* again if SQLite would refuse it."""
+    with Path(path).open("r+b") as opened:
+        head = opened.read(24)
+        one_bit = int.from_bytes(head[16:18]).bit_count() == 1  # as each size of a page has
+        if not (head[:16] == _START[:16] and one_bit and head[18:] in _FORMATS):
+            opened.seek(0)
+            opened.write(_START + _FORMATS[0])
 
 
 def _mend_log(path: str, witness: Witness) -> None:

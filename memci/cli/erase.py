@@ -71,6 +71,7 @@ def run_erase(
         if scrub:
             receipts = [finish_erasures(storage)]
         elif before is not None:
+            choose_contexts(storage, store, owner)
             outdated = list(find_outdated(storage, before, owner))
             _ask(printer, _list_outdated(outdated), yes=yes)
             receipts = erase_outdated(storage, outdated)
@@ -156,9 +157,10 @@ def _ask(printer: Printer, question: Iterator[Part], *, yes: bool) -> None:
 
 def _show_receipt(removed: Mapping[str, Any], *, done: bool) -> Iterator[Part]:
     rows = ((description, removed[name]) for name, description in _ERASED)
-    yield table("erased", "", rows=rows, figures=("",))
+    some = any(removed.values())
+    yield table("erased", "", rows=rows, figures=("",)) if some else "nothing was there to erase"
     if done:
-        yield "✓ no byte of it is left in the store's own files", "green"
+        yield f"✓ no byte of {'it' if some else 'what was erased before'} is left in the store's own files", "green"
         yield "backups, exports and a provider's cache are out of reach", "dim"
     else:
         why = "another process still reads an older state of the store, no space was left, or the file has more than "

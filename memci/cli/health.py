@@ -6,13 +6,14 @@ Both only read the store.
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 from ..errors import CorruptRecord, InvalidSetting, KeyMissing
+from ..rows import EntryRow
 from ..storage import Storage
+from ..storage.codec import ERASED
 from ..storage.opening import is_url, name_of
 from ..storage.protocol import CheckedStorage, ContextRecord
 from ..storage.sqlite.loss import accept_loss
@@ -36,10 +37,15 @@ def run_verify(store: Store, *, printer: Printer) -> Result:
             records: list[ContextRecord] = list(storage.contexts())
             with printer.progress("messages", {record.id: record.head for record in records}) as done:
                 for each in records:
-                    found = {"id": each.id, "messages": each.head, "problems": [], "not_checked": None}
+                    found = {"id": each.id, "messages": each.head, "erased": 0, "problems": [], "not_checked": None}
                     contexts[each.id] = found
+
+                    def read(row: EntryRow, found: dict[str, Any] = found) -> None:
+                        found["erased"] += row.codec == ERASED
+                        done(found["id"], 1)
+
                     try:
-                        found["problems"] = list(problems(storage, each.id, on_entry=partial(done, each.id, 1)))
+                        found["problems"] = list(problems(storage, each.id, on_entry=read))
                     except KeyMissing as error:
                         found["not_checked"] = str(error)
     except CorruptRecord as error:
@@ -58,8 +64,10 @@ def _show_checked(facts: Mapping[str, Any], *, damaged: bool) -> Iterator[Part]:
             yield proof(False, f"{each['id']}: not checked: {each['not_checked']}")
             continue
         wrong = each["problems"]
-        result = many(len(wrong), "problem") if wrong else "every one is there, and as it was written"
-        yield proof(not wrong, f"{each['id']}: {many(each['messages'], 'message')}, {result}")
+        erased = f", {each['erased']:,} of them erased" if each["erased"] else ""
+        every = "every other" if erased else "every"
+        result = many(len(wrong), "problem") if wrong else f"{every} one is there, and as it was written"
+        yield proof(not wrong, f"{each['id']}: {many(each['messages'], 'message')}{erased}, {result}")
         yield from (f"  {problem}" for problem in wrong)
     name = name_of(store := facts["store"])
     if damaged:

@@ -108,6 +108,8 @@ def repeat_erasures(copy: Storage, store: Storage) -> list[ErasureReceipt]:
         receipt = erase_seqs(copy, record.id, [row.seq for row in rows])
         receipts += [receipt] if receipt.entries else []
     log = [] if not isinstance(store, AuditedStorage) else list(store.audit_log.with_field("action"))
+    refused = {line.get("job") for line in log if line["action"] == "refused"}
+    log = [line for line in log if line.get("job") not in refused]
     gone = [record for record in gone if _was_erased(record, log)]
     while gone:  # forks before their parents
         last = next(each for each in gone if each.id not in {other.parent for other in gone})

@@ -19,10 +19,11 @@ from ..errors import Erased, InvalidSetting, MemciError, PageNotFound, StorageEr
 from ..messages import Message
 from ..rows import ContextRecord, EntryRow, PageRow, PageState
 from ..storage import Storage
+from ..storage.audit import audit
 from ..storage.codec import ERASED, decode, digest
 from ..storage.names import owned
 from ..storage.protocol import Erasure, Transition
-from ..storage.validation import check_filled, check_storage, has_memory, without_digests
+from ..storage.validation import check_filled, check_forks, check_storage, has_memory, without_digests
 from ..window import snapshot as snapshots
 from ..window.compaction import entries_of, list_pages
 from ..window.draft import StoredPage
@@ -64,21 +65,18 @@ def erase(store: Storage, *, context: str | None = None, owner: str | None = Non
         return _erased_before(store, context, owner)
     whole = records
     gone = [record.id for record in whole]
+    check_forks(((fork.id, name) for name in gone for fork in store.forks(name)), gone)
     owners = _owners_of(store, records)
     _forget_found(store, owners, but=gone)
     records = kin(store, [*records, *(each for name in owners for each in store.contexts(owner=name))])
     left = [record for record in records if record.id not in gone]
-    erasure, pages = Erasure(), dict[str, tuple[int, ...]]()
-    alone = {record.parent for record in left}.isdisjoint(gone)
-    if alone:
-        # a message that can't be read must not keep the others from being erased
-        rows = (row for each in records if each.id in gone for row in readable_entries(store, each))
-        messages = [decode(row.codec, row.body) for row in rows if isinstance(row, EntryRow) and row.codec != ERASED]
-        erasure, pages = _plan_erasure(store, Spread(store, left).of_quotations(messages, owners), {}, None)
+    # a message that can't be read must not keep the others from being erased
+    rows = (row for each in records if each.id in gone for row in readable_entries(store, each))
+    messages = [decode(row.codec, row.body) for row in rows if isinstance(row, EntryRow) and row.codec != ERASED]
+    erasure, pages = _plan_erasure(store, Spread(store, left).of_quotations(messages, owners), {}, None)
     erasure = erasure._replace(contexts=tuple(gone))
     job = begin_erasure(store, _foresee(store, erasure, whole), context=context, owner=owner)
-    if alone:
-        forget_pages(store, dict.fromkeys(gone))  # first: if the store then fails, the memory is fed the pages again
+    forget_pages(store, dict.fromkeys(gone))  # first: if the store then fails, the memory is fed the pages again
     return _perform(store, job, erasure, pages, owners)
 
 
@@ -218,7 +216,11 @@ def _perform(
     storage: Storage, job: str, erasure: Erasure, pages: Mapping[str, Collection[int]], owners: Collection[str]
 ) -> ErasureReceipt:
     """Do the *job*: from its one transaction on nothing is taken back, and what fails is pending."""
-    receipt = _erase(storage, erasure)
+    try:
+        receipt = _erase(storage, erasure)
+    except (InvalidSetting, WriteConflict):  # of another handle, meanwhile
+        audit(storage, "refused", job=job)
+        raise
     try:
         forget_pages(storage, pages)
         if _forget_found(storage, owners):  # it was found in the moment before the memory forgot it

@@ -5,7 +5,7 @@
 
 The rows go in one transaction. A kill or a full disk may leave the rest, that is bytes in files and what the memory
 knows: the job has no second line then, and `finish_erasures` or the next opening for writing does it. A repeated
-erasure finds its receipt here.
+erasure finds its receipt here. A job that the store "refused" removed nothing.
 """
 
 import secrets
@@ -108,6 +108,8 @@ def _jobs(storage: object) -> dict[str, tuple[Mapping[str, Any], ErasureReceipt]
             if line["action"] == "erase":
                 counts = {name: line[name] for name in _COUNTS}
                 found[job] = line, ErasureReceipt(**counts, physical="pending", memory="pending")
+            elif line["action"] == "refused":
+                del found[job]
             else:
                 begun, receipt = found[job]
                 ended = replace(receipt, physical=line["physical"], memory=line["memory"])

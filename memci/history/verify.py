@@ -53,8 +53,8 @@ _STEPS: Final[Mapping[Table, tuple[float, float]]] = {
 """the least and the greatest difference between the keys of two successive rows of a table"""
 
 
-def problems(storage: Storage, context: str, *, on_entry: Callable[[], None] = lambda: None) -> Iterator[str]:
-    """Yield a sentence for each problem of *context*, and call *on_entry* for each entry. O(entries).
+def problems(storage: Storage, context: str, *, on_entry: Callable[[EntryRow], None] = lambda _: None) -> Iterator[str]:
+    """Yield a sentence for each problem of *context*, and call *on_entry* with each entry. O(entries).
 
     KeyMissing if a key was not given: encrypted rows can't be checked without it.
     """
@@ -78,7 +78,7 @@ def problems(storage: Storage, context: str, *, on_entry: Callable[[], None] = l
         except (MemciError, ValueError) as error:
             yield f"{_name(row)}{error}"
         if isinstance(row, EntryRow):
-            on_entry()
+            on_entry(row)
     yield from checks.whole()
 
 

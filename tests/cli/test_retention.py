@@ -89,3 +89,16 @@ def test_a_message_without_a_time_is_as_old_as_the_next_one_with_one(run, tmp_pa
     result = run("erase", path, "--before", "2026-03-08", "--yes", "--json")
 
     assert (json.loads(result.stdout)["pages"], json.loads(result.stdout)["untimed"]) == (3, {})
+
+
+def test_a_receipt_says_no_more_than_was_done(run, dated):
+    """Nothing is erased of an owner that there is not, or twice; what was erased does not count as being there."""
+    unknown = run("erase", dated, "--before", "2026-03-05", "--owner", "carol", "--yes")
+    assert (unknown.exit_code, "no owner 'carol'" in unknown.stderr) == (2, True)
+    run("erase", dated, "--before", "2026-03-05", "--yes")
+
+    for again in (("--before", "2026-03-05", "--yes"), ("--scrub",)):
+        told = " ".join(run("erase", dated, *again).stdout.split())
+        assert "nothing was there to erase" in told
+        assert "no byte of what was erased before is left" in told
+    assert "ada: 20 messages, 8 of them erased, every other one is there" in run("verify", dated).stdout

@@ -8,7 +8,8 @@ from datetime import UTC, date, datetime
 import pytest
 
 from memci import Context, EphemeralStorage, Policy, SQLiteStorage
-from memci.errors import Erased, InvalidSetting, StorageFull
+from memci.errors import Erased, InvalidSetting, StorageFull, WriteConflict
+from memci.history.backup import repeat_erasures
 from memci.history.copying import copy_contexts
 from memci.history.erase import erase, finish_erasures
 from memci.history.erasures import unfinished_erasures
@@ -243,3 +244,38 @@ def test_erasure_whose_end_is_not_logged_is_pending(storage, monkeypatch):
 
     assert context.erase(1).done
     assert not [*unfinished_erasures(storage)]
+
+
+def test_an_erasure_that_is_refused_is_no_job(storage):
+    """A context that a fork shares is not erased: the audit log does not say so, and earlier receipts are found."""
+    context = opened(storage, owner="ann")
+    context.append_turn(*turn(1))
+    context.append_turn(*turn(2))
+    context.fork("fork")
+    receipt = context.erase(1)
+    logged = list(storage.audit_log.with_field("action"))
+
+    with pytest.raises(InvalidSetting, match="'fork' is a fork of 'alice'"):
+        erase(storage, context="alice")
+
+    assert list(storage.audit_log.with_field("action")) == logged
+    assert context.erase(1) == receipt
+
+
+def test_an_erasure_that_meets_another_writer_removed_nothing(storage, monkeypatch):
+    """The store refuses it: its job has ended, so nothing is finished later, and no backup repeats it."""
+    context = opened(storage, owner="ann")
+    context.append_turn(*turn(1))
+
+    def conflict(erasure):
+        raise WriteConflict("changed meanwhile")
+
+    with monkeypatch.context() as patch, pytest.raises(WriteConflict):
+        patch.setattr(storage, "erase", conflict)
+        erase(storage, context="alice")
+
+    assert list(unfinished_erasures(storage)) == []
+    assert [line["action"] for line in storage.audit_log.with_field("job")] == ["erase", "refused"]
+    backup = EphemeralStorage()
+    opened(backup, owner="ann", nonce="11111111").append_turn("another one of this name")
+    assert repeat_erasures(backup, storage) == []

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from memci.errors import InvalidSetting, StorageBusy, WriteConflict
+from memci.errors import HandlePoisoned, InvalidSetting, StorageBusy, StorageError, WriteConflict
 from memci.rows import Ticket
 from memci.storage import Storage
 from memci.storage.locks import EXPIRY_SECONDS, hold
@@ -89,6 +89,22 @@ def test_lock_is_renewed(storage: Storage) -> None:
     assert after.token == before.token
     lock.release()
     assert not lock.step()
+
+
+@pytest.mark.parametrize(("error", "again"), [(HandlePoisoned, False), (StorageBusy, True)])
+def test_lock_is_not_renewed_by_a_handle_that_is_spent(
+    error: type[StorageError], again: bool, storage: Storage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A busy store is tried again; a handle that can do nothing any more is not."""
+    lock = hold(storage, "a", 0)
+
+    def fail(*_: Ticket | None) -> bool:
+        raise error("so it is")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(storage, "replace_ticket", fail)
+        assert lock.step() is again
+    lock.release()
 
 
 @pytest.mark.parametrize("seconds", [-1, -0.001, nan, inf, True, None, "1"], ids=repr)

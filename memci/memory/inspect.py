@@ -14,6 +14,7 @@ from typing import TypeVar
 
 from ..rows import PageState
 from ..storage import Storage
+from ..storage.validation import checked
 from .backend import PageKey, Work
 from .consolidation.page_notes import extract_title
 from .owner import Owner
@@ -135,6 +136,7 @@ class Overview:
         return self.counts.pages > 0
 
 
+@checked
 def overview(memory: TieredMemory, *, now: float | None = None) -> Overview:
     """Return the content of *memory*, with the heat at *now*. O(all of it, and the messages of the queue)."""
     session = memory.session
@@ -168,11 +170,13 @@ def overview(memory: TieredMemory, *, now: float | None = None) -> Overview:
         )
 
 
+@checked
 def profile(memory: TieredMemory) -> Profile:
     """Return the profile of the owner. One small query."""
     return memory.session.tiers().profile
 
 
+@checked
 def counts(memory: TieredMemory) -> Counts:
     """Return the numbers of pages and derived values in *memory*. O(its pages)."""
     session = memory.session
@@ -186,12 +190,14 @@ def counts(memory: TieredMemory) -> Counts:
         return Counts(*counts)
 
 
+@checked
 def owners(storage: Storage) -> list[str]:
     """Return the names of the owners whose memories are beside *storage*, the oldest first."""
     with closing(tables_of(storage)) as store:
         return store.owner_names()
 
 
+@checked
 def queued(storage: Storage) -> tuple[int, int]:
     """Return how many jobs of models wait in the memories beside *storage*, and how many were set aside. One query."""
     with closing(tables_of(storage)) as store:
@@ -200,6 +206,7 @@ def queued(storage: Storage) -> tuple[int, int]:
     return due, every - due
 
 
+@checked
 def waiting(memory: TieredMemory, context: str) -> int:
     """Return how many closed pages of *context* must still be sent to the memory. O(pages + contexts).
 

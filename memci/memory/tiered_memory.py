@@ -20,7 +20,7 @@ from ..errors import InvalidSetting, LimitExceeded, StorageError, brief
 from ..llm.model import ChatModel
 from ..storage import Storage
 from ..storage.audit import audit
-from ..storage.validation import check_filled, check_int, check_storage, check_text
+from ..storage.validation import check_filled, check_int, check_storage, checked
 from ..text.summarize import Summary, one_line
 from ..tokens import counter_for
 from ..workers import guard_lock
@@ -41,6 +41,7 @@ from .tiers.facts import LONGEST, About, Kind, Known, digest_of
 from .tiers.rules import Rules
 
 
+@checked
 class TieredMemory:
     """The memory of one owner, in three tiers.
 
@@ -168,11 +169,8 @@ class TieredMemory:
         skip: int = 0,
     ) -> Recollection:
         """Return what fits *query*, best first. Results count as visited."""
-        check_text("query", query)
         for name, value in (("k", k), ("budget", 0 if budget is None else budget), ("skip", skip)):
             check_int(name, value, 0)
-        _check_time("since", since)
-        _check_time("until", until)
         request = RetrievalRequest(query, k, budget, since, until, frozenset(exclude), wall, now, skip)
         with self.session.store.lock:
             return recollect(self.session, request, counts=not self._read_only)
@@ -253,11 +251,6 @@ class TieredMemory:
             raise InvalidSetting("text", f"expected a sentence, got {brief(text)}")
         check_filled("context", context)
         check_int("index", index)
-        _check_time("at", at)
-        if about not in ("user", "assistant"):
-            raise InvalidSetting("about", f'"user" or "assistant", not {brief(about)}')
-        if kind not in ("fact", "relationship"):
-            raise InvalidSetting("kind", f'"fact" or "relationship", not {brief(kind)}')
         self._store_learned(context, Learned(index, about, one_line(text, LONGEST), at, kind=kind))
 
     def correct(self, id: int, text: str) -> None:  # noqa: A002 -- of the fact
@@ -360,8 +353,3 @@ class TieredMemory:
             if not (self._read_only or store.closed):
                 self.session.owner.write_visits()
         store.close()
-
-
-def _check_time(name: str, at: object) -> None:
-    if not isinstance(at, int | float | None):
-        raise InvalidSetting(name, f"expected seconds since 1970, or None, got {brief(at)}")

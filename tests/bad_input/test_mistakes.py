@@ -97,7 +97,7 @@ MISTAKES = [
     (lambda: stored_memory().search(["row"]), "query: expected a str"),
     (lambda: stored_memory().search("row", k="5"), "k: expected an int"),
     (lambda: stored_memory().search("row", since="May"), "since: expected seconds since 1970"),
-    (lambda: stored_memory().forget(["1"]), "id: there is no fact"),
+    (lambda: stored_memory().forget(["1"]), "id: expected an int"),
     (lambda: stored_memory().search("row", budget=1e3), "budget: expected an int"),
     (lambda: closed().render(), "'alice' is closed: open it again"),
     (lambda: opened().append_turn({"role": "usr", "content": "Hi"}), "role"),

@@ -1,0 +1,85 @@
+"""Calls beside the context with values of every wrong kind: each is a typed error, and nothing has changed."""
+
+import math
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from datetime import date
+from functools import partial
+from inspect import signature
+from typing import Any
+
+import pytest
+
+from memci import Context
+from memci.errors import MemciError
+from memci.memory import PageRecord, TieredMemory, inspect
+from memci.memory.backend import Learned, Scope
+from memci.storage import Storage
+
+HELLO = {"role": "user", "content": "I live in Oslo."}
+PAGE = PageRecord("x", 9, 9, ((0, HELLO),))
+HOSTILE = [
+    *(None, True, 0, -1, 7, 2**70, 1.5, math.nan, math.inf, 1e300, "", "x", "\ud800", "a\0b", b"x", [7], [None], [[]]),
+    *((), (1, 2), ("x", 1, 2, 3), {}, {"a": 1}, {7}, object(), object, len, iter([1]), date(2026, 1, 1)),
+    *(PAGE, Scope(), Learned(1, "user", "")),
+    *(PageRecord(7, "x", None, ((0, HELLO),)), PageRecord("x", 1, 1, ((0, 7),)), PageRecord("x", 1, 1, 7)),  # type: ignore[arg-type]
+    *(PageRecord("x", 1, 1, (("0", HELLO),)), PageRecord("x", 1, 1, ((0, HELLO),), times={0: 7})),  # type: ignore[arg-type,dict-item]
+    *(PageRecord("x", 1, 1, ()), PageRecord("x", -1, 1, ((0, HELLO),)), PageRecord("x", 1, 1, ((0, {"role": 7}),))),
+    *(Scope(7), Scope("x", 7), Scope("x", ["1"]), Learned("1", 7, None), Learned(1, "nobody", "x")),  # type: ignore[arg-type,list-item]
+]
+GOOD: dict[str, tuple[Any, ...]] = {
+    "observe": (PAGE,),
+    "admit": (PAGE,),
+    "acknowledged": ("x",),
+    "set_aside": ("x",),
+    "observed": ("x",),
+    "end_session": ("x",),
+    "search": ("Oslo",),
+    "erase": (Scope("nowhere"),),
+    "summaries": ("x", [1]),
+    "learn": ("She lives in Oslo.",),
+    "correct": (1, "She lives in Bergen."),
+    "forget": (1,),
+    "keep_learned": ("x", Learned(1, "user", "She swims.")),
+    "quarantine": ("x", 1),
+    "rollback": (1,),
+    "waiting": ("x",),
+}
+"""the arguments that each call needs"""
+NEEDED: dict[str, dict[str, Any]] = {"learn": {"context": "x", "index": 1}}
+SEES = ("overview", "profile", "counts", "waiting")
+METHODS = [name for name, each in vars(TieredMemory).items() if callable(each) and name[0] != "_" and name != "close"]
+
+
+def calls(name: str, call: Callable[..., object]) -> Iterator[tuple[str, object, Callable[[], object]]]:
+    """Yield a call for each argument of *call* and each hostile value."""
+    needed = [*signature(call).parameters]
+    given = dict(zip(needed, GOOD.get(name, ()), strict=False)) | NEEDED.get(name, {})
+    for argument in needed:
+        for value in HOSTILE:
+            yield argument, value, lambda more={**given, argument: value}: call(**more)  # type: ignore[misc]
+
+
+@pytest.fixture
+def memory(context: Context, storage: Storage) -> Iterator[TieredMemory]:
+    """The memory of the context."""
+    context.flush()
+    with closing(TieredMemory(storage, owner="x", clock=lambda: 1.8e9)) as made:
+        made.learn("She lives in Oslo.", context="x", index=1)
+        yield made
+
+
+@pytest.mark.parametrize("name", [*METHODS, *SEES])
+def test_memory_refuses_what_is_of_another_kind(memory: TieredMemory, name: str) -> None:
+    """Each argument of each public call takes what it says, or raises a typed error; then nothing has changed."""
+    call = getattr(memory, name) if name in METHODS else partial(getattr(inspect, name), memory)
+    for argument, value, act in calls(name, call):
+        before = inspect.overview(memory, now=1.8e9)
+        try:
+            act()
+        except MemciError:
+            assert inspect.overview(memory, now=1.8e9) == before, (argument, value)
+        except Exception as error:
+            raise AssertionError((argument, value)) from error
+    memory.maintain(2e9)  # what was taken breaks no later call
+    assert memory.search("Oslo").query == "Oslo"

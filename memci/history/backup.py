@@ -56,7 +56,7 @@ def backup(
         KeyMissing: If it is encrypted, and the environment has no key to verify it with.
         StorageError: If it can't be read or written.
     """
-    for name, path in (("store", store), ("target", target)):
+    for name, path in (("store", store), ("target", target), ("erasures_of", erasures_of or "")):
         if not isinstance(path, str | os.PathLike):
             raise InvalidSetting(name, f"expected a path, got {brief(path)}")
     if is_url(store) or is_url(target):

@@ -27,7 +27,13 @@ MAX_PAGE: Final = 2**32 - 1  # the highest page index
 _ERASED_DIGEST: Final = bytes(16)
 _EARLIEST: Final = -62_135_510_400  # seconds: the second day of the calendar, and the last but one
 _LATEST: Final = 253_402_214_400
-_WORDS: Final = {"float": "seconds since 1970", "int": "an int", "str": "a str", "NoneType": "None"}
+_WORDS: Final = {
+    "float": "seconds since 1970",
+    "int": "an int",
+    "str": "a str",
+    "NoneType": "None",
+    "Storage": "a store",
+}
 _MODULES: Final = re.compile(r"\b[a-z_]+\.(?:[a-z_]+\.)*(?=[A-Z])")
 
 T = TypeVar("T")

@@ -33,7 +33,7 @@ RARE = 60  # parts that a sign must have
 LEAST = 0.03  # the smallest weight that is kept
 REQUESTED = 280  # requests put together with texts, of each language
 TOGETHER = 700  # texts that are put together of parts
-COUNTS = {"short": 14.0, "fit": 16.0, "requests": 12.0, "orders": 9.0, "below": 4.0, "within": 4.5, "together": 1.0}
+COUNTS = {"short": 14.0, "fit": 16.0, "requests": 12.0, "orders": 9.0, "below": 7.0, "within": 4.5, "together": 1.0}
 """how much a text of each kind counts; those of many voices are few"""
 FURTHER = 3.0  # how much a text of a FILE counts
 TAKEN, LOST = (

@@ -284,7 +284,7 @@ def test_step_that_can_be_done_in_no_form_is_let_be(storage, monkeypatch):
         raise RuntimeError("a bug")
 
     clock = Clock()
-    monkeypatch.setattr("memci.memory.consolidation.fact_extraction.facts", fails)
+    monkeypatch.setattr("memci.memory.consolidation.fact_extraction.facts_of", fails)
     rules = Rules(capacity=4, batch=2, promoted=1.0)
     memory, chat = modelled(storage, failing("analysis", RuntimeError("another")), clock=clock, rules=rules)
     tell(memory, *(page(index) for index in range(1, 5)))

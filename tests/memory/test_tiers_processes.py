@@ -30,7 +30,7 @@ def test_failed_analysis_marks_nothing(storage, monkeypatch):
     memory = TieredMemory(storage, owner="anna", rules=Rules(capacity=2, batch=2, promoted=1.0))
     marked = "SELECT count(*) FROM memory_page WHERE marks > 0"
     with monkeypatch.context() as broken:
-        broken.setattr("memci.memory.consolidation.fact_extraction.facts", fails)
+        broken.setattr("memci.memory.consolidation.fact_extraction.facts_of", fails)
         fill(memory, 4, topic="I like violins")
         assert rows(memory, marked) == [(0,)]
         assert items(memory, "fact") == {}

@@ -37,7 +37,7 @@ def test_good_answer_is_taken(says: Any, page: Page) -> None:
 
     note = describe(chat, page(LONG, "Sure."))
 
-    assert note.title == "Moving the flight for Anna's wedding · OI5L9G · mia.li@example.com · $157.50 · May 27"
+    assert note.title == "Moving the flight for Anna's wedding · OI5L9G · May 27"
     assert note.lines[1] == "Sure."
     assert note.lines[0] == (
         "Wants OI5L9G moved to May 27 for Anna's wedding in Oslo. · mia.li@example.com · $157.50 · /srv/papers/oslo.pdf"

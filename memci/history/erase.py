@@ -13,13 +13,14 @@ paraphrase by a model is a message of its own: erase it, too. Backups, exports a
 from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
+from typing import Any
 
 from ..chapters.contents import Block, ContentsPage, ListedPage, ListedRange, begun, told_in
 from ..errors import Erased, InvalidSetting, MemciError, PageNotFound, StorageError, Undone, WriteConflict, hint
 from ..messages import Message
 from ..rows import ContextRecord, EntryRow, PageRow, PageState
 from ..storage import Storage
-from ..storage.audit import audit
+from ..storage.audit import audit, mark
 from ..storage.codec import ERASED, decode, digest
 from ..storage.names import owned
 from ..storage.protocol import Erasure, Transition
@@ -93,8 +94,28 @@ def finish_erasures(store: Storage) -> ErasureReceipt:
         forget_pages(store, {record.id: pages for record in records if (pages := _posted(record))})
     receipt = _erase(store, Erasure())
     receipt = receipt if scrub_memories(store, whole=True) else replace(receipt, memory="pending")
-    ended = [end_erasure(store, job, receipt) for job, _ in jobs]
+    ended = []
+    for job, killed, line in jobs:
+        if killed and _is_there(store, line):
+            audit(store, "refused", job=job)
+        else:
+            ended.append(end_erasure(store, job, receipt))
     return next((each for each in ended if not each.done), receipt)
+
+
+def _is_there(store: Storage, job: Mapping[str, Any]) -> bool:
+    """Return whether *store* has what the line of a *job* names: a kill came before its transaction. O(contexts)."""
+    context, owner, page, entry = map(job.get, ("context", "owner", "page", "entry"))
+    for record in store.contexts():
+        if context not in (None, mark(record.id)) or owner not in (None, mark(record.owner)):
+            continue
+        if page is None:
+            return True
+        with suppress(Erased, PageNotFound):
+            seqs = _seqs_of(store, record, Reader(store, record.id), page, entry)
+            partly = "last" in job and any(row.codec == ERASED for row in store.entries_at(record.id, seqs))
+            return not partly  # of a retention, pages keep their later messages
+    return False
 
 
 def finish_killed_erasures(store: Storage) -> None:

@@ -5,7 +5,8 @@
 
 The rows go in one transaction. A kill or a full disk may leave the rest, that is bytes in files and what the memory
 knows: the job has no second line then, and `finish_erasures` or the next opening for writing does it. A repeated
-erasure finds its receipt here. A job that the store "refused" removed nothing.
+erasure finds its receipt here. A job that the store "refused", or that a kill ended before its transaction, removed
+nothing.
 """
 
 import secrets
@@ -82,11 +83,11 @@ def find_erasure(storage: object, **subject: str | int | None) -> tuple[str, Era
     return found or among
 
 
-def unfinished_erasures(storage: object) -> Iterator[tuple[str, bool]]:
-    """Yield the jobs that left something to do, and whether a kill ended each. O(log)."""
+def unfinished_erasures(storage: object) -> Iterator[tuple[str, bool, Mapping[str, Any]]]:
+    """Yield the jobs that left something to do, whether a kill ended each, and its line. O(log)."""
     for job, (line, receipt) in _jobs(storage).items():
         if not receipt.done:
-            yield job, "ended" not in line and (not line["process"] or has_ended(line["process"]))
+            yield job, "ended" not in line and (not line["process"] or has_ended(line["process"])), line
 
 
 def was_erasure_killed(storage: object) -> bool:
@@ -95,7 +96,7 @@ def was_erasure_killed(storage: object) -> bool:
     if getattr(log, "looked", True) or not isinstance(storage, AuditedStorage):
         return False
     storage.audit_log.looked = True
-    return any(killed for _, killed in unfinished_erasures(storage))
+    return any(killed for _, killed, _ in unfinished_erasures(storage))
 
 
 def _jobs(storage: object) -> dict[str, tuple[Mapping[str, Any], ErasureReceipt]]:

@@ -12,7 +12,7 @@ from ..errors import InvalidSetting, brief
 from ..rows import ContextRecord, PageState
 from ..storage import Storage
 from ..storage.codec import ERASED
-from ..storage.validation import check_storage, checked
+from ..storage.validation import check_filled, check_storage
 from ..text.moments import moment
 from ..window.drafting import timestamp
 from .erase import erase_seqs
@@ -27,13 +27,14 @@ class Outdated(NamedTuple):
     untimed: tuple[int, ...]  # pages of which nothing tells how old they are: they are kept
 
 
-@checked
 def find_outdated(store: Storage, before: datetime | str, owner: str | None = None) -> Iterator[Outdated]:
     """Yield the contexts of *owner*, or all, that have outdated pages or pages without times. O(entries).
 
     *before*: a datetime or ISO 8601, UTC without a zone; anything else is InvalidSetting.
     """
     check_storage("store", store)
+    if owner is not None:
+        check_filled("owner", owner)
     try:
         date = moment(timestamp(before) or "")
     except ValueError:

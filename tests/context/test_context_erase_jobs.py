@@ -172,12 +172,18 @@ def test_a_retention_names_what_is_no_date(before):
         list(find_outdated(EphemeralStorage(), before))
 
 
-def killed(path, step):
-    """Erase page 1 of the store at *path*, and be killed before *step*."""
+def killed(path, step, scope="page"):
+    """Erase page 1 of the store at *path*, or what holds it, and be killed before *step*."""
     import memci.history.erase as module
 
     setattr(module, step, lambda *_args, **_named: os._exit(9))
-    Context.open(SQLiteStorage(path), "diary", policy=REMEMBER).erase(1)
+    if scope == "page":
+        Context.open(SQLiteStorage(path), "diary", policy=REMEMBER).erase(1)
+    elif scope == "retention":
+        storage = SQLiteStorage(path)
+        erase_outdated(storage, list(find_outdated(storage, datetime(2100, 1, 1, tzinfo=UTC))))
+    else:
+        erase(SQLiteStorage(path), **{scope: {"context": "diary", "owner": "ann"}[scope]})
 
 
 @pytest.mark.parametrize("step", ["forget_pages", "end_erasure"])
@@ -193,7 +199,7 @@ def test_killed_erasure_is_finished_by_the_next_opening(step, tmp_path):
     process.join()
     assert process.exitcode == 9
     storage = SQLiteStorage(path)
-    [(_, was_killed)] = unfinished_erasures(storage)
+    [(_, was_killed, _)] = unfinished_erasures(storage)
     assert was_killed
 
     context = Context.open(storage, "diary")
@@ -204,6 +210,27 @@ def test_killed_erasure_is_finished_by_the_next_opening(step, tmp_path):
     receipt = context.erase(1)
     assert (receipt.pages, receipt.entries, receipt.physical, receipt.memory) == (1, 2, "done", "done")
     assert context.verify() == []
+
+
+@pytest.mark.parametrize("scope", ["page", "context", "owner", "retention"])
+def test_an_erasure_that_was_killed_before_its_transaction_removed_nothing(scope, tmp_path):
+    """The log does not say that it was done, all is there, and a repeated one is a new job."""
+    path = tmp_path / "agent.db"
+    storage = SQLiteStorage(path)
+    diary(storage).close()
+    storage.close()
+    process = multiprocessing.get_context("spawn").Process(target=killed, args=(path, "_perform", scope))
+    process.start()
+    process.join()
+    assert process.exitcode == 9
+
+    storage = SQLiteStorage(path)
+    context = Context.open(storage, "diary")
+    assert list(unfinished_erasures(storage)) == []
+    assert [line["action"] for line in storage.audit_log.with_field("job")] == ["erase", "refused"]
+    assert WORD in json.dumps(list(context.messages()))
+    assert context.erase(1).entries == 2
+    assert WORD not in json.dumps(list(context.messages()))
 
 
 def test_erasure_that_fails_behind_its_transaction_is_pending(tmp_path, monkeypatch):

@@ -210,11 +210,10 @@ class Worker:
                 while True:
                     if _ending.is_set():
                         return
-                    chosen, seconds = self._next()
+                    chosen, self._wakes = self._next()
                     if chosen is not None:
                         break
-                    self._wakes = None if seconds is None else time.monotonic() + seconds
-                    self._change.wait(seconds)
+                    self._change.wait(None if self._wakes is None else max(0.0, self._wakes - time.monotonic()))
                 self._wakes = None
                 self._running.append(chosen)
             done = self._done(chosen)
@@ -225,7 +224,7 @@ class Worker:
                 self._change.notify()
 
     def _next(self) -> tuple[weakref.ref[Busy] | None, float | None]:
-        """Remove and return the first idle object without a running step; else return the seconds until the next try.
+        """Remove and return the first idle object without a running step; else return when to try next (`monotonic`).
 
         O(waiting objects).
         """
@@ -234,11 +233,11 @@ class Worker:
             if (busy := each()) is None:
                 self._waiting.remove(each)
             elif each not in self._running:
-                left = busy.patience - (time.monotonic() - busy.touched)
-                if left <= 0:
+                due = busy.touched + busy.patience
+                if due <= time.monotonic():
                     self._waiting.remove(each)
                     return each, None
-                soonest = left if soonest is None else min(soonest, left)
+                soonest = due if soonest is None else min(soonest, due)
             del busy  # else this reference would keep it alive
         return None, soonest
 

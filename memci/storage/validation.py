@@ -34,7 +34,7 @@ _WORDS: Final = {
     "NoneType": "None",
     "Storage": "a store",
 }
-_MODULES: Final = re.compile(r"\b[a-z_]+\.(?:[a-z_]+\.)*(?=[A-Z])")
+_MODULES: Final = re.compile(r"\b[a-z_.]+\.(?=[A-Z])")
 
 T = TypeVar("T")
 _hints = cache(get_type_hints)

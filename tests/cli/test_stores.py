@@ -141,7 +141,7 @@ def test_verify_when_all_is_well(run, store):
     assert "\x1b" not in result.stdout
     value = json.loads(run("verify", store, "--json").stdout)
     assert value["well"] is True
-    assert value["contexts"][1] == {"id": "bob", "messages": 2, "problems": [], "not_checked": None}
+    assert value["contexts"][1] == {"id": "bob", "messages": 2, "erased": 0, "problems": [], "not_checked": None}
     assert store.read_bytes() == before
 
 

@@ -81,9 +81,17 @@ def run_erase(
             with Context.open(storage, found.id, owner=found.owner) as opened:
                 receipts = [opened.erase(page, entry)]
         else:
-            one = None if context is None else choose_context(storage, store, context, owner)
-            _ask(printer, _list_contexts([one] if one else choose_contexts(storage, store, owner)), yes=yes)
-            receipts = [erase(storage, context=one.id, owner=one.owner) if one else erase(storage, owner=owner)]
+            try:
+                one = None if context is None else choose_context(storage, store, context, owner)
+                chosen = [one] if one else choose_contexts(storage, store, owner)
+            except InvalidSetting as error:  # what was erased before is not there, but its receipt
+                try:
+                    receipts = [erase(storage, context=context, owner=owner)]
+                except InvalidSetting:
+                    raise error from None
+            else:
+                _ask(printer, _list_contexts(chosen), yes=yes)
+                receipts = [erase(storage, context=one.id, owner=one.owner) if one else erase(storage, owner=owner)]
     facts = {name: sum(getattr(each, name) for each in receipts) for name, _ in _ERASED}
     pending = {kind: any(getattr(each, kind) == "pending" for each in receipts) for kind in ("physical", "memory")}
     done = not any(pending.values())

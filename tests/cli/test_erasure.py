@@ -50,6 +50,8 @@ def test_erase_when_an_owner_is_named(run, store):
     told = json.loads(result.stdout)
     assert (result.exit_code, told["contexts"], told["entries"], told["physical"]) == (0, 2, 121, "done")
     assert contexts(run, store) == ["bob"]
+    assert json.loads(run("erase", store, "--owner", "ada", "--yes", "--json").stdout) == told, "its receipt, again"
+    assert run("erase", store, "--owner", "eve", "--yes").exit_code == 2
 
 
 def test_erase_when_a_page_is_named(run, store):

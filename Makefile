@@ -41,7 +41,7 @@ WRAPPED := tests/storage/wrapped_stores.py
 WORKERS := $(shell $(PYTHON) -c 'import os; print((os.cpu_count() or 1) + 1)')
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup
 
-.PHONY: demo check core test gateway harnesses beside environments agents adapters docs embeddings wrapped postgres postgres-torture postgres-bench local-model lint types ui bench peers stale faults torture mutation release lock clean
+.PHONY: demo check core test gateway harnesses beside agents adapters docs embeddings wrapped postgres postgres-torture postgres-bench local-model lint types ui bench peers stale faults torture mutation release lock clean
 
 demo: .venv/ready          ## replay a conversation through a real context and look at the window
 	@$(BIN)/memci demo
@@ -71,8 +71,6 @@ wrapped: .venv/ready       ## stores around others, encrypted or with quotas, in
 
 beside: .venv/ready        ## what is beside `test`, in one run: gateway, harnesses, wrapped
 	@PYTHONDONTWRITEBYTECODE= $(PYTEST) $(GATEWAY) $(HARNESSES) $(WRAPPED)
-
-environments: $(patsubst %,.venv-%/ready,docs embeddings postgres ui) $(ADAPTERS:%=.venv-adapters/%/ready)  ## all of .ci/run
 
 postgres: .venv-postgres/ready       ## contexts in Postgres, on a server that lasts as long as the tests
 	@PYTHONDONTWRITEBYTECODE= .venv-postgres/bin/python -m pytest -n 2 --dist loadgroup tests/postgres

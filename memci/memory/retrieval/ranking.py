@@ -177,7 +177,7 @@ def rank(
     asked |= dict.fromkeys(query.topics, rule.topic)
     length = 0.0 if query.asks_assistant else rule.spread
     found = bm25(asked, postings, layout, spread=length)
-    own = _has_words(asked, postings, len(found)) if asked and vectors is None else None
+    own = _has_words(asked, postings, layout) if asked and vectors is None else None
     if vectors is not None:
         spread = float(found[layout.columns.role >= 0].std())  # -1: there is no passage
         found += rule.vectors * max(spread, _FAINT) * _deviations(vectors, layout)
@@ -198,11 +198,11 @@ def rank(
     return Ranking(scores, fit, words, frozenset(people), own)
 
 
-def _has_words(asked: Collection[str], postings: Postings, size: int) -> NDArray[np.bool_]:
+def _has_words(asked: Collection[str], postings: Postings, layout: Layout) -> NDArray[np.bool_]:
     """Return which passages have `_HALF` of the terms *asked*, by their rarity, that the best one has."""
-    had = np.zeros(size, np.float32)
+    had, count = np.zeros(len(layout.columns.page), np.float32), len(layout)
     for places in (postings.get(term, NOWHERE)[0] for term in asked):
-        had[places] += math.log(1 + size / (len(places) + 1))
+        had[places] += math.log(1 + count / (len(places) + 1))
     return np.asarray(had >= _HALF * had.max(initial=_FAINT))
 
 

@@ -98,7 +98,7 @@ def tab(browser):
     def made(width="desktop", scheme="light"):
         w, h = WIDTHS[width]
         context = browser.new_context(viewport={"width": w, "height": h}, color_scheme=scheme)
-        context.set_default_timeout(8_000)
+        context.set_default_timeout(30_000)
         page = context.new_page()
         page.on("console", lambda message: complaints.append(message.text) if message.type == "error" else None)
         page.on("pageerror", lambda error: complaints.append(str(error)))

@@ -39,7 +39,7 @@ GATEWAY := tests/serve/gateway
 WRAPPED := tests/storage/wrapped_stores.py
 # one process more than there are cores, since some tests wait for locks and servers
 WORKERS := $(shell $(PYTHON) -c 'import os; print((os.cpu_count() or 1) + 1)')
-PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup
+PYTEST := $(BIN)/python -m pytest -n $(WORKERS)
 
 .PHONY: demo check core test gateway harnesses beside agents adapters docs embeddings wrapped postgres postgres-torture postgres-bench local-model lint types ui bench peers stale faults torture mutation release lock clean
 
@@ -73,7 +73,7 @@ beside: .venv/ready        ## what is beside `test`, in one run: gateway, harnes
 	@PYTHONDONTWRITEBYTECODE= $(PYTEST) $(GATEWAY) $(HARNESSES) $(WRAPPED)
 
 postgres: .venv-postgres/ready       ## contexts in Postgres, on a server that lasts as long as the tests
-	@PYTHONDONTWRITEBYTECODE= .venv-postgres/bin/python -m pytest -n 2 --dist loadgroup tests/postgres
+	@PYTHONDONTWRITEBYTECODE= .venv-postgres/bin/python -m pytest -n 2 tests/postgres
 
 postgres-torture: .venv-postgres/ready   ## 300 kills of a Postgres server under load; OPTIONS="--rounds 1000 --seed 7"
 	@.venv-postgres/bin/python -m tests.postgres.torture --fsync $(OPTIONS)

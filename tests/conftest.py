@@ -36,9 +36,34 @@ def pytest_xdist_auto_num_workers():
     return len(os.sched_getaffinity(0)) + 1 if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1) + 1
 
 
+_TOGETHER = {
+    "sources": ("test_layers.py", "test_docstrings.py", "trust/test_trust_code.py"),
+    "clients": ("formats/test_answers.py", "formats/test_hostile_items.py", "formats/test_round_trips.py"),
+}
+"""files that one worker runs: they parse the same modules, or import the clients of all providers"""
+_GROUPS = {f"tests/{file}": group for group, files in _TOGETHER.items() for file in files}
+_APART = ("tests/faults/", "tests/postgres/", "tests/serve/gateway/", "tests/storage/wrapped_stores.py")
+"""few files, with minutes of work in each: a worker takes one test of them at a time"""
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    """A worker runs whole files: what the tests of one share is made once. The files come in their order."""
+    from xdist.scheduler import LoadFileScheduling
+
+    class Scheduling(LoadFileScheduling):
+        def _split_scope(self, nodeid):
+            file = nodeid.partition("::")[0]
+            return nodeid if file.startswith(_APART) else _GROUPS.get(file, file)
+
+    config.option.loadscopereorder = False
+    return Scheduling(config, log)
+
+
 def pytest_collection_modifyitems(items):
-    """Slow tests come first: a long one that begins last would keep one core busy while the others wait."""
-    items.sort(key=lambda item: "slow" not in item.keywords)
+    """Files with slow tests come first: a long one that begins last would keep one core busy while the others wait."""
+    slow = {item.path for item in items if "slow" in item.keywords}
+    items.sort(key=lambda item: item.path not in slow)
 
 
 def pytest_collection_finish():

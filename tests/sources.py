@@ -1,12 +1,8 @@
-"""The source of the package, parsed once for all tests that read it; they run in one process (`GROUP`)."""
+"""The source of the package, parsed once for all tests that read it."""
 
 import ast
 from functools import cache
 from pathlib import Path
-
-import pytest
-
-GROUP = pytest.mark.xdist_group("sources")
 
 
 @cache

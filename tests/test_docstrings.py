@@ -10,9 +10,7 @@ from pathlib import Path
 
 import memci
 from memci import chapters, segments
-from tests.sources import GROUP, tree_of
-
-pytestmark = GROUP
+from tests.sources import tree_of
 
 OPTIONAL = {"tokenizers", "snowballstemmer"}
 MODULES = sorted(

@@ -14,9 +14,7 @@ from pathlib import Path
 
 import memci
 from memci import errors
-from tests.sources import GROUP, tree_of
-
-pytestmark = GROUP
+from tests.sources import tree_of
 
 LINES = [
     ["errors"],

@@ -15,7 +15,6 @@ from memci.messages import check
 from memci.storage.codec import encode
 from tests.formats.test_round_trips import ITEMS
 
-pytestmark = pytest.mark.xdist_group("sdks")
 ODD = (None, "", 7, [], {}, ["x"], {"a": 1}, "\ud83d", [None], [{}], True, 1.5, {"type": 7}, [{"type": "text"}])
 STEP = 1 if os.environ.get("MEMCI_EXAMPLES") else 23
 

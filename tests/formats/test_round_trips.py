@@ -10,8 +10,6 @@ from memci.messages import Enveloped
 from memci.testing.formats import problems
 from tests.formats.samples import members, samples
 
-pytestmark = pytest.mark.xdist_group("sdks")  # one process imports them, for two seconds
-
 
 def of_chat():
     import openai.types.chat

@@ -11,9 +11,7 @@ from types import ModuleType
 import pytest
 
 import memci
-from tests.sources import GROUP, tree_of
-
-pytestmark = GROUP
+from tests.sources import tree_of
 
 PACKAGE = Path(memci.__file__).parent
 SOURCES = sorted(PACKAGE.rglob("*.py"))

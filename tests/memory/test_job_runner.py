@@ -164,8 +164,8 @@ def test_step_that_always_fails_is_set_aside(storage, step, error):
     """After five tries a job is set aside and its step done without the model; all others are done, nothing is lost."""
     clock = Clock()
     memory, chat = modelled(storage, failing(step, error), clock=clock)
-    tell(memory, *(page(index) for index in range(1, 7)), maintain=False)
-    tell(memory, *(page(index, at=NOON + DAY + 60 * index) for index in range(7, 18)), maintain=False)
+    tell(memory, *(page(index) for index in range(1, 5)), maintain=False)
+    tell(memory, *(page(index, at=NOON + DAY + 60 * index) for index in range(5, 11)), maintain=False)
 
     drained(memory, clock)
 

@@ -1,6 +1,7 @@
 """What leaves a window is told to the memory: all of it in the end, and nothing twice in effect, whatever happens."""
 
 import json
+from functools import cache
 
 import pytest
 from machine_chats import chat, finds, found, heard_of, owed, states, talk, turn, unloaded, word
@@ -181,15 +182,13 @@ STEPS = (
 )
 
 
+@cache
 def calls_without_a_fault():
     memory, storage = Told(), EphemeralStorage()
     context = chat(storage, memory=memory)
     for step in STEPS:
         step(context)
     return len(memory.calls)
-
-
-CALLS = calls_without_a_fault()
 
 
 def test_everything_is_told_without_a_fault():
@@ -202,7 +201,7 @@ def test_everything_is_told_without_a_fault():
 
     assert heard_of(memory) == owed(storage)
     assert {name for name, _ in memory.calls} == {"observe", "admit", "erase"}
-    assert CALLS > 30
+    assert calls_without_a_fault() > 30
 
 
 @pytest.mark.parametrize("dies", [False, True], ids=["goes on", "dies"])
@@ -212,7 +211,8 @@ def test_everything_is_told_whichever_call_fails(after, dies):
 
     The handle goes on, or its process dies there and another one opens the context.
     """
-    for at in range(1 + after + 2 * dies, CALLS + 1, 6):
+    calls = calls_without_a_fault()
+    for at in range(1 + after + 2 * dies, calls + 1, 9):
         memory, storage = Told(StorageUnavailable if not dies else KeyboardInterrupt, after=after), EphemeralStorage()
         memory.at = at
         context = chat(storage, memory=memory)
@@ -225,7 +225,7 @@ def test_everything_is_told_whichever_call_fails(after, dies):
                 context = chat(storage, memory=memory, window=None, nonce=None)
         context.flush()
 
-        assert heard_of(memory) == owed(storage), f"call {at} of {CALLS}: {memory.calls[at - 1]}"
+        assert heard_of(memory) == owed(storage), f"call {at} of {calls}: {memory.calls[at - 1]}"
 
 
 @pytest.mark.parametrize("every", [1, 3])

@@ -45,10 +45,9 @@ steps = st.lists(
 )
 
 
-@pytest.mark.parametrize("encrypted", [False, True])
-@settings(max_examples=25, deadline=None)
-@given(steps=steps, most=st.sampled_from([0, 3, 4_096]))
-def test_postings_are_the_same_however_they_were_read(encrypted, steps, most):
+@settings(max_examples=20, deadline=None)
+@given(steps=steps, most=st.sampled_from([0, 3, 4_096]), encrypted=st.booleans())
+def test_postings_are_the_same_however_they_were_read(steps, most, encrypted):
     """Read at once or one by one, before or after passages came or a model added terms; also misspelled ones."""
     store = EncryptedStorage(EphemeralStorage(), bytes(range(32))) if encrypted else EphemeralStorage()
     memory = TieredMemory(store, owner="ada")
@@ -93,10 +92,9 @@ pages = st.lists(
 )
 
 
-@pytest.mark.parametrize("encrypted", [False, True])
-@settings(max_examples=25, deadline=None)
-@given(pages)
-def test_an_index_that_is_read_is_the_one_that_grew(encrypted, given):
+@settings(max_examples=20, deadline=None)
+@given(pages, st.booleans())
+def test_an_index_that_is_read_is_the_one_that_grew(given, encrypted):
     """Whoever speaks, however long, in whichever context, at an unknown time: a restart changes nothing."""
     store = EncryptedStorage(EphemeralStorage(), bytes(range(32))) if encrypted else EphemeralStorage()
     memory = TieredMemory(store, owner="ada")

@@ -264,6 +264,7 @@ def copies_of(folder: Path) -> dict[str, str]:
     """Return a digest of each plain copy in a folder, by its name."""
     found = {}
     for path in sorted(folder.iterdir()):
-        lines = {letter: encoded(letter) + b"\n" for letter in set(text := path.read_text())}
+        text = path.read_text()
+        lines = {letter: encoded(letter) + b"\n" for letter in set(text)}
         found[path.name] = sha256(b"".join(map(lines.__getitem__, text))).hexdigest()[:16]
     return found

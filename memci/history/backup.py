@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 from ..errors import CorruptRecord, InvalidSetting, brief
 from ..rows import ContextRecord, EntryRow
 from ..storage import Storage
+from ..storage.arguments import checked
 from ..storage.audit import AuditedStorage, mark
 from ..storage.codec import ERASED
 from ..storage.filesystem.files import meaning
@@ -93,6 +94,7 @@ def _make(store: str | os.PathLike[str], place: Path, erasures_of: str | os.Path
     return made
 
 
+@checked
 def repeat_erasures(copy: Storage, store: Storage) -> list[ErasureReceipt]:
     """Erase in *copy*, an older copy of *store*, what was erased in *store* since; return a receipt for each erasure.
 

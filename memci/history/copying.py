@@ -9,9 +9,9 @@ from typing import NamedTuple
 from ..errors import InvalidSetting, WriteConflict
 from ..rows import ContextRecord
 from ..storage import Storage
+from ..storage.arguments import checked
 from ..storage.audit import audit
 from ..storage.names import beside, find
-from ..storage.validation import check_storage
 from ..window.state import alone
 from .row_stream import rows_of, transition_of
 
@@ -27,14 +27,13 @@ class CopiedContext(NamedTuple):
     stored: str  # its id in the target: "id∷owner" if another owner has the same id there
 
 
+@checked
 def copy_contexts(source: Storage, target: Storage) -> Iterator[CopiedContext]:
     """Copy every context of *source* to *target*, and yield each when it is there. O(rows), one context in memory.
 
     InvalidSetting if the target has a different context of the same id and owner. Contexts that were copied before an
     error stay.
     """
-    check_storage("source", source)
-    check_storage("target", target)
     after: str | None = None
     early: set[str] = set()
     while listed := source.contexts(after=after, limit=_LISTED):

@@ -20,11 +20,12 @@ from ..errors import Erased, InvalidSetting, MemciError, PageNotFound, StorageEr
 from ..messages import Message
 from ..rows import ContextRecord, EntryRow, PageRow, PageState
 from ..storage import Storage
+from ..storage.arguments import checked
 from ..storage.audit import audit, mark
 from ..storage.codec import ERASED, decode, digest
 from ..storage.names import owned
 from ..storage.protocol import Erasure, Transition
-from ..storage.validation import check_filled, check_forks, check_storage, has_memory, without_digests
+from ..storage.validation import check_filled, check_forks, has_memory, without_digests
 from ..window import snapshot as snapshots
 from ..window.compaction import entries_of, list_pages
 from ..window.draft import StoredPage
@@ -39,6 +40,7 @@ from .reader import Reader
 from .row_stream import readable_entries
 
 
+@checked
 def erase(store: Storage, *, context: str | None = None, owner: str | None = None) -> ErasureReceipt:
     """Erase from *store* the whole *context* (the one of *owner*, if both are given), or all contexts of *owner*.
 
@@ -49,7 +51,6 @@ def erase(store: Storage, *, context: str | None = None, owner: str | None = Non
             and is not erased with them: the error names the fork. `SeveralOwners` if several owners have the context.
         StorageError: If the store could not erase it; nothing has changed.
     """
-    check_storage("store", store)
     for name, value in (("context", context), ("owner", owner)):
         if value is not None:
             check_filled(name, value)
@@ -81,12 +82,12 @@ def erase(store: Storage, *, context: str | None = None, owner: str | None = Non
     return _perform(store, job, erasure, pages, owners)
 
 
+@checked
 def finish_erasures(store: Storage) -> ErasureReceipt:
     """Finish pending erasures: the memory forgets what was erased, and the files lose the bytes of deleted rows.
 
     This rewrites whole files: about 5 s for each GB. Meanwhile nobody else can write.
     """
-    check_storage("store", store)
     jobs = list(unfinished_erasures(store))
     if jobs:
         records = store.contexts()

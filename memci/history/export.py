@@ -10,11 +10,13 @@ from collections.abc import Iterator
 from ..errors import InvalidSetting, WriteConflict
 from ..rows import ContextRecord
 from ..storage import Storage
+from ..storage.arguments import checked
 from .export_format import Checksum, line_of, line_of_row
 from .reader import Reader
 from .row_stream import Row, detach, rows_of
 
 
+@checked
 def export_lines(storage: Storage, context_id: str, *, chat: bool = False, key: bytes | None = None) -> Iterator[str]:
     """Yield *context_id* as lines without their newlines (see `Context.export`).
 

@@ -16,6 +16,7 @@ from ..chapters.contents import Block, ListedPage
 from ..errors import BudgetExceeded, InvalidSetting, LimitExceeded, MemciError, SchemaTooNew, WriteConflict
 from ..rows import CONTEXT, ContextRecord, ViewRow
 from ..storage import Storage
+from ..storage.arguments import checked
 from ..storage.audit import audit
 from ..storage.names import new, taken
 from ..storage.protocol import Transition
@@ -39,6 +40,7 @@ from .verify import RowChecks
 _AGAIN: Final = "export the context again, or take another copy of the file"
 
 
+@checked
 def import_lines(
     storage: Storage,
     lines: Iterable[str],

@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from ..errors import InvalidSetting, brief
 from ..storage import Storage
+from ..storage.arguments import checked
 from ..storage.validation import check_int
 
 
@@ -19,11 +19,9 @@ class ContextInfo:
     parent: str | None  # the context that it was forked from
 
 
+@checked
 def list_contexts(storage: Storage, *, owner: str | None, after: str | None, limit: int) -> list[ContextInfo]:
     """Return the contexts of *storage* by id (see `Context.list`). O(the contexts up to the last one)."""
-    for name, value in (("owner", owner), ("after", after)):
-        if value is not None and not isinstance(value, str):
-            raise InvalidSetting(name, f"expected a name (a str), got {brief(value)}")
     check_int("limit", limit)
     return [
         ContextInfo(record.id, record.owner, record.head, record.next_page - 1, record.turn, record.parent)

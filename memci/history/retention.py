@@ -11,8 +11,9 @@ from typing import NamedTuple
 from ..errors import InvalidSetting, brief
 from ..rows import ContextRecord, PageState
 from ..storage import Storage
+from ..storage.arguments import checked
 from ..storage.codec import ERASED
-from ..storage.validation import check_filled, check_storage
+from ..storage.validation import check_filled
 from ..text.moments import moment
 from ..window.drafting import timestamp
 from .erase import erase_seqs
@@ -27,12 +28,12 @@ class Outdated(NamedTuple):
     untimed: tuple[int, ...]  # pages of which nothing tells how old they are: they are kept
 
 
+@checked
 def find_outdated(store: Storage, before: datetime | str, owner: str | None = None) -> Iterator[Outdated]:
     """Yield the contexts of *owner*, or all, that have outdated pages or pages without times. O(entries).
 
     *before*: a datetime or ISO 8601, UTC without a zone; anything else is InvalidSetting.
     """
-    check_storage("store", store)
     if owner is not None:
         check_filled("owner", owner)
     try:
@@ -60,6 +61,7 @@ def find_outdated(store: Storage, before: datetime | str, owner: str | None = No
             yield Outdated(record, tuple(old), tuple(untimed))
 
 
+@checked
 def erase_outdated(store: Storage, found: Sequence[Outdated]) -> list[ErasureReceipt]:
     """Erase the pages that were *found*, one erasure for each context, and return its receipts. It raises as erase."""
     receipts = []

@@ -7,10 +7,12 @@ from contextlib import closing
 
 from ..errors import InvalidSetting
 from ..storage import Storage
+from ..storage.arguments import checked
 from ..storage.protocol import KeyedStorage
 from ..storage.validation import has_memory
 
 
+@checked
 def rotate(store: Storage) -> int:
     """Wrap each data key of *store* with the first of its keys; return how many had been wrapped with another key.
 

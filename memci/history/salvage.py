@@ -22,6 +22,7 @@ from ..rows import (
     PageState,
 )
 from ..storage import Storage
+from ..storage.arguments import checked
 from ..storage.codec import ERASED, decode
 from ..storage.witness import Slot, key_of
 from ..tokens import counter_for, message_tokens
@@ -57,6 +58,7 @@ class SalvagedContext(NamedTuple):
     saved: bool = True  # whether the target has the context
 
 
+@checked
 def salvage_contexts(source: Storage, target: Storage, witnessed: Collection[Slot] = ()) -> Iterator[SalvagedContext]:
     """Copy the readable rows of each context of *source* to the empty *target*, and yield the results. O(rows).
 

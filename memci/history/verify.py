@@ -35,6 +35,7 @@ from ..rows import (
     Table,
 )
 from ..storage import Storage
+from ..storage.arguments import checked
 from ..storage.codec import ERASED, decode, encode
 from ..window.drafting import timestamp
 from ..window.stored import check_settings, checked_snapshot, checked_state
@@ -53,6 +54,7 @@ _STEPS: Final[Mapping[Table, tuple[float, float]]] = {
 """the least and the greatest difference between the keys of two successive rows of a table"""
 
 
+@checked
 def problems(storage: Storage, context: str, *, on_entry: Callable[[EntryRow], None] = lambda _: None) -> Iterator[str]:
     """Yield a sentence for each problem of *context*, and call *on_entry* with each entry. O(entries).
 

@@ -14,7 +14,7 @@ from typing import TypeVar
 
 from ..rows import PageState
 from ..storage import Storage
-from ..storage.validation import checked
+from ..storage.arguments import checked
 from .backend import PageKey, Work
 from .consolidation.page_notes import extract_title
 from .owner import Owner
@@ -190,14 +190,12 @@ def counts(memory: TieredMemory) -> Counts:
         return Counts(*counts)
 
 
-@checked
 def owners(storage: Storage) -> list[str]:
     """Return the names of the owners whose memories are beside *storage*, the oldest first."""
     with closing(tables_of(storage)) as store:
         return store.owner_names()
 
 
-@checked
 def queued(storage: Storage) -> tuple[int, int]:
     """Return how many jobs of models wait in the memories beside *storage*, and how many were set aside. One query."""
     with closing(tables_of(storage)) as store:

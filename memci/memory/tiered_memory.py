@@ -19,8 +19,9 @@ from datetime import date
 from ..errors import InvalidSetting, LimitExceeded, StorageError, brief
 from ..llm.model import ChatModel
 from ..storage import Storage
+from ..storage.arguments import checked
 from ..storage.audit import audit
-from ..storage.validation import check_filled, check_int, check_storage, checked
+from ..storage.validation import check_filled, check_int
 from ..text.summarize import Summary, one_line
 from ..tokens import counter_for
 from ..workers import guard_lock
@@ -77,7 +78,6 @@ class TieredMemory:
     ) -> None:
         if not isinstance(owner, str) or not owner:
             raise InvalidSetting("owner", f"expected a name (a str that is not empty), got {brief(owner)}")
-        check_storage("storage", storage)
         if embedder is not None and not callable(embedder):
             raise InvalidSetting("embedder", f"expected an Embedder, as memci.llm.Embeddings, got {brief(embedder)}")
         if chat is not None and not callable(chat):

@@ -5,14 +5,8 @@ too, so that a context that works in a test works in production. Bodies are byte
 """
 
 import errno
-import re
-from collections.abc import Collection, Iterable, Mapping
-from dataclasses import is_dataclass
-from functools import cache, wraps
-from inspect import signature
-from itertools import chain, starmap
-from types import FunctionType, NoneType, UnionType
-from typing import Any, Final, Literal, TypeVar, Union, cast, get_args, get_origin, get_type_hints
+from collections.abc import Collection, Iterable
+from typing import Final, Literal
 
 from ..errors import InvalidSetting, WriteConflict, brief
 from ..rows import ContextRecord, OpRow
@@ -25,19 +19,6 @@ FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})  # errno valu
 MAX_HEAD: Final = 2**40  # messages that one context may have
 MAX_PAGE: Final = 2**32 - 1  # the highest page index
 _ERASED_DIGEST: Final = bytes(16)
-_EARLIEST: Final = -62_135_510_400  # seconds: the second day of the calendar, and the last but one
-_LATEST: Final = 253_402_214_400
-_WORDS: Final = {
-    "float": "seconds since 1970",
-    "int": "an int",
-    "str": "a str",
-    "NoneType": "None",
-    "Storage": "a store",
-}
-_MODULES: Final = re.compile(r"\b[a-z_.]+\.(?=[A-Z])")
-
-T = TypeVar("T")
-_hints = cache(get_type_hints)
 
 
 def check(transition: Transition) -> None:
@@ -125,12 +106,6 @@ def check_int(name: str, value: object, least: int = 1) -> None:
         raise InvalidSetting(name, f"expected an int from {least}, got {brief(value)}")
 
 
-def check_storage(name: str, storage: object) -> None:
-    """Raise InvalidSetting about *name* unless *storage* is a store that is open, and no path or class of one."""
-    if isinstance(storage, type) or not isinstance(storage, Storage):
-        raise InvalidSetting(name, f"expected a store, as SQLiteStorage(path), got {brief(storage)}")
-
-
 def has_memory(storage: Storage) -> bool:
     """Return whether *storage* can keep a memory beside the pages."""
     return isinstance(storage, (SidecarStorage, DatabaseStorage))
@@ -163,82 +138,3 @@ def check_filled(name: str, text: object) -> None:
     if not isinstance(text, str) or not text:
         raise InvalidSetting(name, f"expected a str that is not empty, got {brief(text)}")
     check_text(name, text)
-
-
-def checked(target: T) -> T:
-    """Return a function, or a class with its public methods, that refuses arguments of types other than annotated.
-
-    InvalidSetting names the argument, or a field of it, before anything is done. O(the values that are given).
-    """
-    if isinstance(target, type):
-        for name, method in vars(target).items():
-            if isinstance(method, FunctionType) and name[0] != "_":
-                setattr(target, name, checked(method))
-        return target
-    names = [*signature(cast("FunctionType", target)).parameters]
-
-    @wraps(cast("FunctionType", target))
-    def call(*args: Any, **given: Any) -> Any:
-        for name, value in chain(zip(names, args, strict=False), given.items()):
-            if (wrong := _misfit(name, value, _hints(target).get(name, Any))) is not None:
-                where, found, hint = wrong
-                raise InvalidSetting(where, f"expected {_said(hint)}, got {brief(found)}")
-        return cast("FunctionType", target)(*args, **given)
-
-    defaults = getattr(target, "__kwdefaults__", None)
-    call.__kwdefaults__ = defaults  # type: ignore[attr-defined]  # programs read them, and `wraps` leaves them out
-    return cast("T", call)
-
-
-def _said(hint: Any) -> str:
-    """Return the annotation *hint* in words."""
-    if get_origin(hint) in (Union, UnionType, Literal):
-        return ", or ".join(_said(each) if get_origin(hint) is not Literal else repr(each) for each in get_args(hint))
-    name = hint.__name__ if isinstance(hint, type) and not get_args(hint) else _MODULES.sub("", str(hint))
-    return _WORDS.get(name, name)
-
-
-@cache
-def _read(hint: Any) -> tuple[Any, tuple[Any, ...], Mapping[str, Any], object]:
-    """Return what *hint* is: its type, those of its parts and of its fields, and which kind of container."""
-    kind = get_origin(hint) or hint
-    fields = _hints(kind) if is_dataclass(kind) or hasattr(kind, "_fields") else {}
-    families = (each for each in (Mapping, Collection) if isinstance(kind, type) and issubclass(kind, each))
-    return kind, get_args(hint), fields, next(families, None)
-
-
-def _misfit(path: str, value: Any, hint: Any) -> tuple[str, object, Any] | None:
-    """Return where the *value* of *path* does not fit the annotation *hint*, with what is there and what should be."""
-    kind, parts, fields, family = _read(hint)
-    if kind is Any or hint is bool is type(value) or (value is None and NoneType in parts):
-        return None
-    if kind in (Union, UnionType):
-        return (path, value, hint) if all(_misfit(path, value, each) is not None for each in parts) else None
-    if kind is Literal:
-        fits = isinstance(value, str) and value in parts
-    elif kind is int:
-        fits = type(value) is int and -(2**63) <= value < 2**63
-    elif kind is float:
-        fits = isinstance(value, int | float) and type(value) is not bool and _EARLIEST <= value <= _LATEST
-    else:
-        text = isinstance(value, str | bytes) and kind not in (str, bytes, object)
-        fits = not isinstance(kind, type) or (isinstance(value, kind) and not isinstance(value, type) and not text)
-    if not fits:
-        return path, value, hint
-    if kind is str and not value.isascii():
-        check_text(path, value)
-    inner: Iterable[tuple[str, object, Any]] = ()
-    if fields:
-        inner = [(f"{path}.{name}", getattr(value, name), each) for name, each in fields.items()]
-    elif hint == dict[str, Any]:  # a message: checking each is its context's
-        return None
-    elif parts and family is Mapping and value:
-        pairs = chain.from_iterable(zip(pair, parts, strict=True) for pair in value.items())
-        inner = ((f"{path}[{nr // 2}]", each, part) for nr, (each, part) in enumerate(pairs))
-    elif kind is tuple and parts[1:] != (...,):
-        if len(value) != len(parts):
-            return path, value, hint
-        inner = [(f"{path}[{nr}]", each, part) for nr, (each, part) in enumerate(zip(value, parts, strict=True))]
-    elif parts and family is Collection and value:
-        inner = [(f"{path}[{nr}]", each, parts[0]) for nr, each in enumerate(value)]
-    return next(filter(None, starmap(_misfit, inner)), None) if inner else None

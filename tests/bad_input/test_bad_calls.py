@@ -6,15 +6,25 @@ from contextlib import closing
 from datetime import date
 from functools import partial
 from inspect import signature
+from itertools import product
 from typing import Any
 
 import pytest
 
 from memci import Context
-from memci.errors import MemciError
-from memci.memory import PageRecord, TieredMemory, inspect
+from memci.errors import InvalidSetting, MemciError
+from memci.history.backup import repeat_erasures
+from memci.history.copying import copy_contexts
+from memci.history.erase import erase, finish_erasures
+from memci.history.export import export_lines
+from memci.history.import_ import import_lines
+from memci.history.listing import list_contexts
+from memci.history.retention import erase_outdated, find_outdated
+from memci.history.salvage import salvage_contexts
+from memci.history.verify import problems
+from memci.memory import NullMemory, PageRecord, TieredMemory, inspect
 from memci.memory.backend import Learned, Scope
-from memci.storage import Storage
+from memci.storage import EphemeralStorage, Storage
 
 HELLO = {"role": "user", "content": "I live in Oslo."}
 PAGE = PageRecord("x", 9, 9, ((0, HELLO),))
@@ -83,3 +93,35 @@ def test_memory_refuses_what_is_of_another_kind(memory: TieredMemory, name: str)
             raise AssertionError((argument, value)) from error
     memory.maintain(2e9)  # what was taken breaks no later call
     assert memory.search("Oslo").query == "Oslo"
+
+
+HISTORY: dict[Callable[..., object], dict[str, Any]] = {
+    import_lines: {"lines": ()},
+    export_lines: {"context_id": "x"},
+    salvage_contexts: {},
+    copy_contexts: {},
+    problems: {"context": "x"},
+    repeat_erasures: {},
+    find_outdated: {"before": "2026-01-01"},
+    erase_outdated: {"found": ()},
+    erase: {"context": "nowhere"},
+    finish_erasures: {},
+    list_contexts: {"owner": None, "after": None, "limit": 1},
+}
+"""the functions of a store's history, and the arguments that each needs besides stores"""
+
+
+def test_a_store_refuses_what_is_of_another_kind() -> None:
+    """Each call of the history refuses what its annotations do not name, before anything has changed."""
+    store = EphemeralStorage()
+    Context.open(store, id="x", window=2_000, memory=NullMemory()).append_turn(HELLO)
+    before = store.contexts()
+    stores = dict.fromkeys(("storage", "store", "source"), store)
+    stores |= {name: EphemeralStorage() for name in ("copy", "target")}
+    for call, given in HISTORY.items():
+        names = signature(call).parameters
+        needed = {name: value for name, value in (stores | given).items() if name in names}
+        for argument, value in product(names, (7.5, 2**70, "\ud800", b"x\0", [[]], (7,), object(), complex)):
+            with pytest.raises(InvalidSetting, match=f"^({argument}|file)"):
+                [*found] if isinstance(found := call(**{**needed, argument: value}), Iterator) else found
+        assert store.contexts() == before, call

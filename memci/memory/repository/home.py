@@ -9,6 +9,7 @@ import weakref
 from threading import RLock
 
 from ...storage import Storage
+from ...storage.arguments import checked
 from ...storage.protocol import DatabaseStorage, KeyedStorage, Sidecar, SidecarStorage
 from ...storage.validation import check_memory
 from ...workers import guard_lock
@@ -20,6 +21,7 @@ _shared: "weakref.WeakKeyDictionary[Storage, dict[str, MemoryStore]]" = weakref.
 _lock = guard_lock(RLock(), "memory")
 
 
+@checked
 def tables_of(storage: Storage, path: str | os.PathLike[str] | None = None) -> MemoryStore:
     """Return the tables that belong to *storage*, and count one more user. They are opened on first use.
 

@@ -1,6 +1,7 @@
 """`memci doctor`: check what memci runs on, and whether a store is safe where it is.
 
-It writes nothing into a store, but for `--accept`. It reads no messages: `memci verify` does.
+It writes nothing into a store, but for `--accept`. It reads messages only to count those
+that are erased: `memci verify` reads all.
 """
 
 import platform
@@ -18,6 +19,7 @@ from rich.text import Text
 from typer import Argument, Option
 
 from ..errors import CorruptRecord, InvalidSetting, KeyMissing, MemciError
+from ..history.listing import count_erased
 from ..model_catalog import prices_source
 from ..rows import Ticket
 from ..storage.filesystem.store import DATABASE, MARK
@@ -32,7 +34,7 @@ from .app import NamedCommand
 from .commands import COMMANDS
 from .configuration import HERE, config_file
 from .options import Str
-from .printer import Part, Result, many, visible
+from .printer import Part, Result, many, many_messages, visible
 from .stores import check_path, database, open_store, read_witness
 
 _MIB: Final = 2**20
@@ -242,8 +244,9 @@ def _contents(path: str) -> Iterator[Finding]:
             from ..memory import TieredMemory
 
             records = storage.contexts()
-            aside = 0
+            aside = erased = 0
             for each in records:
+                erased += count_erased(storage, each)
                 with closing(TieredMemory(storage, owner=each.owner, read_only=True)) as memory:
                     aside += len(memory.set_aside(each.id))
     except MemciError as error:
@@ -258,7 +261,7 @@ def _contents(path: str) -> Iterator[Finding]:
     whole = "AES-256-GCM, every context; its key is yours to keep"
     none = "none: the files can be read by all who may open them"
     yield _unless(0 < sealed < len(records), "encryption", part, advice, whole if sealed else none)
-    text = f"{len(records):,}, {many(sum(each.head for each in records), 'message')}"
+    text = f"{len(records):,}, {many_messages(sum(each.head for each in records), erased)}"
     forks = sum(each.parent is not None for each in records)
     yield Finding("contexts", "ok", text + (f", {forks:,} of them forks" if forks else ""))
     if aside:

@@ -19,7 +19,7 @@ from ..storage.protocol import CheckedStorage, ContextRecord
 from ..storage.sqlite.loss import accept_loss
 from ..storage.sqlite.mending import mend, mend_index
 from .options import Store, Target
-from .printer import Part, Printer, Result, many, proof
+from .printer import Part, Printer, Result, many, many_messages, proof
 from .stores import check_path, database, open_store, read_witness
 
 _LOST = 20  # lines about losses of one context, at most: a screen; --json has all
@@ -64,10 +64,9 @@ def _show_checked(facts: Mapping[str, Any], *, damaged: bool) -> Iterator[Part]:
             yield proof(False, f"{each['id']}: not checked: {each['not_checked']}")
             continue
         wrong = each["problems"]
-        erased = f", {each['erased']:,} of them erased" if each["erased"] else ""
-        every = "every other" if erased else "every"
+        every = "every other" if each["erased"] else "every"
         result = many(len(wrong), "problem") if wrong else f"{every} one is there, and as it was written"
-        yield proof(not wrong, f"{each['id']}: {many(each['messages'], 'message')}{erased}, {result}")
+        yield proof(not wrong, f"{each['id']}: {many_messages(each['messages'], each['erased'])}, {result}")
         yield from (f"  {problem}" for problem in wrong)
     name = name_of(store := facts["store"])
     if damaged:

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Annotated
 from typer import Argument, Option
 
 from ..errors import InvalidSetting
+from ..history.listing import count_erased
 from ..messages import text_of
 from ..storage import Storage
 from ..storage.opening import name_of
 from ..storage.protocol import ContextRecord, PageState
 from .files import new_file
 from .options import CONTEXT, Int, Store, Str, needs_extra
-from .printer import Part, Result, many
+from .printer import Part, Result, many, many_messages
 from .stores import choose_context, choose_contexts, open_store
 from .tables import ReportTables, message_lines, pages_table, table, with_title
 
@@ -47,7 +48,7 @@ def run_inspect(
 
             return inspect_memory(storage, store, context=context, owner=owner)
         if context is None and not pages:
-            return _list_contexts(store, choose_contexts(storage, store, owner))
+            return _list_contexts(store, storage, choose_contexts(storage, store, owner))
         return _show_context(storage, choose_context(storage, store, context, owner), pages=pages)
 
 
@@ -116,10 +117,10 @@ def _show_audit(path: str, storage: Storage) -> Result:
     return Result({"store": path, "audit": lines}, [table("at", "action", "what", rows=rows, fills="what")])
 
 
-def _list_contexts(path: str, records: list[ContextRecord]) -> Result:
+def _list_contexts(path: str, storage: Storage, records: list[ContextRecord]) -> Result:
     from ..serve.stored_context import figures_of
 
-    contexts = [figures_of(each) for each in records]
+    contexts = [figures_of(each) | {"erased_messages": count_erased(storage, each)} for each in records]
     facts = {"store": path, "contexts": contexts}
     if not contexts:
         return Result(facts, [f"{name_of(path)} holds no contexts"])
@@ -132,9 +133,11 @@ def _list_contexts(path: str, records: list[ContextRecord]) -> Result:
         )
         for each in contexts
     )
+    messages, gone = (sum(each[name] for each in contexts) for name in ("messages", "erased_messages"))
+    erased = [many_messages(messages, gone)] if gone else []
     problems = [(each["not_shown"], "yellow") for each in contexts if "not_shown" in each][:1]
     contexts_table = table("context", "owner", *figures, *forks, rows=rows, figures=figures)
-    return Result(facts, [contexts_table, *problems, ("one of them: memci inspect STORE --context ID", "dim")])
+    return Result(facts, [contexts_table, *erased, *problems, ("one of them: memci inspect STORE --context ID", "dim")])
 
 
 def _show_context(storage: Storage, record: ContextRecord, *, pages: bool) -> Result:
@@ -147,8 +150,8 @@ def _show_context(storage: Storage, record: ContextRecord, *, pages: bool) -> Re
         listed = [with_title(context, page) for page in context.pages()] if pages else None
         shown = [text_of(message) for message in context.render(strict=False)]
     contents = [text for text in shown if text.startswith("<memci:contents ")]
-    known = figures_of(record)
-    figures = f"{many(record.head, 'message')} in {many(known['turns'], 'turn')}"
+    known = figures_of(record) | {"erased_messages": count_erased(storage, record)}
+    figures = f"{many_messages(record.head, known['erased_messages'])} in {many(known['turns'], 'turn')}"
     view: list[Part] = [
         (f"{record.id} of {record.owner}: {figures}, {many(report.compactions, 'compaction')}\n", "bold"),
         ReportTables(report),

@@ -106,6 +106,11 @@ def many(count: int, noun: str) -> str:
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
+def many_messages(count: int, erased: int) -> str:
+    """Return "12 messages", or "12 messages, 4 of them erased"."""
+    return many(count, "message") + (f", {erased:,} of them erased" if erased else "")
+
+
 def visible(text: str) -> str:
     """Return *text* with escapes for characters that control a terminal or can't be written. O(characters)."""
     shown = _CONTROLS.sub(lambda found: f"\\x{ord(found[0]):02x}", text)

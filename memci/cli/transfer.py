@@ -17,7 +17,7 @@ from ..storage.names import new
 from ..storage.opening import is_url
 from .files import Source, new_file, read_key
 from .options import CONTEXT, WINDOW, Int, NewStore, Store, Str, Target, tokens
-from .printer import Printer, Result, many
+from .printer import Printer, Result, many, many_messages
 from .stores import NAMED, check_path, choose_context, choose_contexts, open_store
 
 if TYPE_CHECKING:
@@ -148,8 +148,9 @@ def run_backup(
     if erasures_of is not None and not is_url(erasures_of):
         check_path(erasures_of, filled=True)
     made = backup(store, target, erasures_of=erasures_of)
-    line = f"{target}: {many(made.contexts, 'context')} with {many(made.messages, 'message')}, copied and verified"
-    return Result({"store": store, "target": target, **made._asdict()}, [line])
+    figures = f"{many(made.contexts, 'context')} with {many_messages(made.messages, made.erased)}"
+    facts = {"store": store, "target": target, **made._asdict()}
+    return Result(facts, [f"{target}: {figures}, copied and verified"])
 
 
 def _write(stream: BinaryIO, storage: Storage, ids: Iterable[str], *, chat: bool, key: bytes | None) -> int:

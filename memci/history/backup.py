@@ -42,6 +42,7 @@ class Backup(NamedTuple):
 
     contexts: int
     messages: int
+    erased: int = 0  # how many of the messages are erased
 
 
 def backup(
@@ -168,7 +169,9 @@ def _verify(copy: Path) -> Backup:
     with closing(open_store(copy, read_only=True)) as storage:
         wrong = storage.damage() if isinstance(storage, CheckedStorage) else []
         records = storage.contexts()
-        wrong += [problem for record in records for problem in problems(storage, record.id)]
+        codecs = list[int]()
+        for record in records:
+            wrong += problems(storage, record.id, on_entry=lambda row: codecs.append(row.codec))
         if wrong:
             raise CorruptRecord("", 0, f"the store is damaged, and was not copied: {wrong[0]}; see memci verify")
-        return Backup(len(records), sum(record.head for record in records))
+        return Backup(len(records), sum(record.head for record in records), codecs.count(ERASED))

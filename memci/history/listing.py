@@ -1,10 +1,15 @@
 """Lists the contexts of a store without opening them."""
 
+from contextlib import suppress
 from dataclasses import dataclass
 
+from ..errors import MemciError
+from ..rows import ContextRecord
 from ..storage import Storage
 from ..storage.arguments import checked
+from ..storage.codec import ERASED
 from ..storage.validation import check_int
+from ..window.state import WindowState
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,3 +32,11 @@ def list_contexts(storage: Storage, *, owner: str | None, after: str | None, lim
         ContextInfo(record.id, record.owner, record.head, record.next_page - 1, record.turn, record.parent)
         for record in storage.contexts(owner=owner, after=after, limit=limit)
     ]
+
+
+def count_erased(storage: Storage, record: ContextRecord) -> int:
+    """Return how many messages of *record* are erased; 0 if that can't be read. O(messages) if something was erased."""
+    with suppress(MemciError):
+        if WindowState.loads(record.state).erasures:
+            return sum(row.codec == ERASED for row in storage.entries(record.id, 0, record.head))
+    return 0

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Collection, Mapping
 from dataclasses import is_dataclass
+from datetime import datetime
 from functools import WRAPPER_ASSIGNMENTS, cache, wraps
 from inspect import signature
 from itertools import chain
@@ -20,6 +21,7 @@ _WORDS: Final[Mapping[Any, str]] = {
     int: "an int",
     str: "a str",
     NoneType: "None",
+    datetime: "a date and time",
     Storage: "a store, as SQLiteStorage(path)",
 }
 _MODULES: Final = re.compile(r"\b[a-z_.]+\.(?=[A-Z])")

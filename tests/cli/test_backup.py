@@ -118,7 +118,7 @@ def test_later_erasures_are_repeated_in_a_copy(run, request, tmp_path, kind):
 
     result = run("backup", old, new, "--apply-erasures", store)
 
-    assert result.stdout.replace("\n", "").endswith("new: 3 contexts with 124 messages, copied and verified")
+    assert result.stdout.replace("\n", "").endswith("124 messages, 3 of them erased, copied and verified")
     assert lines(old, "diary") == before
     held = b"".join(each.read_bytes() for each in tmp_path.rglob("new*") if each.is_file())
     held += b"".join(each.read_bytes() for each in new.rglob("*") if each.is_file())

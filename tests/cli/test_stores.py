@@ -18,7 +18,7 @@ def test_inspect_when_the_store_has_contexts(run, store):
     assert set(value) == {"store", "contexts"}
     alice, bob = value["contexts"]
     assert alice.pop("compactions") > 0
-    whole = {"parent": None, "base": 0}
+    whole = {"parent": None, "base": 0, "erased_messages": 0}
     assert alice == {"id": "alice", "owner": "ada", "messages": 120, "pages": 60, "turns": 60, "window": 2000} | whole
     assert bob.pop("compactions") == 0
     assert bob == {"id": "bob", "owner": "bob", "messages": 2, "pages": 1, "turns": 1, "window": 4000} | whole
@@ -26,6 +26,18 @@ def test_inspect_when_the_store_has_contexts(run, store):
     assert all(each in told for each in ("alice", "ada", "120", "2,000"))
     assert "fork" not in told, "a column that is empty is left out"
     assert store.read_bytes() == before
+
+
+def test_erased_messages_are_counted_apart(run, store, tmp_path):
+    """Each command that tells how many messages there are tells how many of them are erased."""
+    assert run("erase", store, "--context", "bob", "--page", "1", "--yes").exit_code == 0
+
+    _, bob = json.loads(run("inspect", store, "--json").stdout)["contexts"]
+    assert (bob["messages"], bob["erased_messages"]) == (2, 2)
+    assert "\n122 messages, 2 of them erased" in run("inspect", store).stdout
+    assert "2 messages, 2 of them erased" in run("inspect", store, "--context", "bob").stdout
+    assert "122 messages, 2 of them erased" in run("doctor", store).stdout
+    assert "122 messages, 2 of them erased" in run("backup", store, tmp_path / "new").stdout.replace("\n", "")
 
 
 def test_inspect_when_the_terminal_is_narrow(run, store, monkeypatch):

@@ -16,23 +16,25 @@ def here(tmp_path, monkeypatch):
     return folder
 
 
-def replayed(run, trip, *arguments):
+def replayed(run, talk, *arguments):
     """The window that a replay has used."""
-    return json.loads(run("replay", trip, "--json", *arguments).stdout)["report"]["window"]
+    return json.loads(run("replay", talk, "--json", *arguments).stdout)["report"]["window"]
 
 
-def test_an_option_when_it_is_set_in_several_places(run, trip, here, tmp_path, monkeypatch):
+def test_an_option_when_it_is_set_in_several_places(run, here, tmp_path, monkeypatch):
     """What is typed comes first, then the environment, the file here, the user's own file, and the default."""
-    default = replayed(run, trip)
+    talk = tmp_path / "talk.json"
+    talk.write_text('[{"role": "user", "content": "Hi."}]')
+    default = replayed(run, talk)
 
     (tmp_path / "user" / "memci" / "config.toml").write_text('[replay]\nwindow = "9k"\n')
-    own = replayed(run, trip)
+    own = replayed(run, talk)
     (here / "memci.toml").write_text("[replay]\nwindow = 100_000\n")
-    file = replayed(run, trip)
+    file = replayed(run, talk)
     monkeypatch.setenv("MEMCI_REPLAY_WINDOW", "12k")
 
-    assert (own, file, replayed(run, trip)) == (9_000, 100_000, 12_000)
-    assert replayed(run, trip, "--window", "10k") == 10_000
+    assert (own, file, replayed(run, talk)) == (9_000, 100_000, 12_000)
+    assert replayed(run, talk, "--window", "10k") == 10_000
     assert default not in {own, file}
 
 

@@ -4,7 +4,7 @@ import base64
 from itertools import pairwise
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from memci import Context, EphemeralStorage
@@ -172,7 +172,6 @@ def test_a_server_that_numbers_its_calls_from_one_each_time_is_repeated_without_
 
 
 @given(st.data())
-@settings(max_examples=60, deadline=None)
 def test_no_order_of_items_makes_a_request_that_is_refused(data):
     """Whatever models and clients leave behind, every format's request follows its grammar."""
     own = data.draw(st.sampled_from(("openai_chat", "openai_responses", "anthropic")))

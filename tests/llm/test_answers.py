@@ -4,7 +4,7 @@ import json
 from typing import Literal
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -190,7 +190,6 @@ JSON = st.recursive(
 PROSE = st.text(st.characters(exclude_characters="{}"), max_size=40)
 
 
-@settings(deadline=None)
 @given(st.dictionaries(st.text(), JSON, max_size=4), PROSE, PROSE)
 def test_any_object_is_found_in_any_prose(value, before, after):
     """One object in prose without braces is found, exactly."""
@@ -199,7 +198,6 @@ def test_any_object_is_found_in_any_prose(value, before, after):
     assert json_object(text.replace("</think>", "")) == value or "</think>" in text
 
 
-@settings(max_examples=300, deadline=None)
 @given(st.text('{}[]":,0aé\\\n \ud800NnI-.', max_size=60))
 def test_any_text_is_an_object_or_a_reason(text):
     """Whatever text comes, it is one object or a reason in one line."""

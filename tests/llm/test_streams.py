@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from memci.errors import ModelRefused, ModelUnavailable
@@ -241,7 +241,6 @@ def test_calls_with_a_list_for_an_id_are_no_message(server, chat):
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=60)
 
 
-@settings(max_examples=40, deadline=None)
 @given(TEXTS, TEXTS, st.lists(st.integers(1, 40)), st.sampled_from([b"\n", b"\r\n", b"\r"]))
 def test_any_stream_is_put_together_however_it_is_torn(text, reasoning, sizes, end):
     """Whatever the text, the ends of lines and the places where the bytes are torn, the message is the one sent."""
@@ -262,7 +261,6 @@ def test_any_stream_is_put_together_however_it_is_torn(text, reasoning, sizes, e
     assert incoming.result == Reply(message, Usage(5, 6, 1), "tool_calls", "m")
 
 
-@settings(deadline=None)
 @given(st.lists(st.binary(max_size=60) | st.sampled_from([b"data: ", b"{}", b"[DONE]", b"\n\n", b'{"choices": [{}]}'])))
 def test_any_bytes_are_an_answer_or_none(parts):
     """Whatever bytes come as a stream, they are an answer that a context takes or they are refused."""

@@ -120,7 +120,7 @@ def test_flipped_bits_of_what_lookups_need_are_told_by_verify(tmp_path: Path, ta
     """A bit in a tree's inner bytes can hide a row from a lookup: verify() tells, where reading alone would not."""
     path = tmp_path / "whole.db"
     with Context.open(path, id="a", window=2000) as context:
-        for i in range(12):
+        for i in range(6):
             context.append_turn(f"question {i} " * 20, "answer", op_id=f"op{i}")
             context.render()
         context.archive(keep=1)

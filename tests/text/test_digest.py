@@ -5,7 +5,7 @@ import random
 import re
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from memci.text.digest import choose, kind_of, show
@@ -107,7 +107,6 @@ _PIECES = st.sampled_from(
 )
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.lists(st.tuples(_PIECES, st.integers(1, 90)), min_size=1, max_size=40), st.integers(60, 600), st.data())
 def test_digest_is_made_of_the_text(pieces, room, data):
     """Whatever the text: what is shown between marks is the text's own, in order, and it fits."""

@@ -258,10 +258,14 @@ def test_refused_import_repeats_nothing():
     """What is wrong with an export is said with the number of its line, not with what the line says."""
     exported = list(talked(EphemeralStorage()).export())
     told: list[str] = []
+    tried = set()
 
     for at, line in enumerate(exported):
         fields = json.loads(line)
         for key, value in fields.items():
+            if (tuple(fields), key, type(value)) in tried:  # in a line of the same kind
+                continue
+            tried.add((tuple(fields), key, type(value)))
             for other in (secret("value"), [secret("value")], {secret("key"): secret("value")}, None, -1, f"{value}"):
                 wrong = json.dumps({**fields, key: other})
                 told += refusal([*exported[:at], wrong, *exported[at + 1 :]])

@@ -105,7 +105,7 @@ def bodies_of(storage: Storage, context: str) -> list[bytes]:
     return [row.body for row in storage.entries(context)]
 
 
-def everything(storage: Storage, *contexts: str) -> list[dict[str, object]]:
+def everything(storage: Storage, *contexts: str) -> list[dict[str, Any]]:
     """Return all rows of each of *contexts*, by what they are. O(rows)."""
     return [
         {

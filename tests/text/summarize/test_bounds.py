@@ -4,7 +4,7 @@ import json
 import sys
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from memci.text.sanitize import one_line, width
@@ -52,7 +52,6 @@ MESSAGES = st.one_of(
 )
 
 
-@settings(deadline=None)
 @given(st.lists(MESSAGES, max_size=5))
 def test_a_summary_is_whole_whatever_the_messages(page: list[Message]) -> None:
     """Any shape of message gives one line each, none empty or too wide, and a title."""

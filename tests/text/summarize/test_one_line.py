@@ -1,7 +1,7 @@
 """A contents line: one, harmless, never empty, never too wide."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from memci.errors import InvalidSetting
@@ -20,7 +20,6 @@ TEXTS = st.one_of(
 )
 
 
-@settings(deadline=None)
 @given(TEXTS, st.integers(1, 60))
 def test_a_line_is_bounded_and_stable_whatever_the_text(text: str, columns: int) -> None:
     """A line is never empty, fits its columns, encodes to UTF-8, and is unchanged by a second pass."""
@@ -32,7 +31,6 @@ def test_a_line_is_bounded_and_stable_whatever_the_text(text: str, columns: int)
     assert one_line(line, columns) == line
 
 
-@settings(deadline=None)
 @given(TEXTS)
 def test_nothing_that_hides_or_acts_is_left_whatever_the_text(text: str) -> None:
     """No line break, control, bidi, tag or zero-width character is left, no tag, fence, image, link or list number."""

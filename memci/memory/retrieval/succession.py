@@ -215,7 +215,7 @@ def _latest(layout: Layout, position: int, places: Integers, most: int) -> Integ
 def _next_loose(layout: Layout, position: int, places: Integers) -> int:
     """Return which of the loose corrections at *places* means *position*; -1: none.
 
-    It is the first one behind it, with no other time between.
+    It is the first one behind it, with no other time between, or nothing at all if it has no time.
     """
     at = layout.columns
 
@@ -223,9 +223,9 @@ def _next_loose(layout: Layout, position: int, places: Integers) -> int:
         same = (at.context[some] == at.context[position]) & (at.role[some] != ROLES["assistant"])
         return np.asarray(same & (at.nth[some] > at.nth[position]))
 
-    behind = places[follows(places)] if at.timed[position] and len(places) else places[:0]
+    behind = places[follows(places)] if len(places) else places
     if not len(behind):
         return -1
     first = int(behind[np.argmin(at.nth[behind])])
-    between = follows(slice(None)) & (at.timed > 0) & (at.question == 0) & (at.nth < at.nth[first])
+    between = follows(slice(None)) & (at.timed >= at.timed[position]) & (at.question == 0) & (at.nth < at.nth[first])
     return -1 if between.any() else first

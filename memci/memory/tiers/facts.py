@@ -77,10 +77,11 @@ def digest_of(fact: str) -> str:
 
 def facts(page: PageRecord, known: Iterable[Known] = ()) -> list[Known]:
     """Return the different facts on *page*, in order, and what says that those *known* are otherwise. O(characters)."""
-    user = [fact.text for fact in known if fact.about == "user"]
+    held = [fact for fact in known if fact.about == "user"]
+    user, just = [fact.text for fact in held], any(_is_next(page, fact) for fact in held)
     told: dict[tuple[About, str], float | None] = {}
     for ordinal, message in page.entries:
-        for each in _extract_facts(message, user) if ordinal not in page.quotes else ():
+        for each in _extract_facts(message, user, just) if ordinal not in page.quotes else ():
             told.setdefault(each, page.at_of(ordinal))
     found: list[Known] = []
     for (about, text), at in told.items():
@@ -97,14 +98,14 @@ def facts_of(pages: Iterable[tuple[int, PageRecord]], known: Iterable[Known]) ->
     return found
 
 
-def _extract_facts(message: Message, known: Sequence[str]) -> Iterator[tuple[About, str]]:
+def _extract_facts(message: Message, known: Sequence[str], just: bool) -> Iterator[tuple[About, str]]:
     speaker = one_line(name, 40) if isinstance(name := message.get("name"), str) and name else ""
 
     brief = len(text_of(message)) <= LONGEST  # it is compared with each known fact: a longer text is about more
 
     @cache
     def tells(sentence: str) -> bool:
-        return _states_fact(sentence) or (brief and _changes_one(sentence, speaker, known))
+        return _states_fact(sentence) or (brief and _changes_one(sentence, speaker, known, just))
 
     if message.get("role") == "user" and any(map(tells, sentences(text_of(message)[:_SCANNED]))):
         own = ["", *_own_sentences(message), ""]
@@ -156,9 +157,16 @@ def _stated(sentence: str) -> tuple[str, tuple[Writing, ...]]:
     return said, (written, *languages(text, ("latin",)))  # a short sentence may have words of several languages
 
 
-def _changes_one(sentence: str, speaker: str, known: Iterable[str]) -> bool:
-    """Return whether the *sentence*, of its author, says that one of the facts *known* is otherwise now. O(known)."""
-    said = [each for each in claims_of(sentence, speaker) if each.topics or each.changes or each.denies]
+def _changes_one(sentence: str, speaker: str, known: Iterable[str], just: bool) -> bool:
+    """Return whether the *sentence*, of its author, says that one of the facts *known* is otherwise now. O(known).
+
+    *just*: one of them was said right before.
+    """
+    told = claims_of(sentence, speaker)
+    if back := [each for each in told if each.retracts]:
+        named = (takes_up(back, _claims(each)) for each in known)
+        return (just and any(each.names_nothing for each in back)) or any(named)
+    said = [each for each in told if each.topics or each.changes or each.denies]
     plain, spoken = _stated(sentence)
     unreal = any(pattern("facts", key, each).search(plain) for key in ("unreal", "behind") for each in spoken)
     if not spoken or unreal or not any(each.runs or each.shows("self") for each in said):
@@ -200,17 +208,29 @@ def versions(fact: Known, facts: Mapping[int, Known]) -> list[Known]:
     "The deadline is 10 May." (5 January)   ──▶   "The deadline is 15 May." (14 February)
     """
     found, own = [fact], terms_of(fact.text)
-    topics = {topic for claim in _claims(fact.text) for topic in claim.topics}
+    related = any(claim.topics or claim.retracts for claim in _claims(fact.text))
     key = next((id_ for id_, each in facts.items() if each is fact), 0)
     for id_, other in facts.items():
         if other is fact or other.about != fact.about or (before := _is_before(fact, other)) is None:
             continue
         old, new = (fact, other) if before else (other, fact)
-        linked = (key if old is fact else id_) in new.after
-        alike = bool(topics) or not own.isdisjoint(terms_of(other.text))
+        linked = (key if old is fact else id_) in new.after or _means(new, facts) is old
+        alike = related or not own.isdisjoint(terms_of(other.text)) or any(each.retracts for each in _claims(new.text))
         if linked or (alike and takes_up(_claims(new.text), _claims(old.text))):
             found.append(other)
     return sorted(found, key=lambda each: (each.at or 0.0, each.index))
+
+
+def _means(new: Known, facts: Mapping[int, Known]) -> Known | None:
+    """Return the fact that *new* takes back without naming it: the last one of the page before. O(facts)."""
+    if not any(each.retracts and each.names_nothing for each in _claims(new.text)):
+        return None
+    return next((each for each in reversed([*facts.values()]) if each.about == new.about and _is_next(new, each)), None)
+
+
+def _is_next(later: Known | PageRecord, fact: Known) -> bool:
+    """Return whether *later* is of the page behind that of *fact*."""
+    return (later.context, later.index) == (fact.context, fact.index + 1)
 
 
 def _is_before(some: Known, other: Known) -> bool | None:

@@ -13,7 +13,8 @@ does for a living, and whose it is stands beside it; or if it has a sign of chan
 another value of the same kind (a number, a time, a day), or an end beside them; if it is short, begins with the same
 thing or counts in the same unit, and differs in one value; if it is the earlier one with the opposite sign; or if what
 the earlier one told of is its subject and over ("The Saab went to the scrapyard"), new ("a new landlord"), or has
-another value. Words are compared by their beginnings, since most languages inflect the end; Han and kana by their runs.
+another value. What takes back what was said ("Forget what I said about the cat") takes up what it names. Words are
+compared by their beginnings, since most languages inflect the end; Han and kana by their runs.
 """
 
 import re
@@ -87,9 +88,9 @@ def signs(text: str) -> list[Sign]:
         return []
     claim = Claim(text)
     found: list[Sign] = [topic for topic in TOPICS if claim.shows(topic)]
-    if claim.changes or claim.denies:
+    if claim.changes or claim.denies or claim.retracts:
         found.append("changed")
-    if len(text) <= _LOOSEST and claim.shows("loose"):
+    if len(text) <= _LOOSEST and (claim.shows("loose") or (claim.retracts and claim.names_nothing)):
         found.append("loose")
     return found
 
@@ -214,6 +215,16 @@ class Claim:
         return self.shows("told") or self.shows("ended")
 
     @cached_property
+    def retracts(self) -> bool:
+        """Whether it takes back what was said, and says nothing else: "Forget what I said about the cat"."""
+        return len(self._said) <= _BRIEF and self.shows("retracts")
+
+    @cached_property
+    def names_nothing(self) -> bool:
+        """Whether it names nothing: "That's not true any more" means what was said right before."""
+        return not self.words and not self.runs
+
+    @cached_property
     def denies(self) -> bool:
         """Whether it has a negation."""
         return any(pattern("facts", "negation", each).search(self._said) for each in self._likely)
@@ -244,7 +255,7 @@ class Claim:
     @cached_property
     def words(self) -> list[str]:
         """Its telling words, of writing with spaces: without values, signs of change and words that tell nothing."""
-        bare = _ID.sub(" ", self._without("clock", "days", "told", "ended", "counts"))
+        bare = _ID.sub(" ", self._without("clock", "days", "retracts", "told", "ended", "counts"))
         found = dict.fromkeys(_APOSTROPHE.sub("", each) for each in WORD.findall(bare))
         return [each for each in found if len(each) > 1 and not tells_nothing(each)]
 
@@ -253,7 +264,7 @@ class Claim:
         """Its runs of characters of writing without spaces, without the same."""
         if not TIED.search(self._said):
             return []
-        bare = tied_words().sub(lambda found: meaning()[found[0]], self._without("clock", "days"))
+        bare = tied_words().sub(lambda found: meaning()[found[0]], self._without("clock", "days", "retracts"))
         if writing(bare) == "hangul":  # its words stand apart, with their particles
             told = (PARTICLE.sub("", _COPULA.sub("", each)) for each in TIED.findall(self._without("told", said=bare)))
             return [each for each in told if len(each) > 1]
@@ -280,6 +291,8 @@ class Claim:
 
     def takes_up(self, earlier: "Claim") -> bool:
         """Return whether it says something else about what *earlier* told of. O(words · words)."""
+        if self.retracts and not earlier.retracts and not self._is_of_other(earlier) and self._names(earlier):
+            return True
         if self._said == earlier._said or (self._is_bare and not earlier.denies) or self.supposes:
             return False
         if self._is_of_other(earlier) and earlier.shows("self") and earlier.speaker not in self.subject:
@@ -290,6 +303,11 @@ class Claim:
         same = bool(topics) and (self.subject == earlier.subject or not self.subject.isdisjoint(earlier.subject))
         told = bool(self.changes or self.runs or topics - {"home"} or self.names - earlier.names)
         return (same and told) or self._same_thing(earlier)
+
+    def _names(self, earlier: "Claim") -> bool:
+        """Return whether half of its words are of *earlier*, or one of its runs is."""
+        _, own, common = self._common(earlier)
+        return (own > 0 and common >= _MOST * own) or any(set(run) <= set(earlier._said) for run in self.runs)
 
     def _same_record(self, earlier: "Claim") -> bool:
         """Return whether both are records of one thing, by its id, which comes first, and a field is not the same."""
@@ -307,7 +325,12 @@ class Claim:
         return not (self.topics or self.changes or self.denies or self.ids or any(self.values.values()))
 
     def follows(self, earlier: "Claim") -> bool:
-        """Return whether it corrects *earlier*, the last statement with a time before it, without naming it."""
+        """Return whether it corrects *earlier*, the last statement before it, without naming it.
+
+        A correction means the last one with a time, what takes something back the last one of any kind.
+        """
+        if self.retracts or not earlier.timed:
+            return self.retracts and self.names_nothing and not earlier.retracts
         return self.shows("ended") or any(self.values[kind] and earlier.values[kind] for kind in ("day", "clock"))
 
     def _same_thing(self, earlier: "Claim") -> bool:

@@ -16,6 +16,7 @@ from ..sanitize import is_narrow, width
 from .patterns import GRAMMAR, HAN, HIRAGANA, LETTER, PARTICLE, PREDICATE, words
 from .salience import FACT, ID, rank_of
 from .scopes import AFTER, BEFORE, CLAUSE, FUNCTION, JOINS, LEAST, LIST, Turn, role_of, wide_turns
+from .sentences import is_short_form
 
 ID_SHARE, FACT_SHARE, WORD_SHARE, _SHORT, EVERYDAY_SHARE = 0.00001, 0.004, 0.01, 0.05, 0.3
 """The part of all texts that have an id, a fact, a word, a short word, an everyday word. That of ids
@@ -61,7 +62,8 @@ def telling_words(text: str, turns: list[Turn] | None = None) -> list[Word]:
         start = end + len(between)
         end = start + len(run)
         if run in _ENDS:
-            gap = math.inf
+            if run != "." or not is_short_form(text, end):
+                gap = math.inf
             continue
         wide = None if narrow else _WIDE.match(run)
         if wide is None:

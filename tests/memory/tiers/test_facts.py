@@ -178,6 +178,15 @@ def test_what_a_machine_printed_is_no_fact():
         ("我在华为上班。", "我从华为辞职了，现在在小米上班。"),
         ("私は仙台に住んでいます。", "福岡に引っ越しました。"),
         ("저는 삼성에서 일해요.", "지금은 네이버에서 일해요."),
+        ("I have a cat named Miso.", "Forget what I said about the cat."),
+        ("I play the oboe.", "I was wrong about the oboe."),
+        ("Ich spiele Oboe.", "Streich das mit der Oboe."),
+        ("J'habite à Rennes.", "Oublie ce que j'ai dit sur Rennes."),
+        ("Trabajo en un banco.", "Olvida lo del banco."),
+        ("我养了一只猫，叫咪咪。", "之前说的猫的事不算了。"),
+        ("猫を飼っています。", "猫の話はなかったことにしてください。"),
+        ("저는 땅콩 알레르기가 있어요.", "알레르기 얘기는 잊어 주세요."),
+        ("У меня есть кошка Муся.", "Забудь, что я говорил про кошку."),
     ],
 )
 def test_what_says_that_a_fact_is_otherwise_is_a_fact(known, changed):
@@ -187,6 +196,28 @@ def test_what_says_that_a_fact_is_otherwise_is_a_fact(known, changed):
     assert [(key, each.text) for key, each in told] == [(1, known), (2, changed)]
     assert facts(page(user(changed))) == []
     assert [each.text for each in versions(told[0][1], dict(told))] == [known, changed]
+
+
+@pytest.mark.parametrize(
+    ("known", "back"),
+    [
+        ("I live in Hull.", "That's not true any more."),
+        ("Ich wohne in Kassel.", "Das gilt nicht mehr."),
+        ("J'habite à Rennes.", "Ce n'est plus vrai."),
+        ("Vivo en Burgos.", "Eso ya no es así."),
+        ("我对花生过敏。", "这个已经不是真的了。"),
+        ("私は仙台に住んでいます。", "それはもう違います。"),
+    ],
+)
+def test_what_takes_back_without_a_name_means_the_page_before(known, back):
+    """It is the later version of the last fact of that page; further on, and beside another thing, it is no fact."""
+    told = facts_of([(1, page(user("I have two dogs."), index=1)), (2, page(user(known), index=2))], [])
+    after = [*told, *facts_of([(3, page(user(back), index=3))], [fact for _, fact in told])]
+
+    assert [each.text for each in versions(after[1][1], dict(after))] == [known, back]
+    assert versions(after[0][1], dict(after)) == [after[0][1]]
+    assert facts(page(user(back), index=4), [fact for _, fact in told]) == []
+    assert facts(page(user("Forget what I said about the hotel."), index=3), [fact for _, fact in told]) == []
 
 
 @pytest.mark.parametrize(

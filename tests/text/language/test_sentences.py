@@ -12,6 +12,11 @@ from memci.text.language.sentences import sentences, simplify
     [
         ("Hi Dr. Li! How are you?", ["Hi Dr. Li!", "How are you?"]),
         ("It costs 3.50 at e.g. Tom's. Really?!  Yes...", ["It costs 3.50 at e.g. Tom's.", "Really?!", "Yes..."]),
+        ("Mr. Li came at 5 p.m. We left at 6 p.m. sharp.", ["Mr. Li came at 5 p.m.", "We left at 6 p.m. sharp."]),
+        ("Room No. 5? No. I sat in it, etc. as told.", ["Room No. 5?", "No.", "I sat in it, etc. as told."]),
+        ("Fr. Dr. med. Kern kommt am 12. Juni z. B. zu uns.", ["Fr. Dr. med. Kern kommt am 12. Juni z. B. zu uns."]),
+        ("La Sra. Paz vive en la Av. Sol. Mme. Roux aussi.", ["La Sra. Paz vive en la Av. Sol.", "Mme. Roux aussi."]),
+        ("We were 12. Then two left.", ["We were 12.", "Then two left."]),
         ('She said "go." Then he went', ['She said "go."', "Then he went"]),
         ("以后请用中文回答。谢谢！好", ["以后请用中文回答。", "谢谢！", "好"]),
         ("「行きます。」と言った。", ["「行きます。」", "と言った。"]),

@@ -30,7 +30,7 @@ from ..errors import InvalidSetting, StorageError, brief
 from ..memory.backend import Fact, FoundPage, Recollection
 from ..messages import Message, arguments_of
 from ..text.interface import section, tool
-from ..text.language.dates import named_days
+from ..text.language.dates import meant, named_days
 from ..text.language.questions import asks_many, asks_who
 from ..text.moments import WEEKDAYS, dated, day, full, local
 from ..text.sanitize import frame, quote
@@ -266,17 +266,19 @@ def functions(answer_text: Callable[[object], str]) -> dict[str, Callable[..., s
 
 def _line(page: FoundPage, context: str) -> str:
     """Return the line of a result, without `<` and `>`, and below it what was said later about the same thing."""
-    line, later = f"{_place(page, context, page.whose)}{_marks(page)}", page.later
+    line = f"{_place(page, context, page.whose)}{_marks(page)}{_meant(page.text, page.said)}"
+    later = page.later
     if later is None:
         return f"{line}: {quote(page.text)}"
-    below = f"{_place(later, context, later.whose)}, later: {quote(later.text)}"
+    below = f"{_place(later, context, later.whose)}, later{_meant(later.text, later.said)}: {quote(later.text)}"
     return f"{line}, a later one below: {quote(page.text)}\n{below}"
 
 
 def _short_line(page: FoundPage, context: str) -> str:
     """Return the line of one of many results: its page, who says it."""
     where = f"#{page.index}" if page.context == context else "another conversation"
-    return f"{where} {_who(page)}{page.whose and f', {page.whose}'}{_marks(page)}: {quote(page.text)}"
+    marks = f"{page.whose and f', {page.whose}'}{_marks(page)}{_meant(page.text, page.said)}"
+    return f"{where} {_who(page)}{marks}: {quote(page.text)}"
 
 
 def _heading(page: FoundPage, less: bool) -> list[str]:
@@ -323,7 +325,7 @@ def _facts(facts: Iterable[Fact], whom: str, context: str) -> Iterator[str]:
     for fact in facts:
         yield "\n".join(
             f"known of the {whom}{', earlier' * (each is not fact)}{_day(each)}"
-            f"{f' (#{each.index})' * (each.context == context)}: {quote(each.text)}"
+            f"{f' (#{each.index})' * (each.context == context)}{_meant(each.text, _said(each))}: {quote(each.text)}"
             for each in (fact, *fact.before[::-1])
         )
 
@@ -344,8 +346,19 @@ def _is_shown(fact: Fact, pages: Iterable[FoundPage]) -> bool:
     return any(one.key == (fact.context, fact.index) and bare in one.text for one in shown)
 
 
+def _said(fact: Fact) -> datetime | None:
+    return None if fact.at is None else local(fact.at, 0)
+
+
 def _day(fact: Fact) -> str:
-    return "" if fact.at is None else f", {day(local(fact.at, 0))}"
+    return "" if (said := _said(fact)) is None else f", {day(said)}"
+
+
+def _meant(text: str, said: datetime | None) -> str:
+    """Return the days that *text* names by the day on which it was said: " (tomorrow: Thu 19 Mar 2026)"."""
+    days = {} if said is None else meant(text, said.date())
+    named = (f"{words}: {WEEKDAYS[when.weekday()]} {dated(when, when, None)}" for words, when in days.items())
+    return f" ({', '.join(named)})" if days else ""
 
 
 def _shorten(line: str, room: int, count: Callable[[str], int]) -> str:

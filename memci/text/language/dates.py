@@ -45,6 +45,7 @@ _LEADS = re.compile(
 _PARTS = r"(?:(?P<before>\d{{1,2}})(?:st|nd|rd|th|er|[.º°])?(?: of| de|)? (?:d['’])?)?(?P<month>{0})(?!\w)\.?"
 _REST = r"(?: (?P<after>\d{{1,2}})(?:st|nd|rd|th)?(?![\w:]))?(?:,? (?:of |de |del )?(?P<year>{0})(?!\w))?"
 _WHEN = pattern("dates", "when", flags=re.IGNORECASE)
+_EITHER_WAY = re.compile(r"(?:on|am) \w+$")
 
 
 class Named(NamedTuple):
@@ -93,7 +94,9 @@ def named_days(text: str, now: date | None = None) -> list[Named]:
     """Return what *text*, asked on the day *now*, names. O(length)."""
     lower = dated(text.lower())
     years = (Named(int(year)) for year in _LONE_YEAR.findall(lower))
-    return list(dict.fromkeys([*years, *_months(lower), *_numbered(lower), *_relative(lower, now)]))
+    return list(
+        dict.fromkeys([*years, *_months(lower), *_numbered(lower), *(each for _, each in _relative(lower, now))])
+    )
 
 
 def without_days(text: str) -> str:
@@ -114,6 +117,19 @@ def date_terms(day: date) -> list[str]:
 def asked_dates(text: str, now: date | None = None) -> list[str]:
     """Return the terms of the dates that *text*, asked on the day *now*, names, each once. O(length)."""
     return list(dict.fromkeys(term for each in named_days(text, now) for term in each.terms()))
+
+
+def meant(text: str, said: date) -> dict[str, date]:
+    """Return the words of *text*, said on the day *said*, that name another day by it, with that day. O(length).
+
+    "Tomorrow I fly", on 18 March 2026  ──▶  {"tomorrow": 19 March 2026}; "on Friday" may be the last or the next one
+    """
+    lower = lower_case(text)
+    found = {words: named.first for words, named in _relative(lower, said) if named.first == named.last != said}
+    for language in get_args(Writing):
+        for days, form in enumerate(_words(language).coming, 1):
+            found |= {each[0]: said + timedelta(days=days) for each in form.finditer(lower)}
+    return {words: day for words, day in found.items() if day is not None and not _EITHER_WAY.match(words)}
 
 
 def tells_time(text: str) -> bool:
@@ -155,31 +171,31 @@ def _checked(year: str | None, month: int, day: str | None) -> Iterator[Named]:
         yield Named(int(year) if year else None, month, int(day) if day else None)
 
 
-def _relative(lower: str, now: date | None) -> Iterator[Named]:
-    """Yield what is said in relation to *now*: "yesterday", "last Friday", "two weeks ago"."""
+def _relative(lower: str, now: date | None) -> Iterator[tuple[str, Named]]:
+    """Yield what is said in relation to *now*, and what it names: "yesterday", "last Friday", "two weeks ago"."""
     for language in get_args(Writing) if now is not None else ():
         assert now is not None, "it is given here"
         words = _words(language)
         for match in words.form.finditer(lower):
             kind = match.lastgroup or ""
             if kind == "days":
-                yield _span(now - timedelta(days=words.days[match[0]]))
+                yield match[0], _span(now - timedelta(days=words.days[match[0]]))
             elif kind == "weekday":
                 number = next(n for n, form in enumerate(words.weekdays) if re.search(form, match[0]))
                 back = (now.weekday() - number - 1) % 7 + 1
                 if language in _UNSPACED:
                     back = now.weekday() + 7 - number
-                yield _span(now - timedelta(days=back))
+                yield match[0], _span(now - timedelta(days=back))
             elif kind == "week":
                 monday = now - timedelta(days=now.weekday() + 7)
-                yield _span(monday, monday + timedelta(days=6))
+                yield match[0], _span(monday, monday + timedelta(days=6))
             elif kind == "month":
                 last = now.replace(day=1) - timedelta(days=1)
-                yield Named(last.year, last.month)
+                yield match[0], Named(last.year, last.month)
             elif kind == "year":
-                yield Named(now.year - 1)
+                yield match[0], Named(now.year - 1)
             elif kind == "ago":
-                yield from _ago(match[0], words, now)
+                yield from ((match[0], each) for each in _ago(match[0], words, now))
 
 
 def _ago(said: str, words: "_Words", now: date) -> Iterator[Named]:
@@ -210,6 +226,7 @@ class _Words(NamedTuple):
     units: list[re.Pattern[str]]
     numbers: dict[str, int]
     number: re.Pattern[str]
+    coming: list[re.Pattern[str]]  # tomorrow, the day after it
 
 
 @cache
@@ -243,7 +260,8 @@ def _words(language: Writing) -> _Words:
     start, end = ("", "") if language in _UNSPACED else (r"(?<!\w)", r"(?!\w)")
     edged = [f"{start}(?:{each}){end}" for each in (*units, number)]
     *made, counted = map(re.compile, edged)
-    return _Words(re.compile(f"{start}(?:{every}){end}"), days, weekdays, made, numbers, counted)
+    coming = [re.compile(f"{start}(?:{each}){end}") for each in table.get("coming", ())]
+    return _Words(re.compile(f"{start}(?:{every}){end}"), days, weekdays, made, numbers, counted, coming)
 
 
 def _text(language: Writing, key: str) -> str:

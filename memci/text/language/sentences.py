@@ -40,6 +40,7 @@ _MACHINE = re.compile(
 )
 _BULLET = re.compile(r"(?:[-*•–]\s+|\(?\d{1,2}[.)]\s+|#{1,6}\s+)")
 _END = re.compile(r"[.!?。！？｡…](?:(?<=[.!?])(?<![.!?].)[.!?]*+[\"'”’)\]*]*+(?=\s)|(?<![.!?])[。！？｡…]*[」』”’）)]*)")
+_LONGEST_SHORT = 9  # characters of a short form at most, with its stop and a mark before it
 _SIMPLE = str.maketrans(*(alternatives("characters", key, "han") for key in ("traditional", "simplified")))
 
 # A point is in the first sentences; one of fewer characters ("For Mia:") takes the next sentence too.
@@ -105,16 +106,17 @@ def is_short_form(text: str, end: int, start: int = 0) -> bool:
 
     "Dr. Li"; "No. 5", but not "No. I walked"; "at 5 p.m. on Friday", but not "at 5 p.m. We left"; "am 12. Juni".
     """
-    if text[end - 2 : end - 1].isspace():
+    least = max(start, end - 12)
+    cut = max(text.rfind(" ", least, end - 1) + 1, least)
+    if end - cut > _LONGEST_SHORT:
         return False
-    before, word = ["", "", *text[max(start, end - 16) : end - 1].lower().split()][-2:]
-    word = word.lstrip('([«„“"')
+    word = text[cut : end - 1].lower().rpartition("\n")[2].lstrip('([«„“"')
     if word in _SHORTENED or (len(word) == 1 and word.isalnum()):
         return True
     behind = text[end : end + 4].lstrip()[:1]
     if word.isdigit():
-        return before in _COUNTS and len(word) == 2
-    closes = word in _CLOSING or (word.isascii() and "." in word and word.replace(".", "").isalpha())
+        return len(word) == 2 and text[max(start, cut - 8) : cut].lower().rstrip().rpartition(" ")[2] in _COUNTS
+    closes = word in _CLOSING or ("." in word and word.isascii() and word.replace(".", "").isalpha())
     return (word in _NUMBERED and behind.isdigit()) or (closes and (behind.islower() or behind.isdigit()))
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memci.text.language.dates import asked_dates, date_terms, named_days
+from memci.text.language.dates import asked_dates, date_terms, meant, named_days
 from memci.tools.search_memory import bounded, parse
 
 CASES = [
@@ -192,3 +192,27 @@ def test_a_bound_that_can_be_two_days_is_named():
     told = parse({"query": "x", "since": "5/12/2023", "until": None})
 
     assert "can be several days: write it as 2026-03-01" in told
+
+
+@pytest.mark.parametrize(
+    ("said", "words", "day"),
+    [
+        ("Tomorrow I fly to Malta.", "tomorrow", 19),
+        ("The exam is the day after tomorrow.", "the day after tomorrow", 20),
+        ("I moved in three days ago, on Monday.", "three days ago", 15),
+        ("Letzten Freitag kam der Hund.", "letzten freitag", 13),
+        ("Guten Morgen, übermorgen ist die Prüfung.", "übermorgen", 20),
+        ("Après-demain, c'est l'examen.", "après-demain", 20),
+        ("Pasado mañana por la mañana vuelo.", "pasado mañana", 20),
+        ("Dopodomani parto.", "dopodomani", 20),
+        ("Depois de amanhã viajo.", "depois de amanhã", 20),
+        ("Послезавтра лечу.", "послезавтра", 20),
+        ("大后天出发。", "大后天", 21),
+        ("明後日は試験です。", "明後日", 20),
+        ("내일 가요.", "내일", 19),
+    ],
+)
+def test_what_is_said_of_another_day_names_that_day(said, words, day):
+    """A result tells the day that its words meant on the day on which they were said, and none that may be two."""
+    assert meant(said, date(2026, 3, 18)) == {words: date(2026, 3, day)}
+    assert meant("Today is fine, or on Friday.", date(2026, 3, 18)) == {}

@@ -1,7 +1,6 @@
 """Commands that serve a store until a signal comes: `memci serve`, `memci mcp` and `memci ui`."""
 
 import json
-import logging
 import os
 import secrets
 import socket
@@ -67,7 +66,6 @@ def run_serve(
     os.environ[ENVIRONMENT] = json.dumps(arguments)
     with open_store(store, write=True, make=True):  # what is wrong is said before anything listens
         told = from_environment().state.identity
-    logging.getLogger("httpx2").setLevel(logging.WARNING)  # its lines name addresses, which may hold keys
     application = f"{from_environment.__module__}:{from_environment.__name__}"
     options = {"factory": True, "workers": workers, "timeout_keep_alive": _IDLE, "date_header": False}
     _listen(application, host, port, f" ──▶ {upstream}\n{told}", **options)

@@ -39,6 +39,7 @@ from .envelope import (
     said_in,
     split_results,
     text_in,
+    without_caller,
 )
 
 NAME = "anthropic"
@@ -195,6 +196,7 @@ def _with_unique_id(block: Item, role: str, ids: CallIds) -> Item:
 def _with_companions(items: Iterable[Item]) -> list[Item]:
     """Return *items* without what the provider refuses alone: a use of its own tools without a result, or the result.
 
+    Without the code that made it, a call is one of the model's own.
     An answer that paused in such a use goes on in the next message of the assistant: both become one message. The last
     message may wait for its results, and so may code that calls a client's tools: its result comes with a later answer.
     """
@@ -219,8 +221,8 @@ def _with_companions(items: Iterable[Item]) -> list[Item]:
                 open_uses.remove(str(block.get("tool_use_id")))
             elif _SERVER_USE.fullmatch(block["type"]) or _SERVER_RESULT.fullmatch(block["type"]):
                 continue
-            own.append(block)
-        if len(own) < len(blocks):
+            own.append(without_caller(block, "tool_id", open_uses))
+        if own != blocks:
             kept[at] = {**item, "content": own}
     return kept
 

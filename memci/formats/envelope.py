@@ -11,7 +11,7 @@ before, so that writing joins them again. This module has the code that the form
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from itertools import groupby
@@ -201,6 +201,17 @@ def as_user(message: Message) -> Message:
     if message["role"] not in {"system", "developer"}:
         return message
     return {"role": "user", "content": f"<system>\n{text_of(message)}\n</system>"}
+
+
+def without_caller(call: Item, key: str, programs: Collection[str]) -> Item:
+    """Return *call* as one of the model's own if it was made by a program that is not among *programs*, by their ids.
+
+    *key* is that of the id in the call's `caller`. The same is for results.
+    """
+    caller = body_of(call, "caller").get(key)
+    if caller is None or str(caller) in programs:
+        return call
+    return {key: value for key, value in call.items() if key != "caller"}
 
 
 def described(function: Mapping[str, Any]) -> Item:

@@ -6,8 +6,8 @@
     assistant (reasoning, text, call c1)      tool (result of c1)
 
 Items of the assistant in a row are one message, so that parallel calls stay together. Any item with a `call_id` is a
-call or its result, also of tools that run elsewhere (`computer_call`, `shell_call`). Every other item is opaque: it
-keeps its place, and the text names it.
+call or its result, also of tools that run elsewhere (`computer_call`, `shell_call`), unless the provider itself gives
+the result (`program`). Every other item is opaque: it keeps its place, and the text names it.
 """
 
 import json
@@ -32,6 +32,7 @@ from .envelope import (
     safe_name,
     said_in,
     text_in,
+    without_caller,
 )
 
 NAME = "openai_responses"
@@ -58,7 +59,7 @@ def read(items: Iterable[tuple[str, Item]]) -> list[Message]:
             spoken.clear()
 
     for path, item in items:
-        kind = item.get("type") or ("item_reference" if item.keys() <= {"id", "type"} else "message")
+        kind = "item_reference" if is_reference(item) else item.get("type") or "message"
         if not isinstance(kind, str) or not isinstance(item.get("type"), str | None):
             raise InvalidMessage(f"{path}.type", f"expected a str, got {type(item.get('type')).__name__}")
         if kind == "message" and item.get("role") not in _ROLES:
@@ -130,6 +131,12 @@ def _is_of_its_model(item: Item) -> bool:
     return bool(item.get("encrypted_content")) or item.get("type") == "reasoning"
 
 
+def is_reference(item: Item) -> bool:
+    """Return whether *item* stands for one that the provider holds; its type may be left out."""
+    kind = item.get("type")
+    return kind == "item_reference" or (kind is None and item.keys() <= {"id", "type"})
+
+
 def continues(message: Message) -> bool:
     """Return whether *message* is a client's answer to an item of the model, not something that the user says."""
     native = native_of(message, NAME)
@@ -167,14 +174,19 @@ def _with_companions(items: Sequence[Item]) -> list[Item]:
 
     reasoning                needs an item of the model directly behind it
     mcp_approval_response    needs its mcp_approval_request before it
+    program_output           needs its program before it; without it, a call that the program made is one of the model's
     """
     asked = {str(item.get("id")) for item in items if item.get("type") == "mcp_approval_request"}
+    programs = {str(item.get("call_id")) for item in items if item.get("type") == "program"}
     kept: list[Item] = []
     follows = False  # whether the item behind is the model's
     for item in reversed(items):
         kind = item.get("type") or "message"
         if kind == "mcp_approval_response" and str(item.get("approval_request_id")) not in asked:
             continue
+        if kind == "program_output" and str(item.get("call_id")) not in programs:
+            continue
+        item = without_caller(item, "caller_id", programs)  # noqa: PLW2901
         if kind == "reasoning" and not follows:
             continue
         kept.append(item)
@@ -192,7 +204,12 @@ def _is_models(item: Item, kind: str) -> bool:
 def _answered(item: Item, kind: str) -> str | None:
     """Return the id of the call that *item* of this *kind* answers, None if it is no result."""
     given = item.get("call_id", item.get("id") if kind == "local_shell_call_output" else None)
-    return given if isinstance(given, str) and kind.endswith("_output") else None
+    return given if isinstance(given, str) and kind.endswith("_output") and not _is_hosted(item) else None
+
+
+def _is_hosted(item: Item) -> bool:
+    """Return whether *item* is a call that the provider itself answers, or its answer: both are the model's."""
+    return item.get("type") in {"program", "program_output"} or item.get("execution") == "server"
 
 
 def _repaired(item: Item, ids: CallIds) -> Item:
@@ -203,7 +220,7 @@ def _repaired(item: Item, ids: CallIds) -> Item:
     if (answered := _answered(item, kind)) is not None:
         new = ids.of_result(answered)
         return {**item, **{key: new for key in ("id", "call_id") if item.get(key) == answered}}
-    if isinstance(item.get("call_id"), str):
+    if isinstance(item.get("call_id"), str) and not _is_hosted(item):
         item = {**item, "call_id": ids.of_call(item["call_id"])}
     if kind in _FUNCTIONS:
         item = {**item, "name": safe_name(str(name))}
@@ -250,7 +267,7 @@ def _assistant(items: list[Item]) -> Message:
                 texts = [*(item.get("summary") or []), *(item.get("content") or [])]
                 said.reasoning.extend(str(text.get("text", "")) for text in texts)
                 said.hidden.append(item.get("encrypted_content"))
-            case kind if isinstance(item.get("call_id"), str):
+            case kind if isinstance(item.get("call_id"), str) and not _is_hosted(item):
                 known = {"type", "id", "call_id", "status"}
                 arguments = {key: value for key, value in item.items() if key not in known}
                 said.calls.append(function_call(item["call_id"], kind, arguments))

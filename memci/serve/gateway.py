@@ -95,6 +95,7 @@ def app(
     named = frozenset(name.lower() for name in credentials)
     door = Door(key_beside(store), token, tuple(hosts), declared, named)
     metrics = Metrics()
+    logging.getLogger("httpx2").setLevel(logging.WARNING)  # its lines name addresses, which may hold keys
     paths = {ending: form for ending, form in PATHS.items() if form in formats}
 
     @asynccontextmanager
@@ -171,10 +172,10 @@ class Gateway:
             if (refused := self.door.refusal(headers)) is not None:
                 await answer.refuse(*refused)
             elif form is None and {"content-length", "transfer-encoding"} & set(headers):
-                await answer.relay(self._upstream_request(request, request.stream()))
+                await answer.relay(self._upstream_request(request, request.stream()), view="passed")
             elif form is None:
                 async with _until_disconnect(receive):
-                    await answer.relay(self._upstream_request(request, None))
+                    await answer.relay(self._upstream_request(request, None), view="passed")
             elif (raw := await self._read(request)) is None:
                 await answer.refuse(413, f"the request is larger than {self.max_body:,} bytes")
             else:

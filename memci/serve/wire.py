@@ -17,6 +17,7 @@ from typing import Any
 import orjson
 
 from ..errors import InvalidMessage
+from ..formats.openai_responses import is_reference
 from ..messages import Item, text_of
 from . import marks
 
@@ -56,7 +57,7 @@ class ClientRequest:
             raise InvalidMessage(_LISTS[format], "expected a list of objects that is not empty")
         if format == "openai_responses" and any(self.body.get(key) for key in _ELSEWHERE):
             raise InvalidMessage(_LISTS[format], f"with one of {', '.join(_ELSEWHERE)}, the server holds the list")
-        if any(each.get("type") == "item_reference" for each in listed):
+        if format == "openai_responses" and any(map(is_reference, listed)):
             raise InvalidMessage(_LISTS[format], "the server holds items that it refers to")
         if self.body.get("n") not in {None, 1}:
             raise InvalidMessage("n", "expected 1: memci reads one answer")

@@ -77,24 +77,43 @@ def test_a_call_without_a_result_is_not_said_to_be_done(call, done):
         assert done not in json.dumps(context.request()["input"][-2])
 
 
-def test_code_that_calls_a_clients_tools_gets_its_result_in_a_later_answer():
-    """Anthropic's code execution waits for the client's results, round after round."""
-    runs = {"type": "server_tool_use", "id": "srvtoolu_1", "name": "code_execution", "input": {"code": "f()"}}
-    caller = {"type": "code_execution_20260120", "tool_id": "srvtoolu_1"}
-    ran = {"type": "code_execution_result", "stdout": "3", "stderr": "", "return_code": 0, "content": []}
-    ended = {"type": "code_execution_tool_result", "tool_use_id": "srvtoolu_1", "content": ran}
-    with talk("anthropic") as context:
-        context.append_turn("Count.")
-        for number, before in enumerate(([runs], [])):
-            call = {"type": "tool_use", "id": f"c{number}", "name": "find", "input": {}, "caller": caller}
-            context.append_turn({"role": "assistant", "content": [*before, call]}, opens_page=False)
-            result = {"type": "tool_result", "tool_use_id": f"c{number}", "content": "1"}
-            context.append_turn({"role": "user", "content": [result]}, opens_page=False)
-        answer = {"role": "assistant", "content": [ended, {"type": "text", "text": "Three."}]}
-        context.append_turn(answer, opens_page=False)
-        request = context.request("And now?")
-        assert answer in request["messages"]
-        assert problems("anthropic", request) == []
+def code_that_calls(form):
+    """The items of a conversation in which code of the provider's calls the client's tool twice."""
+    asked, thanks = {"role": "user", "content": "Count."}, {"role": "user", "content": "Thanks."}
+    if form == "anthropic":
+        caller = {"type": "code_execution_20260120", "tool_id": "srvtoolu_1"}
+        runs = {"type": "server_tool_use", "id": "srvtoolu_1", "name": "code_execution", "input": {"code": "f()"}}
+        ran = {"type": "code_execution_result", "stdout": "3", "stderr": "", "return_code": 0, "content": []}
+        ended = {"type": "code_execution_tool_result", "tool_use_id": "srvtoolu_1", "content": ran}
+        calls = [{"type": "tool_use", "id": f"c{at}", "name": "find", "input": {}, "caller": caller} for at in range(2)]
+        results = [{"type": "tool_result", "tool_use_id": f"c{at}", "content": "1"} for at in range(2)]
+        roles = ("assistant", [runs, calls[0]]), ("user", results[:1]), ("assistant", calls[1:]), ("user", results[1:])
+        steps = [*roles, ("assistant", [ended, {"type": "text", "text": "Three."}])]
+        return [asked, *({"role": role, "content": blocks} for role, blocks in steps), thanks]
+    caller = {"caller": {"type": "program", "caller_id": "p1"}}
+    runs = {"type": "program", "id": "prg_1", "call_id": "p1", "code": "f()", "fingerprint": "f"}
+    ended = {"type": "program_output", "id": "po_1", "call_id": "p1", "result": "3", "status": "completed"}
+    steps = []
+    for at in range(2):
+        call = {"type": "function_call", "id": f"fc_{at}", "call_id": f"c{at}", "name": "find", "arguments": "{}"}
+        steps += [{**call, **caller}, {"type": "function_call_output", "call_id": f"c{at}", "output": "1", **caller}]
+    return [asked, runs, *steps, ended, thanks]
+
+
+@pytest.mark.parametrize("form", ["anthropic", "openai_responses"])
+def test_code_that_calls_a_clients_tools_gets_its_result_in_a_later_answer(form):
+    """It waits for the client's results, round after round; once its beginning has left, the calls are the model's."""
+    items, key = code_that_calls(form), "messages" if form == "anthropic" else "input"
+    with talk(form) as context:
+        for count, item in enumerate(items[:-1], 1):
+            context.append_turn(item, opens_page=False)
+            assert context.request(strict=False)[key] == items[:count]
+        assert context.request(items[-1])[key] == items
+
+    behind = [message for message in read(items, form) if message["role"] != "assistant" or "c0" not in str(message)]
+    left = write(form, [message for message in behind if message.get("tool_call_id") != "c0"])
+    assert problems(form, {key: left}) == []
+    assert ("c1" in str(left), "caller" in str(left), "srvtoolu_1" in str(left)) == (True, False, False)
 
 
 def test_something_spoken_is_sent_by_its_id():

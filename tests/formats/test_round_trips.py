@@ -111,22 +111,31 @@ def as_accepted(value, key=""):
         return {key: as_accepted(each, key) for key, each in value.items()}
     if isinstance(value, list):
         return [as_accepted(each) for each in value]
+    if value == "a é" and key in {"caller_id", "tool_id"}:
+        return "p_1"
     return "a_1" if value == "a é" and key in NAMED else value
 
 
 def with_companions(item):
     """Return *item* with what its provider wants beside it."""
     blocks = item.get("content")
-    kind = item.get("type") or (blocks[0].get("type") if isinstance(blocks, list) and blocks else None)
-    match kind:
+    first = item if "type" in item or not isinstance(blocks, list) or not blocks else blocks[0]
+    callers = ["p_1"] if "p_1" in str(first.get("caller")) else []
+    match first.get("type"):
         case "reasoning":
             return [item, {"role": "assistant", "content": "So it is."}]
         case "mcp_approval_response":
             return [{"type": "mcp_approval_request", "id": "a_1"}, item]
-        case str() if kind.endswith("_tool_result") and item["role"] == "assistant":
-            return [{**item, "content": [{"type": "server_tool_use", "id": "a_1", "name": "f", "input": {}}, *blocks]}]
+        case "program_output":
+            return [{"type": "program", "call_id": "a_1"}, item]
+        case _ if first is item:
+            return [*({"type": "program", "call_id": each} for each in callers), item]
+        case str(kind) if kind.endswith("_tool_result") and item["role"] == "assistant":
+            callers += ["a_1"]
         case _:
-            return [item]
+            pass
+    uses = [{"type": "server_tool_use", "id": each, "name": "f", "input": {}} for each in callers]
+    return [{**item, "content": [*uses, *blocks]}]
 
 
 @pytest.mark.parametrize("form", FORMATS)

@@ -66,7 +66,8 @@ def problems(request: Mapping[str, Any]) -> Iterator[str]:
     called: set[object] = set()
     taken: set[object] = set()
     for at, item in enumerate(items):
-        path, kind = f"input[{at}]", item.get("type", "message")
+        untyped = "item_reference" if item.keys() <= {"id", "type"} else "message"
+        path, kind = f"input[{at}]", item.get("type") or untyped
         if kind == "message" or kind in _MODELS:
             if item.get("id") in taken:  # reference: the id of an item is unique
                 yield f"{path}.id: {item['id']!r} is that of another item"

@@ -55,17 +55,21 @@ def test_a_token_is_wanted_where_it_is_set(provider, store):
     assert [seen.headers.get("x-memci-token") for seen in provider.seen] == [None]
 
 
-def test_everything_else_is_passed_on_as_it_comes(provider, gateway):
+def test_everything_else_is_passed_on_as_it_comes(provider, gateway, caplog):
     """Path, query, method, body and headers, both ways; also lists that are elsewhere, or that memci can't read."""
+    caplog.set_level("INFO")
     status, headers, body = asked(
-        gateway, "POST", "/v1/files?purpose=x%2Fy", b"\0\1 bytes", anthropic_beta="new-1", x_unknown="1"
+        gateway, "POST", "/v1/files?purpose=x%2Fy&key=secret", b"\0\1 bytes", anthropic_beta="new-1", x_unknown="1"
     )
     assert (status, body, headers["x-request-id"]) == (200, b"/v1/files \0\1 bytes", "r1")
-    assert (provider.seen[-1].headers["anthropic-beta"], provider.seen[-1].headers["x-unknown"]) == ("new-1", "1")
+    assert (headers["x-memci-view"], "secret" in caplog.text) == ("passed", False)
+    assert asked(gateway, "GET", "/v1/models")[1]["x-memci-view"] == "passed"
+    assert (provider.seen[0].headers["anthropic-beta"], provider.seen[0].headers["x-unknown"]) == ("new-1", "1")
     for body in (
         b'{"input": "Hi", "previous_response_id": "resp_0"}',
         b'{"input": [{"role": "user", "content": "Hi"}], "n": 2}',
         b'{"input": [{"type": "item_reference", "id": "msg_0"}, {"role": "user", "content": "Hi"}]}',
+        b'{"input": [{"id": "msg_0"}, {"role": "user", "content": "Hi"}]}',
     ):
         status, headers, _ = asked(gateway, "POST", "/v1/responses", body, content_type="application/json")
         assert (status, headers["x-memci-view"], provider.seen[-1].body) == (200, "passed", body)

@@ -22,7 +22,7 @@ from memci.memory.repository.home import tables_of
 from memci.memory.repository.owner_cache import OwnerCache
 from memci.storage import FilesystemStorage
 
-CYCLES = 8
+CYCLES = 5
 SEARCH = 8, 4
 """statements of a search whose words are known, and of each page that it finds"""
 ANSWER = {"role": "assistant", "content": "The ferry to Oslo leaves at nine. " * 10}
@@ -89,11 +89,11 @@ def test_an_index_is_read_once_for_all_requests(store, statements):
 def test_requests_leave_nothing_behind(store, statements):
     """Over many requests on one store, no file, no thread and no memory is added."""
     tracemalloc.start()  # first: what was allocated before would count as new when it is allocated again
-    for _ in range(20):
+    for _ in range(12):
         request(store, "anna")
     files, threads = open_files(), threading.active_count()
     sizes = []
-    for _ in range(9):
+    for _ in range(8):
         for _ in range(CYCLES):
             request(store, "anna")
         gc.collect()

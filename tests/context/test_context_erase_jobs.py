@@ -194,7 +194,7 @@ def test_killed_erasure_is_finished_by_the_next_opening(step, tmp_path):
     diary(storage).close()
     asking(storage).close()
     storage.close()
-    process = multiprocessing.get_context("spawn").Process(target=killed, args=(path, step))
+    process = multiprocessing.get_context("fork").Process(target=killed, args=(path, step))
     process.start()
     process.join()
     assert process.exitcode == 9
@@ -219,7 +219,7 @@ def test_an_erasure_that_was_killed_before_its_transaction_removed_nothing(scope
     storage = SQLiteStorage(path)
     diary(storage).close()
     storage.close()
-    process = multiprocessing.get_context("spawn").Process(target=killed, args=(path, "_perform", scope))
+    process = multiprocessing.get_context("fork").Process(target=killed, args=(path, "_perform", scope))
     process.start()
     process.join()
     assert process.exitcode == 9

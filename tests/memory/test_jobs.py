@@ -1,12 +1,11 @@
 """Jobs are rows: claimed by one, tried again later, set aside in the end, bounded, and brought to old files."""
 
 import contextlib
-import sys
-from pathlib import Path
+import multiprocessing
 
 import pytest
 from machine_kit import check, items
-from model_kit import closing_all, modelled, page, tell
+from model_kit import closing_all, modelled, page, steps, tell
 
 from memci import EphemeralStorage, SQLiteStorage
 from memci.errors import SchemaTooNew
@@ -220,31 +219,29 @@ def test_two_handles_share_the_jobs(tmp_path):
 
 def test_two_processes_share_the_jobs(tmp_path):
     """Two processes that improve one memory at once do each job once, and nothing twice."""
-    import subprocess
-
     path = tmp_path / "agent.db"
     with contextlib.closing(SQLiteStorage(path, durability="fast")) as storage:
         memory, _ = modelled(storage)
         tell(memory, *(page(index) for index in range(1, 25)), maintain=False)
         memory.maintain()
         memory.close()
-    program = (
-        "import sys; sys.path[:0] = [sys.argv[2]]\n"
-        "from memci import SQLiteStorage\n"
-        "from model_kit import modelled, steps\n"
-        "storage = SQLiteStorage(sys.argv[1], durability='fast', busy_timeout_seconds=20)\n"
-        "memory, chat = modelled(storage)\n"
-        "for _ in range(200):\n"
-        "    memory.run_job()\n"
-        "print(steps(chat).count('page'))\n"
-    )
-    command = [sys.executable, "-c", program, path, str(Path(__file__).parent)]
-    children = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]
+    fork = multiprocessing.get_context("fork")
+    described = fork.SimpleQueue()
 
-    described = [int(child.communicate(timeout=60)[0]) for child in children]
+    def improve():
+        memory, chat = modelled(SQLiteStorage(path, durability="fast", busy_timeout_seconds=20))
+        for _ in range(200):
+            memory.run_job()
+        described.put(steps(chat).count("page"))
 
-    assert [child.returncode for child in children] == [0, 0]
-    assert sum(described) == 24
+    children = [fork.Process(target=improve) for _ in range(2)]
+    for child in children:
+        child.start()
+    for child in children:
+        child.join(60)
+
+    assert [child.exitcode for child in children] == [0, 0]
+    assert described.get() + described.get() == 24
     with contextlib.closing(SQLiteStorage(path, durability="fast")) as storage:
         memory, _ = modelled(storage)
         check(memory)

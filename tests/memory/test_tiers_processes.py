@@ -1,8 +1,7 @@
 """The tiers beside other processes, after damage, and where a step fails."""
 
 import contextlib
-import sys
-from pathlib import Path
+import multiprocessing
 
 import pytest
 from machine_kit import check, die, items, keeping, pages, rows
@@ -104,24 +103,25 @@ def test_damaged_tables_are_told_and_never_begun_anew(tmp_path, damage):
 
 def test_two_processes_lose_nothing_of_each_other(tmp_path):
     """Of what two processes tell, search and look after at once, everything is there afterwards (P13)."""
-    import subprocess
-
-    program = (
-        "import sys; sys.path[:0] = [sys.argv[3]]\n"
-        "from memci import SQLiteStorage\n"
-        "from memci.memory import TieredMemory; from memci.memory.tiers.rules import Rules\n"
-        "from memci.testing.memory.pages import told; from machine_kit import keeping\n"
-        "storage = SQLiteStorage(sys.argv[1], durability='fast', busy_timeout_seconds=20)\n"
-        "memory = TieredMemory(storage, owner='anna', rules=Rules(capacity=4, batch=2, episodes=3))\n"
-        "for index in range(1, 13):\n"
-        "    page = told(index, f'{sys.argv[2]}quokka{index:02}', 'a topic', context=sys.argv[2])\n"
-        "    keeping(storage)(page); memory.admit(page); memory.search('topic'); memory.maintain(float(index))\n"
-    )
     path = tmp_path / "agent.db"
-    here = str(Path(__file__).parent)
-    children = [subprocess.Popen([sys.executable, "-c", program, path, name, here]) for name in ("one", "two")]
 
-    assert [child.wait(60) for child in children] == [0, 0]
+    def live(name):
+        storage = SQLiteStorage(path, durability="fast", busy_timeout_seconds=20)
+        memory = TieredMemory(storage, owner="anna", rules=Rules(capacity=4, batch=2, episodes=3))
+        for index in range(1, 13):
+            page = told(index, f"{name}quokka{index:02}", "a topic", context=name)
+            keeping(storage)(page)
+            memory.admit(page)
+            memory.search("topic")
+            memory.maintain(float(index))
+
+    children = [multiprocessing.get_context("fork").Process(target=live, args=(name,)) for name in ("one", "two")]
+    for child in children:
+        child.start()
+    for child in children:
+        child.join(60)
+
+    assert [child.exitcode for child in children] == [0, 0]
     with contextlib.closing(SQLiteStorage(path)) as storage:
         memory = TieredMemory(storage, owner="anna", rules=SMALL)
         check(memory)

@@ -30,6 +30,17 @@ def pytest_configure():
             os.environ["TMPDIR"] = tempfile.tempdir = _RAM_DISK
 
 
+@pytest.fixture(scope="module")
+def no_memory():
+    """A memory that keeps nothing is the default: tests of windows spent half of their time on feeding one."""
+    from memci import Context
+    from memci.memory import NullMemory
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Context, "_default_memory", lambda _: NullMemory())
+        yield
+
+
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers():
     """One more than there are cores: a test that waits for a process or a timeout leaves its core to another one."""

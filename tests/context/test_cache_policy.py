@@ -14,6 +14,8 @@ from memci.memory import NullMemory
 
 from .kit import again, call, calling, opened, result, words
 
+pytestmark = pytest.mark.usefixtures("no_memory")
+
 START = datetime(2026, 3, 1, tzinfo=UTC)
 HOUR = timedelta(hours=1)
 

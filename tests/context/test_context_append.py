@@ -11,6 +11,8 @@ from memci.errors import InvalidSetting
 
 from .kit import call, calling, opened, result, talked, turn
 
+pytestmark = pytest.mark.usefixtures("no_memory")
+
 
 def test_receipt_tells_what_was_stored():
     """Page, entries, sequence number: the handles by which everything is found again."""

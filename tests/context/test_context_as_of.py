@@ -10,6 +10,8 @@ from tests.invariants import check
 
 from .kit import ON_DISK, STORES, again, call, calling, files, opened, result, store, talked, turn, where, words
 
+pytestmark = pytest.mark.usefixtures("no_memory")
+
 
 def shown(context):
     return json.dumps(context.render(strict=False))

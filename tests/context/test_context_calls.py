@@ -14,6 +14,8 @@ from memci.history.import_ import import_lines
 
 from .kit import OWN_TOOL, again, opened, turn
 
+pytestmark = pytest.mark.usefixtures("no_memory")
+
 USAGE = {
     "prompt_tokens": 900,
     "completion_tokens": 41,

@@ -9,6 +9,8 @@ from memci.errors import InvalidSetting
 
 from .kit import OWN_TOOL, opened, talked, turn, where
 
+pytestmark = pytest.mark.usefixtures("no_memory")
+
 
 def usage_of(context: Context, factor: float) -> None:
     context.render("next")

@@ -7,6 +7,8 @@ from tests.invariants import check
 
 from .kit import opened, talked, where
 
+pytestmark = pytest.mark.usefixtures("no_memory")
+
 
 def test_events_tell_of_compactions_unloads_and_clips():
     """What happens to the window is told after it was committed, with the pages it happened to."""

@@ -27,6 +27,8 @@ from tests.invariants import check
 
 from .kit import again, call, opened, talked, turn, words
 
+pytestmark = pytest.mark.usefixtures("no_memory")
+
 LOCKS = Path("/proc/locks")
 
 

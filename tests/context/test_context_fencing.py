@@ -10,6 +10,8 @@ from tests.invariants import check
 
 from .kit import again, call, calling, opened, seen, talked, turn, where, words
 
+pytestmark = pytest.mark.usefixtures("no_memory")
+
 
 def stored(storage):
     """Return all that is stored of a context."""

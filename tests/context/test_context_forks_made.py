@@ -24,6 +24,8 @@ from .kit import (
     words,
 )
 
+pytestmark = pytest.mark.usefixtures("no_memory")
+
 
 def shown(context):
     return json.dumps(context.render(strict=False))

@@ -12,6 +12,8 @@ from tests.invariants import check
 
 from .kit import again, call, calling, opened, result, turn
 
+pytestmark = pytest.mark.usefixtures("no_memory")
+
 SMALL = Policy(contents_tokens=300)
 
 

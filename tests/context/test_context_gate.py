@@ -15,6 +15,8 @@ from tests.strategies import PIXEL
 
 from .kit import STORES, again, call, calling, opened, result, store
 
+pytestmark = pytest.mark.usefixtures("no_memory")
+
 GATED = Policy(preset="economy", gate=300)
 LISTING = "".join(f"src/parts/part_{at}.py: def read_part_{at}(path)\n" for at in range(300))
 ERROR = {"type": "tool_result", "tool_use_id": "a", "content": LISTING, "is_error": True}

@@ -15,6 +15,8 @@ from memci.tools import attp
 
 from .kit import again, call, opened, talked, turn, words
 
+pytestmark = pytest.mark.usefixtures("no_memory")
+
 FRENCH = "Always answer in French."
 CALLING = 'thought = ""\n[tool_call]\nstatus = "success"\ntarget = "it"\ncode = "__result__ = {}"\n'
 

@@ -7,6 +7,8 @@ import pytest
 from memci import Context, EphemeralStorage, Policy
 from memci.errors import InvalidSetting
 
+pytestmark = pytest.mark.usefixtures("no_memory")
+
 
 def test_notice_and_tools_speak_the_language_of_the_conversation():
     """In Chinese the model reads Chinese: the notice and every description; names and arguments stay. It is stored."""

@@ -11,6 +11,8 @@ from memci.memory import NullMemory
 
 from .kit import OWN_TOOL, call, calling, extends, opened, result, talked, turn, words
 
+pytestmark = pytest.mark.usefixtures("no_memory")
+
 
 def test_loop_of_an_agent_runs_as_it_is_written(tmp_path):
     """The example: render, call, append, answer the context's own calls, render again."""

@@ -9,6 +9,8 @@ import pytest
 from memci import Context, EphemeralStorage
 from memci.formats import FORMATS, write
 
+pytestmark = pytest.mark.usefixtures("no_memory")
+
 
 def image(number: int) -> dict:
     """Return an image of 512 by 512 pixels, unlike those of other numbers."""

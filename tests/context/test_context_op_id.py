@@ -6,6 +6,8 @@ from memci.errors import InvalidSetting, OpConflict, Undone
 
 from .kit import again, opened, talked, turn
 
+pytestmark = pytest.mark.usefixtures("no_memory")
+
 
 def test_op_id_applied_twice_is_applied_once():
     """The same op_id with the same messages stores nothing again and returns the first receipt."""

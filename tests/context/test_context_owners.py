@@ -15,6 +15,8 @@ from memci.storage.quota import Quota
 
 from .kit import again, opened, store, talked, turn
 
+pytestmark = pytest.mark.usefixtures("no_memory")
+
 AROUND = {
     "encrypted": lambda storage: EncryptedStorage(storage, bytes(range(32))),
     "quota": lambda storage: QuotaStorage(storage, Quota(messages=10**6)),

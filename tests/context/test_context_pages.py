@@ -13,6 +13,8 @@ from tests.invariants import check
 
 from .kit import again, call, calling, opened, result, talked, turn, where
 
+pytestmark = pytest.mark.usefixtures("no_memory")
+
 
 def test_archive_leaves_what_a_gap_would_leave():
     """A compaction now archives oldest first, the task last, down to half of the room, and no further; a second one

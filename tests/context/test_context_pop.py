@@ -13,6 +13,8 @@ from tests.invariants import check
 
 from .kit import again, call, calling, opened, result, store, turn, words
 
+pytestmark = pytest.mark.usefixtures("no_memory")
+
 
 def talked(storage, **given):
     """A turn, and one with a call, its result and an answer."""

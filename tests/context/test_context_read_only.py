@@ -11,6 +11,8 @@ from memci.storage import FilesystemStorage
 
 from .kit import ON_DISK, STORES, again, call, calling, files, opened, seen, store, talked, turn, where
 
+pytestmark = pytest.mark.usefixtures("no_memory")
+
 
 def read_only_store(kind, folder):
     if kind == "sqlite":

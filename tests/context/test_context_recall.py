@@ -9,6 +9,8 @@ from memci.history.events import Event
 
 from .kit import call, calling, opened, result, talked, where, words
 
+pytestmark = pytest.mark.usefixtures("no_memory")
+
 
 def test_recalled_page_is_what_was_appended():
     """Recall gives the messages back whole and exact, wherever the page is."""

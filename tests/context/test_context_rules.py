@@ -12,6 +12,8 @@ from tests.invariants import check
 
 from .kit import opened, talked, turn, where
 
+pytestmark = pytest.mark.usefixtures("no_memory")
+
 
 def test_original_preset_archives_one_page_a_turn():
     """n = 5: from the sixth closed page on, each turn archives exactly the oldest one."""

@@ -15,6 +15,8 @@ from tests.invariants import check
 
 from .kit import ON_DISK, STORES, again, opened, store, turn
 
+pytestmark = pytest.mark.usefixtures("no_memory")
+
 FORMATS = ("openai_chat", "openai_responses", "anthropic", "gemini")
 
 

@@ -8,6 +8,8 @@ from memci import Context, EphemeralStorage, SQLiteStorage
 from memci.errors import Diverged, InvalidMessage, InvalidSetting, StorageFull
 from memci.memory import NullMemory
 
+pytestmark = pytest.mark.usefixtures("no_memory")
+
 SYSTEM = {"role": "system", "content": "Be brief."}
 
 

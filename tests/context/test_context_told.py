@@ -7,6 +7,8 @@ from memci.formats import FORMATS
 from memci.messages import text_of
 from memci.testing.formats import problems
 
+pytestmark = pytest.mark.usefixtures("no_memory")
+
 RULE = "Deploy and review are your skills. Never push to main."
 SAID = "They talked about the weather for a while, and then about the harvest of the year before. " * 4
 

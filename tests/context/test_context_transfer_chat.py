@@ -11,6 +11,8 @@ from memci.history.plain_chat import export_chat, read_chat
 
 from .kit import call, calling, opened, result, turn
 
+pytestmark = pytest.mark.usefixtures("no_memory")
+
 SAID = [{"role": "system", "content": "Be brief."}, *turn(1), calling(call("a")), result("a"), *turn(2)]
 ASKED = {"role": "user", "content": "Which train to Delft?"}
 REPLY = {"role": "assistant", "content": "The 9:04."}

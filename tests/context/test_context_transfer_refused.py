@@ -18,6 +18,8 @@ from memci.storage.codec import MAX_BYTES, digest
 
 from .kit import opened, turn, words
 
+pytestmark = pytest.mark.usefixtures("no_memory")
+
 
 def export():
     """An export with every kind of line: a big integer, archived pages, compactions, ops."""

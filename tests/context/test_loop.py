@@ -18,6 +18,8 @@ from memci.context.loop import (
     rounds,
 )
 
+pytestmark = pytest.mark.usefixtures("no_memory")
+
 
 def call(name, id_="c1", **arguments):
     return {"id": id_, "type": "function", "function": {"name": name, "arguments": json.dumps(arguments)}}

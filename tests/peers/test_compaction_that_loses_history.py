@@ -10,6 +10,8 @@ from memci.errors import BudgetExceeded
 from memci.memory import NullMemory
 from tests.context.kit import again, calling, opened, result, talked, turn, where, words
 
+pytestmark = pytest.mark.usefixtures("no_memory")
+
 
 def digests(context):
     return [hashlib.sha256(json.dumps(message).encode()).hexdigest() for message in context.messages()]

@@ -14,6 +14,8 @@ from memci import AsyncContext
 from memci.errors import StorageBusy, WriteConflict
 from tests.context.kit import ON_DISK, again, calling, opened, result, store, talked, turn, where
 
+pytestmark = pytest.mark.usefixtures("no_memory")
+
 
 def test_parallel_tool_results_are_all_kept(storage):
     """mcp/servers#1819, #2577: parallel calls corrupted the file. Results of many threads are stored one by one."""

@@ -15,6 +15,8 @@ from memci.storage import FilesystemStorage
 from tests.context.kit import ON_DISK, again, calling, opened, result, store, talked, turn
 from tests.machine.chat_grammars import problems as refused
 
+pytestmark = pytest.mark.usefixtures("no_memory")
+
 
 def cut(path, size):
     with path.open("r+b") as file:

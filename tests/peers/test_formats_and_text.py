@@ -8,6 +8,8 @@ from memci.errors import InvalidMessage, LimitExceeded, SchemaTooNew, StorageUna
 from memci.storage.sqlite.schema import SCHEMA_VERSION
 from tests.context.kit import again, opened, talked, turn
 
+pytestmark = pytest.mark.usefixtures("no_memory")
+
 
 def test_upgrade_deletes_no_history(tmp_path):
     """openai-agents#4729: an upgrade deleted all old history. A file of another schema is refused, and untouched."""

@@ -2,8 +2,12 @@
 
 import random
 
+import pytest
+
 from tests.context.kit import again, call, calling, opened, result, talked, turn
 from tests.machine.chat_grammars import problems as refused
+
+pytestmark = pytest.mark.usefixtures("no_memory")
 
 
 def test_reply_with_parallel_calls_is_one_message(storage):

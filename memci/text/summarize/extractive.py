@@ -162,7 +162,7 @@ class TitleParts(NamedTuple):
     answers: int  # number of the first part of the assistant
     thought: str  # the words in front of the command, of an agent without tools
     first: str  # the title of a page without telling words
-    frame: str  # "“{}”" where these are quoted, else "{}"
+    frame: str  # "“{}”" where these are quoted, else "{}", behind the name of who said it
     columns: int
     room: int  # columns for the parts
 
@@ -192,7 +192,8 @@ def read_page(
     told = "\n".join([part.said for part in parts if not part.quoted])
     first = told or asked or answered or (_line(messages[0], _calls(messages[0]), "", "") if messages else "")
     answers = [Part(read_text(answered, columns), answered)] if answered.strip() and not is_small_talk(answered) else []
-    frame = "“{}”" if asked and not told else "{}"
+    speaker = next((f"{part.speaker}: " for part in parts if not part.quoted and part.speaker), "")
+    frame = "“{}”" if asked and not told else speaker.replace("{", "{{").replace("}", "}}") + "{}"
     return TitleParts(act, telling_keys(act), [*parts, *answers], len(parts), thought, first, frame, columns, room)
 
 

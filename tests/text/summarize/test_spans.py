@@ -53,6 +53,8 @@ def title_of(said: str, columns: int = 60) -> str:
         ("明天去大理看房子。", "明天去大理"),
         ("Did Maria sign the contract in Leipzig?", "Maria sign contract in Leipzig?"),
         ("三月份的旧备份全部删除了吗？我担心磁盘。", "旧备份全部删除?"),
+        ("I met Mr. Sato at No. 5 Elm St. in Bath.", "met Mr. Sato at No. 5 Elm St. in Bath"),
+        ("Der Notar Weiss kommt am 12. Juni z. B. nach Graz.", "12. Juni z. B. nach Graz"),
         ("It left Leipzig at 04:12 but it will arrive.", "left Leipzig at 04:12"),
     ],
 )
@@ -68,6 +70,8 @@ def test_a_short_message_stands_whole_and_a_speaker_with_it() -> None:
         "Mara: Is the shop open on Monday? · No, not on Mondays."
     )
     assert titled([[asked, {"role": "assistant", "content": "Noted."}]])[0].text == "Mara: Is the shop open on Monday?"
+    everyday = {"role": "user", "name": "{Bo}", "content": "I have a cat."}
+    assert titled([[everyday, {"role": "assistant", "content": "Noted."}]])[0].text == "{Bo}: I have a cat."
 
 
 @pytest.mark.parametrize(

@@ -101,13 +101,14 @@ def facts_of(pages: Iterable[tuple[int, PageRecord]], known: Iterable[Known]) ->
 def _extract_facts(message: Message, known: Sequence[str], just: bool) -> Iterator[tuple[About, str]]:
     speaker = one_line(name, 40) if isinstance(name := message.get("name"), str) and name else ""
 
-    brief = len(text_of(message)) <= LONGEST  # it is compared with each known fact: a longer text is about more
+    said = text_of(message)
+    brief = len(said) <= LONGEST  # it is compared with each known fact: a longer text is about more
 
     @cache
     def tells(sentence: str) -> bool:
         return _states_fact(sentence) or (brief and _changes_one(sentence, speaker, known, just))
 
-    if message.get("role") == "user" and any(map(tells, sentences(text_of(message)[:_SCANNED]))):
+    if message.get("role") == "user" and any(map(tells, sentences(said[:_SCANNED]))) and not _plays(said):
         own = ["", *_own_sentences(message), ""]
         for before, sentence, after in zip(own, own[1:], own[2:], strict=False):
             if tells(sentence) and not _TAKEN_BACK.match(after.lower().replace("’", "'")):
@@ -119,6 +120,11 @@ def _extract_facts(message: Message, known: Sequence[str], just: bool) -> Iterat
         if not reads(call_name(call)):
             summary = extract(({"role": "assistant", "content": None, "tool_calls": [call]},))
             yield "assistant", f"called {summary.lines[0]}"
+
+
+def _plays(text: str) -> bool:
+    """Return whether *text* announces a role or a story, in which nobody tells of themselves. O(characters)."""
+    return _PLAYS.search(lower_case(text[:_SCANNED]).replace("’", "'")) is not None
 
 
 def _own_sentences(message: Message) -> Iterator[str]:
@@ -342,6 +348,6 @@ _SPEAKER = re.compile(r"([^:.!?]{1,40}): ")
 _TOLD = re.compile("|".join(f"(?:{alternatives('facts', 'user', each)})" for each in (*LATIN, "russian")))
 _QUOTED = re.compile(r"\"[^\"]*\"|“[^“”]*”|「[^「」]*」|『[^『』]*』|`[^`]*`")
 _ASKS = re.compile(f"(?:{alternatives('facts', 'question')})[。.!！~\\s]*$")
-_OPENER, _TAKEN_BACK = (pattern("facts", key) for key in ("opener", "taken_back"))
+_OPENER, _TAKEN_BACK, _PLAYS = (pattern("facts", key) for key in ("opener", "taken_back", "plays"))
 _OTHERS, _SELF = pattern("facts", "unreal", "kana"), pattern("change", "self", "kana")
 _FIGURE, _NOT = (pattern("facts", key) for key in ("figure", "negation"))

@@ -87,6 +87,13 @@ def test_fact_begins_with_what_it_tells(opener, said):
 @pytest.mark.parametrize(
     "said",
     [
+        "Let's do some role-play. I am a knight and I live in Camelot.",
+        "Machen wir ein Rollenspiel. Ich wohne in Camelot.",
+        "Jeu de rôle : je suis un pirate et j'habite à Tortuga.",
+        "Juego de rol: soy un pirata y vivo en Tortuga.",
+        "角色扮演：我是海盗，我住在岛上。",
+        "ロールプレイです。私は海賊です。島に住んでいます。",
+        "Her text read: I have two kids and I live in Perth.",
         "I'm sorry.",
         "I have a question.",
         "I love this!",

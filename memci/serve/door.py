@@ -29,6 +29,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 from ..errors import InvalidSetting, brief
 from ..storage.opening import is_url
+from ..storage.validation import check_filled
 from .conversation import Caller
 
 if TYPE_CHECKING:
@@ -42,6 +43,7 @@ _NO_CREDENTIAL: Final = frozenset({"", "basic", "bearer"})
 _PLAIN: Final = re.compile(r"[\w .:@|+/=-]{1,200}")
 """values that name an owner as they are: ids and addresses; others could not be written in every store"""
 KEY: Final = "MEMCI_GATEWAY_KEY"
+_KEY_BYTES: Final = 32
 TOKEN, CONVERSATION = "x-memci-token", "x-memci-conversation"
 _OURS: Final = frozenset({TOKEN, "idempotency-key"})
 """names like those of credentials: memci's own, and one that changes with each request"""
@@ -85,6 +87,10 @@ class Door:
     identity: Identity | None = None  # whose conversations share a memory; None: each conversation has its own
     credentials: Collection[str] = ()
     """headers and query fields that are credentials, besides those that their names show"""
+
+    def __post_init__(self) -> None:
+        if self.token is not None:
+            check_filled("token", self.token)
 
     def refusal(self, headers: Mapping[str, str], *, needs_token: bool = True) -> tuple[int, str] | None:
         """Return the status and the reason of a refusal of a request with *headers*; None if it is admitted."""
@@ -164,13 +170,16 @@ def key_beside(store: str | os.PathLike[str]) -> bytes:
     try:
         if not path.exists():
             with os.fdopen(os.open(made, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-                file.write(secrets.token_hex(32))
+                file.write(secrets.token_hex(_KEY_BYTES))
             with suppress(FileExistsError):  # another worker was faster
                 os.link(made, path)
             made.unlink()
-        return bytes.fromhex(path.read_text("ascii"))
+        key = bytes.fromhex(path.read_text("ascii"))
     except (OSError, ValueError) as error:
         raise InvalidSetting(str(path), f"the gateway's key can't be made or read: {error}") from None
+    if len(key) != _KEY_BYTES:
+        raise InvalidSetting(str(path), f"expected the gateway's key of {_KEY_BYTES} bytes, got {len(key)}")
+    return key
 
 
 def _name(url: str) -> str | None:

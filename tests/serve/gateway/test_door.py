@@ -155,8 +155,9 @@ def test_a_provider_that_does_not_answer_is_not_called_unreachable(store):
 
 
 def test_what_makes_no_sense_is_said_at_the_start(store):
-    """An upstream that is none, a format that is none."""
-    for wrong in ({"upstream": "api.openai.com"}, {"upstream": "http://localhost", "formats": ["gemini"]}):
+    """An upstream that is none, a format that is none, an empty token, behind which anybody could name any user."""
+    local = {"upstream": "http://localhost"}
+    for wrong in ({"upstream": "api.openai.com"}, {**local, "formats": ["gemini"]}, {**local, "token": ""}):
         with pytest.raises(InvalidSetting):
             app(store, **wrong)
 

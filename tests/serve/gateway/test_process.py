@@ -14,6 +14,7 @@ import openai
 import pytest
 
 from memci import Context
+from memci.errors import InvalidSetting
 from memci.serve.gateway import app
 
 from .kit import Talk, filled
@@ -108,6 +109,10 @@ def test_the_key_beside_the_store_is_made_once_and_for_its_user_only(tmp_path):
     (key,) = tmp_path.iterdir()
     assert key.name == "agents.db.gateway-key" and key.stat().st_mode & 0o077 == 0
     assert len(bytes.fromhex(key.read_text())) == 32
+    for held in ("", "ab" * 31, "ab" * 65, "no key"):  # cut short, or another file
+        key.write_text(held)
+        with pytest.raises(InvalidSetting, match=r"agents\.db\.gateway-key"):
+            app(tmp_path / "agents.db", upstream="http://localhost")
 
 
 @pytest.mark.slow

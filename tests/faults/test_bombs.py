@@ -1,4 +1,4 @@
-"""A quick look at `bombs`: they find nothing wrong with a store that keeps its promises, and have teeth."""
+"""Bombs find out stores that break a promise. `make faults` sets them off in good ones."""
 
 import itertools
 import sys
@@ -7,27 +7,13 @@ import pytest
 
 from memci import SQLiteStorage, messages
 from tests.faults.acts import ACTS, ON_DISK
-from tests.faults.bombs import KINDS, Bomb, Bombs, Case, exploded, known, spread
-from tests.faults.tally import Order
+from tests.faults.bombs import KINDS, Bomb, Case, exploded, known, spread
 
 KINDS_RAISED = [kind for kind, raises in KINDS.items() if raises is not None]
 
 
 def checked() -> None:
     messages.check({"role": "user", "content": "Book me a flight."})
-
-
-@pytest.mark.slow
-def test_every_promise_holds_wherever_a_bomb_goes_off():
-    """Whatever is raised, at whatever line: the handle goes on or says what to do, and nothing is lost or repeated."""
-
-    tally = Bombs(("ephemeral", "sqlite")).run(Order(seed=1, aim=20, seconds=600, workers=1), lambda _: None)
-
-    assert tally.violations == []
-    assert tally.runs == 20
-    assert tally.counts["the handle goes on"] > 5
-    assert tally.counts["the handle goes on after refresh()"]
-    assert not tally.counts["did not go off"]
 
 
 @pytest.mark.slow

@@ -1,20 +1,9 @@
-"""A quick look at `forks`: no child hangs in any pattern, and one that does is found."""
+"""A forked child that hangs is found out. `make faults` forks hundreds in all patterns."""
 
 import signal
 import threading
 
-import pytest
-
-from tests.faults.forks import FINE, HUNG, PATTERNS, Forks, _wrong, ended
-from tests.faults.tally import Order
-
-
-@pytest.mark.slow
-def test_no_child_hangs_in_any_pattern():
-    tally = Forks().run(Order(seed=0, aim=len(PATTERNS), seconds=600), lambda _: None)
-
-    assert tally.violations == []
-    assert tally.counts == {pattern.__name__: 1 for pattern in PATTERNS}
+from tests.faults.forks import FINE, HUNG, _wrong, ended
 
 
 def test_child_that_stands_still_hangs_and_one_that_works_does_not():

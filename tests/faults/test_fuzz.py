@@ -1,4 +1,4 @@
-"""A quick look at `fuzz`: it runs, finds nothing wrong, and each target has teeth."""
+"""Each target of `fuzz` has teeth. `make faults` tries thousands of inputs."""
 
 import json
 import os
@@ -34,17 +34,6 @@ def broken(target, *, tries: int = 400, **instead) -> str | None:
     return next((found for seed in range(tries) if (found := target(Random(seed), **instead)) is not None), None)
 
 
-@pytest.mark.slow
-def test_every_promise_holds_for_hostile_input():
-    """Five hundred hostile inputs break nothing; the seed is one whose inputs go to all targets."""
-
-    tally = Fuzz().run(Order(seed=4, aim=500, seconds=600, workers=1), lambda _: None)
-
-    assert tally.violations == []
-    assert tally.runs == 500 == sum(tally.counts[name] for name in TARGETS)
-    assert all(tally.counts[name] for name in TARGETS)
-
-
 def test_input_hangs_by_its_own_cpu(monkeypatch):
     """An input that computes without end is told; one that waits on a full machine is not, as no clock runs."""
     monkeypatch.setattr(fuzz, "HANGS_SECONDS", 0.05)
@@ -70,7 +59,7 @@ def dying(seeds: range, until: float) -> Tried:
 def test_worker_that_dies_is_told_and_the_rest_goes_on():
     """A crash of the interpreter is a broken promise, with the seeds to look at; the other inputs are still tried."""
 
-    tally = Fuzz(batch=dying).run(Order(seed=0, aim=20 * BATCH, seconds=600), lambda _: None)
+    tally = Fuzz(batch=dying).run(Order(seed=0, aim=14 * BATCH, seconds=600, workers=1), lambda _: None)
 
     assert len(tally.violations) == tally.counts["workers that died"] == 3
     assert f"{BATCH} to {2 * BATCH - 1}" in tally.violations[0]

@@ -1,10 +1,21 @@
 """A provider and a gateway in front of it, both over HTTP on this machine."""
 
+from functools import cache
+
+import httpcore2
 import pytest
 
 from memci.serve.gateway import app
 
 from .upstream import Said, Served, Upstream
+
+
+@pytest.fixture(autouse=True, scope="session")
+def certificates():
+    """Hundreds of gateways in one process read the machine's certificates once, which takes longer than a request."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(httpcore2, "default_ssl_context", cache(httpcore2.default_ssl_context))
+        yield
 
 
 @pytest.fixture

@@ -117,7 +117,7 @@ class Growing(RuleBasedStateMachine):
 
 
 TestGrowing = Growing.TestCase
-TestGrowing.settings = settings(max_examples=80, stateful_step_count=25, deadline=None)
+TestGrowing.settings = settings(max_examples=40, stateful_step_count=25, deadline=None)
 
 
 def test_open_group_joins_the_rendering_when_it_is_complete():

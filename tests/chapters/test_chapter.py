@@ -121,7 +121,7 @@ class AgainstAPlainDict(RuleBasedStateMachine):
 
 
 TestAgainstAPlainDict = AgainstAPlainDict.TestCase
-TestAgainstAPlainDict.settings = settings(max_examples=50, stateful_step_count=25, deadline=None)
+TestAgainstAPlainDict.settings = settings(max_examples=40, stateful_step_count=25, deadline=None)
 
 
 def test_page_comes_back_where_its_messages_belong():

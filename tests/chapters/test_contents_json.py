@@ -44,7 +44,7 @@ def contents(draw) -> ContentsPage:
     return ContentsPage(tuple(blocks))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(contents(), st.booleans())
 def test_compaction_comes_back_equal(compaction, recount):
     """What is read equals what was written: messages, tokens, lines, ranges, levels."""

@@ -104,7 +104,7 @@ class AgainstAPlainList(RuleBasedStateMachine):
 
 
 TestAgainstAPlainList = AgainstAPlainList.TestCase
-TestAgainstAPlainList.settings = settings(max_examples=60, stateful_step_count=30, deadline=None)
+TestAgainstAPlainList.settings = settings(max_examples=40, stateful_step_count=30, deadline=None)
 
 
 def test_detach_from_the_middle_lets_the_neighbours_meet():

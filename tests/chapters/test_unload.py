@@ -11,7 +11,7 @@ from memci.rows import PageRow, PageState
 
 TURN = 50
 
-shared = settings(suppress_health_check=[HealthCheck.differing_executors], max_examples=50, deadline=None)
+shared = settings(suppress_health_check=[HealthCheck.differing_executors], max_examples=40, deadline=None)
 """for tests that several classes inherit"""
 
 

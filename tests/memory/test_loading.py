@@ -1,5 +1,6 @@
 """What an open context loads, and in which thread."""
 
+import functools
 import subprocess
 import sys
 from pathlib import Path
@@ -11,10 +12,11 @@ import memci
 ROOT = Path(memci.__file__).parent.parent
 
 
-def loaded(opened):
-    """Return the thread that loaded numpy while a context was *opened* in a fresh process; "" if none did."""
-    code = f"""if True:
-        import asyncio, sys, tempfile, threading
+@functools.cache
+def loaded():
+    """Return the threads that loaded numpy while contexts were opened: without a memory, then with one in children."""
+    code = """if True:
+        import asyncio, os, sys, tempfile, threading
         from memci import AsyncContext, Context
         from memci.memory import NullMemory
 
@@ -30,21 +32,25 @@ def loaded(opened):
         async def awaited():
             await (await AsyncContext.open(path, id="a", window=8_000)).close()
 
-        {opened}
-        print(Watch.thread)
+        Context.open(path, id='a', window=8_000, memory=NullMemory()).close()
+        print(f"alone={Watch.thread}", flush=True)
+        for name, opened in ("sync", lambda: Context.open(path, id='a')), ("async", lambda: asyncio.run(awaited())):
+            if not os.fork():
+                opened()
+                print(f"{name}={Watch.thread}", flush=True)
+                os._exit(0)
+            os.wait()
     """
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
-    return done.stdout.strip()
+    return dict(line.split("=") for line in done.stdout.split())
 
 
-@pytest.mark.parametrize(
-    "opened", ["Context.open(path, id='a', window=8_000)", "asyncio.run(awaited())"], ids=["sync", "async"]
-)
-def test_numpy_is_loaded_by_the_caller_before_a_worker_uses_it(opened):
+@pytest.mark.parametrize("way", ["sync", "async"])
+def test_numpy_is_loaded_by_the_caller_before_a_worker_uses_it(way):
     """Python can't import numpy in a worker while the caller imports a part of it: both would fail."""
-    assert loaded(opened) == "MainThread"
+    assert loaded()[way] == "MainThread"
 
 
 def test_a_context_without_a_memory_loads_no_numpy():
     """Who has no memory does not pay for one."""
-    assert loaded("Context.open(path, id='a', window=8_000, memory=NullMemory())") == ""
+    assert loaded()["alone"] == ""

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from memci.window.outbox import MOST_RUNS, add_pages, indexes, remove_page
 
 numbers = st.integers(1, 60)
-few = settings(max_examples=60, deadline=None, derandomize=True, database=None)
+few = settings(max_examples=40, deadline=None, derandomize=True, database=None)
 
 
 def well(runs):

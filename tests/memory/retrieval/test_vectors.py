@@ -54,7 +54,7 @@ class Index(RuleBasedStateMachine):
         assert len(self.index) == len(self.rows)
 
 
-Index.TestCase.settings = settings(max_examples=60, stateful_step_count=25, deadline=None)
+Index.TestCase.settings = settings(max_examples=40, stateful_step_count=25, deadline=None)
 TestIndex = Index.TestCase
 
 

@@ -54,7 +54,7 @@ class GraphMachine(RuleBasedStateMachine):
 
 
 TestGraph = GraphMachine.TestCase
-TestGraph.settings = settings(max_examples=25, deadline=None)
+TestGraph.settings = settings(max_examples=25, stateful_step_count=30, deadline=None)
 
 
 def test_merge_counts_support_whatever_the_case():

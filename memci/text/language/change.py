@@ -161,6 +161,10 @@ class Claim:
             self._shown[key] = self._shows(key, self._said)
         return self._shown[key]
 
+    @cached_property
+    def _told(self) -> frozenset[str]:
+        return self._values("told")
+
     def _values(self, key: str) -> frozenset[str]:
         return frozenset(found[0] for found in self._find(key))
 
@@ -340,7 +344,7 @@ class Claim:
         if max(len(self._said), len(earlier._said)) > _BRIEF or not (self.changes or opposite or same_ids or kinds):
             return False
         hearsay = self._is_of_other(earlier) and not (kinds or (earlier.timed and self.shows("ended")))
-        two_things = _differ(self.ids, earlier.ids) and self._values("told") & earlier._values("told")
+        two_things = _differ(self.ids, earlier.ids) and self._told & earlier._told
         if hearsay or two_things:
             return False
         told, whole, common = self._common(earlier)

@@ -19,7 +19,6 @@ from rich.text import Text
 from typer import Argument, Option
 
 from ..errors import CorruptRecord, InvalidSetting, KeyMissing, MemciError
-from ..history.listing import count_erased
 from ..model_catalog import prices_source
 from ..rows import Ticket
 from ..storage.filesystem.store import DATABASE, MARK
@@ -241,6 +240,7 @@ def _contents(path: str) -> Iterator[Finding]:
                 waiting = f", {len(others):,} waiting" if others else ""
                 yield Finding("lock", "ok", f"of {context!r:.60}: held by {holder(first)}{waiting}")
             yield Finding("locks", "ok", f"{len(queues):,} held now")
+            from ..history.listing import count_erased
             from ..memory import TieredMemory
 
             records = storage.contexts()

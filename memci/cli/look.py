@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated
 from typer import Argument, Option
 
 from ..errors import InvalidSetting
-from ..history.listing import count_erased
 from ..messages import text_of
 from ..storage import Storage
 from ..storage.opening import name_of
@@ -118,6 +117,7 @@ def _show_audit(path: str, storage: Storage) -> Result:
 
 
 def _list_contexts(path: str, storage: Storage, records: list[ContextRecord]) -> Result:
+    from ..history.listing import count_erased
     from ..serve.stored_context import figures_of
 
     contexts = [figures_of(each) | {"erased_messages": count_erased(storage, each)} for each in records]
@@ -142,6 +142,7 @@ def _list_contexts(path: str, storage: Storage, records: list[ContextRecord]) ->
 
 def _show_context(storage: Storage, record: ContextRecord, *, pages: bool) -> Result:
     from ..context.context import Context
+    from ..history.listing import count_erased
     from ..serve.stored_context import figures_of
 
     erased = [row.index for row in storage.pages(record.id, state=PageState.ERASED)]

@@ -75,6 +75,7 @@ _FIELD = re.compile(r'"([^"\n]{1,64})":\s?("[^"\n]*"|[\w.+-]+)')
 _CODE = re.compile(r"(?=[^a-z]*[A-Z]|.*\d)[\w-]{4,}")
 _NAME = re.compile(r"(?<![.!?。:]\s)(?<!^)(?<![\"“«\[(])\b[A-ZÀ-ÖØ-Þ][\w'-]+")
 _START = re.compile(r"^\W*([A-ZÀ-ÖØ-Þ][\w-]+?)(?:['’]s)? ")
+_TITLES = re.compile(r"[“\"'«]*(?:[^\W\d_]{1,5}\. ?)*[“\"'«]*")  # "Dr. " before a name
 _FIRST: Final = 16  # characters in front of what a sentence is about, at most
 _CLAUSE = re.compile(r"[,;:.!?]")
 _LEAD: Final = 3  # words before what is told of a topic: its subject, an auxiliary, an adverb
@@ -413,7 +414,8 @@ class Claim:
             return ""
         opened = self._said[:at]
         definite = any(each.fullmatch(opened) for each in _patterns_of(self._spoken, "definite"))
-        return first if definite or (not opened.strip("“\"'«") and self.text[at : at + 1].isupper()) else ""
+        named = _TITLES.fullmatch(opened) and self.text[at : at + 1].isupper()
+        return first if definite or named else ""
 
     def _goes_on_from(self, earlier: "Claim") -> bool:
         """Return whether it begins with what *earlier* told: "I drive a Saab", "The Saab went to the scrapyard"."""

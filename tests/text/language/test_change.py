@@ -17,6 +17,7 @@ CHANGED = [
     ("My son's shoe size is 34.", "His feet have grown, he takes 36 these days."),
     ("I eat fish.", "I don't eat fish."),
     ("Our dinner on the boat is at Luigi's.", "We have our dinner on the boat at Nonna's instead."),
+    ("Our vet is Dr. Quill.", "Dr. Quill retired, Dr. Amari sees the cat now."),
     ("My car is a red Fiat.", "I sold the Fiat and drive a grey Skoda."),
     ("I take 10 mg of the pills.", "The doctor cut the pills to 5 mg."),
     ("Ich wohne in Celle, am Markt.", "Der Umzug nach Fulda ist geschafft."),

@@ -28,7 +28,7 @@ pytestmark = [pytest.mark.data, pytest.mark.slow, pytest.mark.skipif(not HERE, r
 def airline():
     """Yield the traces of the airline agent, joined, as (system, messages)."""
     runs = json.loads((FOLDER / "airline_trajectories.json").read_text())
-    first = runs[: len(runs) // 3]  # so that all tests take four minutes
+    first = runs[: len(runs) // 5]  # so that all tests take four minutes
     yield runs[0]["traj"][0]["content"], [m for run in first for m in run["traj"] if m["role"] != "system"]
 
 

@@ -26,6 +26,7 @@ from .kit import (
 sys.path.insert(0, str(Path(__file__).parent.parent / "machine"))
 from chat_grammars import problems
 
+pytestmark = pytest.mark.usefixtures("no_memory")
 PLACES = ("active", "open", "archived", "folded", "unloaded")
 
 

@@ -180,10 +180,12 @@ def test_salvage_when_the_target_is_there(run, store):
     assert "name a new store" in result.stderr
 
 
-@pytest.fixture
-def killed(tmp_path):
-    """A store whose program was killed: its last 20 messages are in the log only."""
-    path, live = tmp_path / "killed.db", tmp_path / "live.db"
+@pytest.fixture(scope="module")
+def left(tmp_path_factory):
+    """The folder of a store whose program was killed: its last 20 messages are in the log only."""
+    live = tmp_path_factory.mktemp("killed") / "live.db"
+    path = live.parent / "left" / "killed.db"
+    path.parent.mkdir()
     with Context.open(live, id="a", window=4_000) as context:
         for number in range(20):
             context.append_turn(f"question {number}", f"answer {number}")
@@ -192,7 +194,13 @@ def killed(tmp_path):
             context.append_turn(f"question {number}", f"answer {number}")
         for end in ("", "-wal", "-witness"):
             shutil.copy(f"{live}{end}", f"{path}{end}")
-    return path
+    return path.parent
+
+
+@pytest.fixture
+def killed(left, tmp_path):
+    """A copy of that store."""
+    return shutil.copytree(left, tmp_path / "copy") / "killed.db"
 
 
 @pytest.mark.parametrize("place", [3, 20, 30, 33, 60, 5_000, 9_000, 40_000, -1, -2_000])

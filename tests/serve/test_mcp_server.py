@@ -8,8 +8,9 @@ import socket
 import sys
 from contextlib import closing, contextmanager
 from pathlib import Path
+from runpy import run_path
 from signal import SIGTERM
-from subprocess import PIPE, Popen, run
+from subprocess import PIPE, Popen
 from threading import Thread
 
 import httpx2
@@ -295,13 +296,13 @@ def test_lines_that_cannot_be_read_are_answered_over_standard_input(path):
     assert "Which train goes to stop 0?" in json.dumps(answers[5]["result"])
 
 
-def test_the_example_runs_over_standard_input(tmp_path):
+def test_the_example_runs_over_standard_input(tmp_path, monkeypatch, capsys):
     """`memci mcp` is what a coding agent starts: the example's real client searches, reads and appends."""
-    example = [sys.executable, Path(__file__).parents[2] / "examples" / "mcp_client.py"]
+    monkeypatch.chdir(tmp_path)
 
-    done = run(example, cwd=tmp_path, capture_output=True, text=True, check=True)
+    run_path(str(Path(__file__).parents[2] / "examples" / "mcp_client.py"))
 
-    assert done.stdout.splitlines() == [
+    assert capsys.readouterr().out.splitlines() == [
         "found: page #12, memci://alice/pages/12",
         "user: Which train goes to stop 12?",
         "assistant: Stop 12 is served by IC 84. Stop 12 is s",

@@ -81,7 +81,7 @@ def judge(texts: list[Labelled]) -> tuple[float, float, list[str]]:
 
 @pytest.mark.parametrize(
     ("part", "least"),
-    [("short", (0.97, 0.97)), ("fit", (0.93, 0.92)), ("choose", (0.88, 0.83)), ("confirm", (0.9, 0.78))],
+    [("short", (0.97, 0.97)), ("fit", (0.93, 0.92)), ("choose", (0.88, 0.85)), ("confirm", (0.91, 0.76))],
 )
 def test_the_users_own_words_are_told_from_others(part, least):
     """Most of what is said to be the user's own is, and most of it is found, also in texts without a fitted weight."""

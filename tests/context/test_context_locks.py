@@ -17,22 +17,25 @@ from memci.errors import HandlePoisoned, InvalidSetting, StorageBusy, StorageUna
 from .kit import ON_DISK, again, call, calling, ended, opened, result, store, talked, turn
 from .test_context_fencing import CHANGES
 
+pytestmark = pytest.mark.usefixtures("no_memory")
+
 # What another process does, by the store's kind and folder.
 _CHILD = """
 import sys
 from pathlib import Path
-from tests.context.kit import again, store, talked, turn
+from memci.memory import NullMemory
+from tests.context.kit import again, store, turn
 kind, folder, what = sys.argv[1], Path(sys.argv[2]), sys.argv[3]
 storage = store(kind, folder)
 if what == "hold":
-    context = again(storage, wait=5)
+    context = again(storage, wait=5, memory=NullMemory())
     print("held", flush=True)
     sys.stdin.read()
 elif what == "append":
-    again(storage).append_turn(*turn(99))
+    again(storage, memory=NullMemory()).append_turn(*turn(99))
     print("appended", flush=True)
 elif what == "stale":
-    context = again(storage)
+    context = again(storage, memory=NullMemory())
     print("opened", flush=True)
     sys.stdin.readline()
     try:

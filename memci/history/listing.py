@@ -37,6 +37,6 @@ def list_contexts(storage: Storage, *, owner: str | None, after: str | None, lim
 def count_erased(storage: Storage, record: ContextRecord) -> int:
     """Return how many messages of *record* are erased; 0 if that can't be read. O(messages) if something was erased."""
     with suppress(MemciError):
-        if WindowState.loads(record.state).erasures:
+        if not record.encrypted and WindowState.loads(record.state).erasures:
             return sum(row.codec == ERASED for row in storage.entries(record.id, 0, record.head))
     return 0

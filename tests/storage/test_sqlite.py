@@ -3,8 +3,6 @@
 import copy
 import os
 import pickle
-import subprocess
-import sys
 import zlib
 from collections.abc import Callable, Iterator
 from hashlib import sha256
@@ -21,7 +19,7 @@ from memci.testing.storage.durable import found
 from memci.testing.storage.pair import PairedStore
 from memci.testing.storage.rows import append, appended, compacted, current
 from tests.storage.plain_store import PlainStore
-from tests.storage.statements import execute
+from tests.storage.statements import committed_at_once, execute
 
 
 class TestSQLiteStorage(DurableStorageConformance):
@@ -234,14 +232,7 @@ def test_handle_is_not_copied(storage: SQLiteStorage, take: Callable[[object], o
 
 def test_processes_may_make_the_file_at_once(path: Path) -> None:
     """Four processes that open a new file and write at once all succeed."""
-    program = (
-        "import sys; from memci.storage import SQLiteStorage; from memci.testing.storage.rows import append\n"
-        "storage = SQLiteStorage(sys.argv[1], busy_timeout_seconds=20)\n"
-        "for i in range(5): append(storage, sys.argv[2], b'%d' % i)"
-    )
-    children = [subprocess.Popen([sys.executable, "-c", program, path, f"p{i}"]) for i in range(4)]
-
-    assert [child.wait() for child in children] == [0] * 4
+    assert committed_at_once(SQLiteStorage, path, 5) == [0] * 4
     storage = SQLiteStorage(path)
     assert [record.head for record in storage.contexts()] == [5] * 4
     storage.close()

@@ -3,8 +3,6 @@
 import json
 import os
 import pickle
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -26,6 +24,7 @@ from memci.storage.protocol import Erasure
 from memci.testing.storage import DurableStorageConformance
 from memci.testing.storage.rows import append, appended, bodies_of, current, everything
 from tests.storage.plain_store import PlainStore
+from tests.storage.statements import committed_at_once
 
 
 class TestFilesystemStorage(DurableStorageConformance):
@@ -230,19 +229,7 @@ def test_folder_without_the_right_to_write_can_be_read(unprivileged: Path, read_
 
 def test_processes_may_make_the_folder_at_once(path: Path) -> None:
     """Processes that open a new folder and write at once all succeed."""
-    program = (
-        "import sys; from memci.storage import FilesystemStorage; from memci.testing.storage.rows import append\n"
-        "sys.stdin.read(1)\n"
-        "storage = FilesystemStorage(sys.argv[1], busy_timeout_seconds=20)\n"
-        "for i in range(3): append(storage, sys.argv[2], b'%d' % i)"
-    )
-    command = [sys.executable, "-c", program, path]
-    children = [subprocess.Popen([*command, f"p{i}"], stdin=subprocess.PIPE) for i in range(4)]
-    for child in children:
-        assert child.stdin is not None
-        child.stdin.close()
-
-    assert [child.wait() for child in children] == [0] * 4
+    assert committed_at_once(FilesystemStorage, path, 3) == [0] * 4
     storage = FilesystemStorage(path)
     assert [record.head for record in storage.contexts()] == [3] * 4
     assert len(list((path / "contexts").glob("*.jsonl"))) == 4

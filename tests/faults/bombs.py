@@ -35,10 +35,10 @@ from memci.storage.protocol import Storage
 from .acts import ACTS, ON_DISK, Site, State, opened, state, talk, turn
 from .scenario import MAIN
 from .tally import Order, Tally, Tell
-from .worker import room
+from .worker import end_if_hung, room
 
 PACKAGE = str(Path(memci.__file__).parent)
-HANGS_SECONDS = 20
+_HANGS_SECONDS = 20
 _CHUNK = 20
 
 KINDS: dict[str, Callable[[], BaseException] | None] = {
@@ -208,7 +208,7 @@ def exploded(case: Case) -> tuple[list[str], list[str]]:
 def _killed(case: Case, folder: Path, legal: Sequence[State], happened: list[str]) -> list[str]:
     child = os.fork()
     if not child:
-        signal.alarm(HANGS_SECONDS)
+        end_if_hung()
         try:
             Bomb(case.line).around(Site(case.store, case.act, folder).play)
         finally:
@@ -272,7 +272,7 @@ class _Afterwards:
         # A lock that was left behind stops another thread only.
         other = threading.Thread(target=self._ask, daemon=True)
         other.start()
-        other.join(HANGS_SECONDS)
+        other.join(_HANGS_SECONDS)
         if other.is_alive():
             self.found.append("the handle is stuck: a lock was left behind")
             self.outcome = "stuck"

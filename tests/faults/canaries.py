@@ -31,7 +31,8 @@ from memci.memory.inspect import overview
 from memci.storage import EncryptedStorage, FilesystemStorage
 from memci.tools.search_memory import SEARCH_MEMORY
 
-from .bombs import HANGS_SECONDS, Bomb
+from .bombs import Bomb
+from .worker import end_if_hung
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "memory"))
 from model_kit import drained, modelled
@@ -238,7 +239,7 @@ class Canaries:
         self.store.close()
         child = os.fork()
         if not child:
-            signal.alarm(2 * HANGS_SECONDS)
+            end_if_hung()
             try:
                 store = self._open("agent")
                 opened = Context.open(store, name)

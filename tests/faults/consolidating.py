@@ -28,9 +28,9 @@ from memci import SQLiteStorage
 from memci.memory import TieredMemory
 from memci.storage import FilesystemStorage, Storage
 
-from .bombs import HANGS_SECONDS, Bomb
+from .bombs import Bomb
 from .tally import Order, Tally, Tell
-from .worker import room
+from .worker import end_if_hung, room
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "memory"))
 from machine_kit import check, items, rows
@@ -160,7 +160,7 @@ def exploded(case: Case) -> tuple[str, list[str]]:
 def _killed(case: Case, folder: Path) -> tuple[str, str]:
     child = os.fork()
     if not child:
-        signal.alarm(HANGS_SECONDS)
+        end_if_hung()
         try:
             Bomb(case.line).around(lambda: consolidated(stored(case.store, folder), Clock()))
         finally:

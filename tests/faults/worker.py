@@ -91,12 +91,18 @@ def frozen() -> None:
     gc.freeze()
 
 
+def end_if_hung() -> None:
+    """Let this process end if it uses 30 s of CPU, or stands still for ten minutes: on a busy machine it only waits."""
+    signal.setitimer(signal.ITIMER_PROF, _HANGS_SECONDS)
+    signal.setitimer(signal.ITIMER_REAL, 20 * _HANGS_SECONDS)
+
+
 def forked(act: Callable[[], None]) -> int:
     """Call *act* in a child, and return the number of the signal that ended it; 0 if none did, -1 for an error."""
     child = os.fork()
     if not child:
         gc.disable()
-        signal.alarm(_HANGS_SECONDS)
+        end_if_hung()
         try:
             act()
         except BaseException:  # whatever it is, the child must not go on as its parent

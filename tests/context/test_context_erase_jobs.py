@@ -161,8 +161,11 @@ def test_a_retention_takes_any_date(before):
     storage = EphemeralStorage()
     context = opened(storage)
     context.append_turn(*turn(1), at="2026-01-05T23:59:59+00:00")
-    context.append_turn(*turn(2), at="2026-01-06T00:00:00+00:00")
+    question, *answers = turn(2)
+    context.append_turn(question, at="2026-01-05T23:59:59+00:00")
+    context.append_turn(*answers, at="2026-01-06T00:00:00+00:00")  # a page is as old as its newest message
 
+    assert len(context.pages()) == 2
     assert [found.pages for found in find_outdated(storage, before)] == [(1,)]
 
 

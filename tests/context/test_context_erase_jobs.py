@@ -165,7 +165,7 @@ def test_a_retention_takes_any_date(before):
     context.append_turn(question, at="2026-01-05T23:59:59+00:00")
     context.append_turn(*answers, at="2026-01-06T00:00:00+00:00")  # a page is as old as its newest message
 
-    assert len(context.pages()) == 2
+    assert [page.index for page in context.pages()] == [1, 2]
     assert [found.pages for found in find_outdated(storage, before)] == [(1,)]
 
 

@@ -11,10 +11,11 @@ the first one. So it is with the beginning of an answer that the client wrote fo
 
 import json
 from collections.abc import Sequence
+from typing import Any
 
 from .. import formats
 from ..formats.identity import MARKS, identity, value_of
-from ..messages import Enveloped, Item, Message, call_body, call_name, text_of, tool_calls
+from ..messages import Enveloped, Item, Message, call_body, call_name, parts_of, text_of, tool_calls
 from .replies import called, message_of, pieces_of, visible
 
 
@@ -30,6 +31,7 @@ def insert_hidden(
     """
     made: list[Message] = []
     shown: list[Item] = []  # the part of the hidden messages that the client saw since its last message
+    hidden: list[Message] = []  # those messages
     answered: set[str] = set()
     at = 0
     for number, kept in enumerate(log, 1):
@@ -40,15 +42,16 @@ def insert_hidden(
         if kept["role"] == "tool" and kept["tool_call_id"] in answered:
             pass
         elif each is not None and identity(each) == identity(kept):
-            shown, at = [], at + 1
+            shown, hidden, at = [], [], at + 1
         elif mine and len(mine) == len(calls):
             shown += visible(pieces_of(kept), own)
+            hidden.append(kept)
         elif begun and each is not None and each["role"] == "assistant":
             shown += pieces_of(kept) if text_of(each).startswith(text_of(kept)) else []
         elif (mine or shown) and each is not None and each["role"] == "assistant":
             if _key([*shown, *visible(pieces_of(kept), own)]) != _key(pieces_of(each)):
                 break
-            shown, at = [], at + 1
+            shown, hidden, at = [], [], at + 1
         else:
             break
         made.append(kept)
@@ -56,7 +59,39 @@ def insert_hidden(
     rest = [*client[at:]]
     if shown and rest and rest[0]["role"] == "assistant":
         rest[:1] = _without(format, rest[0], shown)
+    if hidden and rest and rest[0]["role"] == "assistant" and not isinstance(rest[0], Enveloped):
+        rest[0] = _without_thoughts(rest[0], hidden)
     return made + rest
+
+
+def _without_thoughts(message: Message, hidden: Sequence[Message]) -> Message:
+    """Return a *message* of Chat Completions without the thoughts of the *hidden* messages before it. O(characters).
+
+    Signed thoughts of several rounds that the client joined are left out: the signature is that of none of them.
+    """
+    made = dict(message)
+    for key in ("reasoning", "reasoning_content"):
+        if isinstance(made.get(key), str):
+            made[key] = made[key].removeprefix("".join(str(each.get(key) or "") for each in hidden))
+    if isinstance(thoughts := made.get("reasoning_details"), list):
+        before = [each for said in hidden for each in parts_of(said.get("reasoning_details"))]
+        made["reasoning_details"] = [own for each in thoughts if (own := _own(each, before)) is not None]
+        if not made["reasoning_details"]:
+            del made["reasoning_details"]
+    return made
+
+
+def _own(thought: Any, before: Sequence[Any]) -> Any:
+    """Return *thought* with the index of its own round; None if it is one of those *before*, or begins with one."""
+    if not isinstance(thought, dict):
+        return thought
+    at = thought.get("index")
+    if type(at) is int and at >= len(before):
+        return {**thought, "index": at - len(before)}
+    known = [each for each in before if isinstance(each, dict)]
+    begun = tuple(text for each in known if (text := str(each.get("text") or "")))
+    same = any(thought == {**each, **({"index": at} if "index" in thought else {})} for each in known)
+    return None if same or str(thought.get("text") or "").startswith(begun) else thought
 
 
 def _without(format: str, message: Message, shown: Sequence[Item]) -> list[Message]:  # noqa: A002

@@ -16,7 +16,7 @@ from ..errors import InvalidMessage
 from ..formats.events import Events, data_of, load_object
 from ..formats.streams import ChatAnswer, MessagesAnswer, ResponsesAnswer, StreamedAnswer, streamed
 from ..formats.usage import usages_in
-from ..messages import Item, call_name
+from ..messages import Item, call_name, parts_of
 from .replies import Calls, calls, merged, pieces_of, total, visible
 
 
@@ -136,6 +136,17 @@ class ChatStream(ReplyStream):
     format = ChatAnswer.format
     contents = "choices"
 
+    def __init__(self, own: Collection[str], echo: Mapping[str, Any]) -> None:
+        super().__init__(own, echo)
+        self._thoughts = 0
+        """the number of signed thoughts in earlier rounds: clients join those of one index"""
+
+    def begin(self, *, final: bool) -> None:
+        """Begin the next round."""
+        for choice in self.reply.get("choices") or ():
+            self._thoughts += len(parts_of((choice.get("message") or {}).get("reasoning_details")))
+        super().begin(final=final)
+
     def _edit(self, data: dict[str, Any]) -> dict[str, Any] | None:
         made = data
         if "error" in data and "choices" not in data:
@@ -167,6 +178,8 @@ class ChatStream(ReplyStream):
         made = delta
         if self.rounds > 1 and "role" in made:
             made = {key: value for key, value in made.items() if key != "role"}
+        if self._thoughts and isinstance(thoughts := made.get("reasoning_details"), list):
+            made = {**made, "reasoning_details": [self._placed(each) for each in thoughts]}
         if not (given := delta.get("tool_calls")):
             return made
         assert isinstance(self._answer, ChatAnswer), "it is the one of this format"
@@ -180,6 +193,11 @@ class ChatStream(ReplyStream):
             return made
         made = {key: value for key, value in made.items() if key != "tool_calls"}
         return {**made, "tool_calls": kept} if kept else {k: v for k, v in made.items() if v is not None}
+
+    def _placed(self, thought: Any) -> Any:
+        """Return a piece of a *thought* with its index behind those of earlier rounds."""
+        at = thought.get("index") if isinstance(thought, dict) else None
+        return {**thought, "index": at + self._thoughts} if type(at) is int else thought
 
 
 class MessagesStream(ReplyStream):

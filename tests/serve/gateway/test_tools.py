@@ -25,7 +25,8 @@ def test_a_recall_is_answered_inside(provider, gateway, store, form, stream):
 
     def script(seen):
         if seen.results:
-            return Said("Question 2 was asked." if "Question 2." in seen.results[-1] else "Not found.")
+            found = "Question 2." in seen.results[-1]
+            return Said("Question 2 was asked." if found else "Not found.", thought="I found it.")
         return (
             Said("Let me look. ", (RECALL,), "I must look.") if "What was" in seen.text else Said("Noted.", (), "Hm.")
         )
@@ -44,6 +45,9 @@ def test_a_recall_is_answered_inside(provider, gateway, store, form, stream):
     assert asked.items == again.items[: len(asked.items)]
     assert again.items == later.items[: len(again.items)]
     assert "Let me look" not in json.dumps(later.items[len(again.items) :])
+    signed = [each for item in later.items for each in item.get("reasoning_details", ())]
+    assert form != "openai_chat" or [each["signature"] for each in signed] == ["of I must look.", "of I found it."]
+    assert [each["signature"] for each in signed] == [f"of {each['text']}" for each in signed]
     roles = ["assistant", "user", "assistant", "tool", "assistant", "user"]
     (info,) = Context.list(store)
     with Context.view(store, info.id) as context:

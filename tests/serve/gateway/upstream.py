@@ -191,6 +191,9 @@ def chat(said: Said, model: str, usage: tuple[int, int]) -> dict[str, Any]:
         for id_, name, given in said.calls
     ]
     message = {"role": "assistant", "content": said.text or None, **({"tool_calls": calls} if calls else {})}
+    if said.thought:  # as OpenRouter has them
+        signed = {"type": "reasoning.text", "text": said.thought, "signature": f"of {said.thought}", "index": 0}
+        message |= {"reasoning": said.thought, "reasoning_details": [signed]}
     choice = {"index": 0, "message": message, "finish_reason": "tool_calls" if calls else "stop", "logprobs": None}
     counted = {"prompt_tokens": usage[0], "completion_tokens": usage[1], "total_tokens": sum(usage)}
     made = {"id": f"chatcmpl-{next(IDS)}", "object": "chat.completion", "created": 1_700_000_000, "model": model}
@@ -209,6 +212,10 @@ def chat_stream(whole: dict[str, Any]) -> Iterator[bytes]:
         )
 
     yield piece({"role": "assistant", "content": ""})
+    for signed in message.get("reasoning_details", ()):
+        for text in pieces(signed["text"]):
+            yield piece({"reasoning": text, "reasoning_details": [{**signed, "text": text, "signature": None}]})
+        yield piece({"reasoning_details": [{"type": signed["type"], "signature": signed["signature"], "index": 0}]})
     for text in pieces(message["content"] or ""):
         yield piece({"content": text})
     for index, call in enumerate(message.get("tool_calls", ())):

@@ -92,7 +92,7 @@ def sentences(text: str) -> Iterator[str]:
             continue
         start = 0
         for end in _END.finditer(bare):
-            if end[0] == "." and is_short_form(bare, end.end(), start):
+            if end[0] == "." and end.end() < len(bare) and is_short_form(bare, end.end(), start):
                 continue
             if sentence := bare[start : end.end()].strip():
                 yield sentence
@@ -113,11 +113,13 @@ def is_short_form(text: str, end: int, start: int = 0) -> bool:
     word = text[cut : end - 1].lower().rpartition("\n")[2].lstrip('([«„“"')
     if word in _SHORTENED or (len(word) == 1 and word.isalnum()):
         return True
-    behind = text[end : end + 4].lstrip()[:1]
     if word.isdigit():
         return len(word) == 2 and text[max(start, cut - 8) : cut].lower().rstrip().rpartition(" ")[2] in _COUNTS
     closes = word in _CLOSING or ("." in word and word.isascii() and word.replace(".", "").isalpha())
-    return (word in _NUMBERED and behind.isdigit()) or (closes and (behind.islower() or behind.isdigit()))
+    if not closes and word not in _NUMBERED:
+        return False
+    behind = text[end : end + 4].lstrip()[:1]
+    return behind.isdigit() or (closes and behind.islower())
 
 
 def writing(text: str) -> Writing:

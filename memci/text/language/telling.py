@@ -62,7 +62,7 @@ def telling_words(text: str, turns: list[Turn] | None = None) -> list[Word]:
         start = end + len(between)
         end = start + len(run)
         if run in _ENDS:
-            if run != "." or not is_short_form(text, end):
+            if run != "." or end == len(text) or not is_short_form(text, end):
                 gap = math.inf
             continue
         wide = None if narrow else _WIDE.match(run)

@@ -29,7 +29,7 @@ from .tally import Order, Tally, Tell
 
 HANGS_SECONDS = 20
 """of CPU: an input that waits for a full machine does not hang"""
-DIES_SECONDS = 120
+DIES_SECONDS = 600
 """after which a worker that hears no signal, or waits, is ended"""
 BATCH = 250
 _SEEDS = 10**6

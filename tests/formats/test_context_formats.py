@@ -11,6 +11,8 @@ from memci.formats import FORMATS
 from memci.messages import Enveloped
 from memci.testing.formats import problems
 
+pytestmark = pytest.mark.usefixtures("no_memory")
+
 USER = {"role": "user", "content": "Which trains go to Oslo?"}
 ARGUMENTS = {"to": "Oslo", "day": "today"}
 STEPS = {

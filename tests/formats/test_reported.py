@@ -13,6 +13,8 @@ from memci.formats.streams import streamed
 from memci.messages import text_of
 from memci.testing.formats import problems
 
+pytestmark = pytest.mark.usefixtures("no_memory")
+
 PICTURE = base64.b64encode(b"\x89PNG\r\n\x1a\n" + bytes(300_000)).decode()
 SAID = {"type": "message", "id": "msg_1", "role": "assistant", "content": "Here it is."}
 DRAWN = {"type": "image_generation_call", "id": "ig_1", "status": "completed", "result": PICTURE}

@@ -35,6 +35,9 @@ CORE := $(addprefix tests/,async_context chapters companion context formats llm 
 HARNESSES := tests/faults tests/test_benchmarks.py
 # each talks with a gateway over HTTP, through the clients of the providers
 GATEWAY := tests/serve/gateway
+# programs around the library, other libraries beside it, and whole conversations that are replayed
+AROUND := tests/serve tests/companion tests/peers tests/golden \
+	$(addprefix tests/,formats/test_real_conversations.py test_conversations.py test_evals.py test_tours.py)
 # stores around others, in the suites of plain ones
 WRAPPED := tests/storage/wrapped_stores.py
 # one process more than there are cores, since some tests wait for locks and servers
@@ -51,8 +54,8 @@ check: lint types core     ## lint, types and the core of the tests, in three mi
 core: .venv/ready          ## the core of the tests
 	@PYTHONDONTWRITEBYTECODE= $(PYTEST) -m 'not slow' $(CORE)
 
-test: .venv/ready          ## the tests of the library, in four minutes; those of the gateway are beside them
-	@PYTHONDONTWRITEBYTECODE= $(PYTEST) $(HARNESSES:%=--ignore=%) $(GATEWAY:%=--ignore=%)
+test: .venv/ready          ## the tests of the library, in four minutes; `beside` has those of what is around it
+	@PYTHONDONTWRITEBYTECODE= $(PYTEST) $(patsubst %,--ignore=%,$(HARNESSES) $(AROUND))
 
 gateway: .venv/ready       ## the gateway, over HTTP
 	@PYTHONDONTWRITEBYTECODE= $(PYTEST) $(GATEWAY)
@@ -69,8 +72,8 @@ embeddings: .venv-embeddings/ready   ## sentence vectors with the real library a
 wrapped: .venv/ready       ## stores around others, encrypted or with quotas, in the suites of plain ones
 	@$(PYTEST) $(WRAPPED)
 
-beside: .venv/ready        ## what is beside `test`, in one run: gateway, harnesses, wrapped
-	@PYTHONDONTWRITEBYTECODE= $(PYTEST) $(GATEWAY) $(HARNESSES) $(WRAPPED)
+beside: .venv/ready        ## what is beside `test`, in one run: programs, replays, gateway, harnesses, wrapped
+	@PYTHONDONTWRITEBYTECODE= $(PYTEST) $(AROUND) $(HARNESSES) $(WRAPPED)
 
 postgres: .venv-postgres/ready       ## contexts in Postgres, on a server that lasts as long as the tests
 	@PYTHONDONTWRITEBYTECODE= .venv-postgres/bin/python -m pytest -n 2 tests/postgres

@@ -33,10 +33,10 @@ def small_disk(tmp_path):
 @pytest.mark.slow
 def test_nothing_is_lost_when_the_disk_is_full(small_disk):
     """So it is if its disk is filled between them: some appends find no room, or the server ends; it goes on."""
-    seen = figures("--disk", "384", rounds=12)
+    seen = figures("--disk", "384", rounds=6)
 
     assert seen["full disks"] > 0
-    assert seen["appends acknowledged, postgres"] > 20
+    assert seen["appends acknowledged, postgres"] > 10
 
 
 @pytest.mark.slow

@@ -193,7 +193,7 @@ def _join(last: Sequence[ListedRange], lines: Sequence[ListedPage]) -> list[List
 
 def _quote(term: str, line: str) -> str:
     """Return *term* with quotation marks around those of its parts that stand between them in *line*."""
-    parts = [(each, line.partition(each)[0]) for each in term.split(", ")]
+    parts = [(each, line.partition(each)[0] if each else "") for each in term.split(", ")]  # an argument may be empty
     return ", ".join([f"“{each}”" if before.count("“") > before.count("”") else each for each, before in parts])
 
 

@@ -165,6 +165,17 @@ def test_a_term_of_a_range_that_the_user_quotes_stands_in_quotation_marks():
     assert shown > 1
 
 
+def test_a_call_with_an_empty_argument_is_a_term_of_a_range():
+    """The empty text between two commas stands in no quotation marks."""
+    contents, shown = ContentsPage(), set()
+    for index in range(1, 40):
+        TOLD[index] = [Entry(index, 1, "user", "word")]
+        line = "zeppelin, , quark" if index == 1 else "harbour crane"
+        contents, _ = step(contents, [ListedPage.of(index, line, (), quarters)], 160, ranges=0.9)
+        shown |= {term for each in contents.ranges for _, term in each.terms}
+    assert "zeppelin, , quark" in shown
+
+
 def test_a_negator_alone_is_no_term_of_a_range():
     """It tells nothing where what it answers is not shown."""
     contents = ContentsPage()

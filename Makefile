@@ -35,9 +35,9 @@ CORE := $(addprefix tests/,async_context chapters companion context formats llm 
 HARNESSES := tests/faults tests/test_benchmarks.py
 # each talks with a gateway over HTTP, through the clients of the providers
 GATEWAY := tests/serve/gateway
-# programs around the library, other libraries beside it, and whole conversations that are replayed
-AROUND := tests/serve tests/companion tests/peers tests/golden \
-	$(addprefix tests/,formats/test_real_conversations.py test_conversations.py test_evals.py test_tours.py)
+# programs around the library and its documents, other libraries beside it, and whole conversations that are replayed
+AROUND := $(addprefix tests/,cli companion golden peers serve test_docs.py test_evals.py test_tours.py) \
+	$(addprefix tests/,formats/test_real_conversations.py test_conversations.py)
 # stores around others, in the suites of plain ones
 WRAPPED := tests/storage/wrapped_stores.py
 # one process more than there are cores, since some tests wait for locks and servers

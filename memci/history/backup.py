@@ -12,6 +12,7 @@ A backup still has what was erased since. `repeat_erasures` erases it there, too
 
 import os
 import shutil
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
@@ -169,9 +170,9 @@ def _verify(copy: Path) -> Backup:
     with closing(open_store(copy, read_only=True)) as storage:
         wrong = storage.damage() if isinstance(storage, CheckedStorage) else []
         records = storage.contexts()
-        codecs = list[int]()
+        codecs = Counter[int]()
         for record in records:
-            wrong += problems(storage, record.id, on_entry=lambda row: codecs.append(row.codec))
+            wrong += problems(storage, record.id, on_entry=lambda row: codecs.update((row.codec,)))
         if wrong:
             raise CorruptRecord("", 0, f"the store is damaged, and was not copied: {wrong[0]}; see memci verify")
-        return Backup(len(records), sum(record.head for record in records), codecs.count(ERASED))
+        return Backup(len(records), sum(record.head for record in records), codecs[ERASED])

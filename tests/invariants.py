@@ -6,7 +6,6 @@ from memci.chapters.active import ActiveChapter
 from memci.chapters.chapter import Chapter, Page
 from memci.chapters.contents import ArchiveChapter, check_order
 from memci.chapters.messagelist import MessageList
-from memci.memory.retrieval.vectors import _SMALLEST, VectorIndex
 from memci.memory.tiers.graph import FAN, Graph, _strength
 from memci.messages import tool_calls
 from memci.segments.common import CommonSegment
@@ -108,14 +107,6 @@ def _(messages: MessageList):
         assert length <= len(messages), "the walk ends at the sentinel"
     assert length == len(messages), "the length equals the walk"
     assert tokens == messages.tokens, "the token sum equals the walk"
-
-
-@check.register
-def _(index: VectorIndex):
-    assert len(index) <= len(index._ids) == len(index._matrix), "there is room for each row"
-    assert len(index._ids) <= max(_SMALLEST, 2 * len(index)), "there is no room for many more"
-    assert all(index._ids[row] == id_ for id_, row in index._row_of.items()), "ids and rows mirror each other"
-    assert sorted(index._row_of.values()) == list(range(len(index))), "rows are numbered without a gap"
 
 
 @check.register

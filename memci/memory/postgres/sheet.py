@@ -23,6 +23,7 @@ from ..retrieval.layout import (
     PassageColumns,
     Row,
     name_terms,
+    room,
 )
 
 BLOCK_BITS: Final = 11
@@ -99,7 +100,7 @@ class Sheet(Layout):
         self.loaded.difference_update(states)
         size = (max(self.states, default=0) + 1) * BLOCK
         if size > len(self._columns.page):
-            self._columns = _grow(self._columns, size)
+            self._columns = room(size, self._columns)
         before = 0
         for block, state in sorted(self.states.items()):
             if block in self.loaded and before != self._base[block]:
@@ -186,12 +187,3 @@ def pack_passages(
     changed[first:last] = False
     return every[first:last], every[changed], was[changed]
 
-
-def _grow(kept: PassageColumns, size: int) -> PassageColumns:
-    """Return columns for *size* passages, which begin with *kept*. The system provides memory on the first write."""
-    made = []
-    for column in kept:
-        larger = np.zeros((*column.shape[:-1], size), column.dtype)
-        larger[..., : column.shape[-1]] = column
-        made.append(larger)
-    return PassageColumns._make(made)

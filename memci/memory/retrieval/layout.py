@@ -137,7 +137,7 @@ class Layout:
         """the number of the speaker who is greeted by a term that is no part of the name"""
         self._count = 0
         self._last: dict[int, int] = {}
-        self._columns = _room(64)
+        self._columns = room(64)
         self._waiting: list[Row] = []
         """rows that were appended since the columns were read: adding many at once costs little more than one"""
         self._views: PassageColumns | None = None
@@ -184,7 +184,7 @@ class Layout:
             return
         start, end = self._count, self._count + len(page)
         if end > len(self._columns.page):
-            self._columns = _room(max(end, 2 * start), self._columns.cut(slice(0, start)))
+            self._columns = room(max(end, 2 * start), self._columns.cut(slice(0, start)))
         self._count = end
         self._views = self._lecturing = self._excess = self._lending = None
         new = self._columns.cut(slice(start, end))
@@ -402,8 +402,8 @@ def talk_like(words: Floats) -> Floats:
     return np.clip((LONG - words) / (LONG - SHORT), 0, 1)
 
 
-def _room(size: int, kept: PassageColumns | None = None) -> PassageColumns:
-    """Return columns with room for *size* rows, which begin with *kept*."""
+def room(size: int, kept: PassageColumns | None = None) -> PassageColumns:
+    """Return columns for *size* rows, which begin with *kept*. The system provides memory on the first write."""
     floats = ("length", "whole", *FLAGS, "lecture", "lent")
     kinds: dict[str, type] = dict.fromkeys(floats, np.float32)
     kinds["at"] = np.float64

@@ -125,25 +125,11 @@ class Graph:
 
 def name_key(name: str) -> str:
     """Return the key of a name, in which case, width and marks at the ends make no difference."""
-    key = _fold(name)
-    while (again := _fold(key)) != key:  # "the dog's 's." ends in marks again, and the key of a key must be the key
-        key = again
+    key, before = name, None
+    while key != before:  # "the dog's 's." ends in marks again, and the key of a key must be the key
+        before, folded = key, unicodedata.normalize("NFKC", key).casefold().replace("’", "'")
+        key = " ".join(folded.split()).rstrip(_MARKS).removesuffix("'s").strip(_MARKS)
     return key
-
-
-def _fold(name: str) -> str:
-    text = " ".join(unicodedata.normalize("NFKC", name).casefold().replace("’", "'").split())
-    start, end = 0, len(text)
-    while start < end:
-        if text[end - 1] in _MARKS:
-            end -= 1
-        elif text.endswith("'s", start, end):
-            end -= 2
-        elif text[start] in _MARKS:
-            start += 1
-        else:
-            break
-    return text[start:end]
 
 
 def seeds(graph: Graph, query: str) -> tuple[str, ...]:
@@ -206,4 +192,4 @@ def _strength(edge: Edge) -> tuple[int, float, str, str, str]:
     return (-edge.weight, -(edge.last or 0.0), edge.source, edge.kind, edge.target)
 
 
-_MARKS = frozenset(" .,;:!?\"'()[]{}“”‘`*-")
+_MARKS = " .,;:!?\"'()[]{}“”‘`*-"

@@ -247,11 +247,9 @@ class TieredMemory:
             InvalidSetting: If the text has no letter or digit, or a value is unknown.
             LimitExceeded: If too many facts wait for their pages, or its context stores too many.
         """
-        if not isinstance(text, str) or not any(char.isalnum() for char in text):
-            raise InvalidSetting("text", f"expected a sentence, got {brief(text)}")
         check_filled("context", context)
         check_int("index", index)
-        self._store_learned(context, Learned(index, about, one_line(text, LONGEST), at, kind=kind))
+        self._store_learned(context, Learned(index, about, _sentence(text), at, kind=kind))
 
     def correct(self, id: int, text: str) -> None:  # noqa: A002 -- of the fact
         """Replace the words of a fact, on request: the former ones are not derived again.
@@ -264,9 +262,7 @@ class TieredMemory:
             InvalidSetting: If there is no such fact, or the text has no letter or digit.
             LimitExceeded: If its context stores too many facts.
         """
-        if not isinstance(text, str) or not any(char.isalnum() for char in text):
-            raise InvalidSetting("text", f"expected a sentence, got {brief(text)}")
-        self._replace(id, one_line(text, LONGEST))
+        self._replace(id, _sentence(text))
 
     def forget(self, id: int) -> None:  # noqa: A002 -- of the fact
         """Remove a fact, on request: it is not derived again from the same words. The page that says it stays.
@@ -300,7 +296,7 @@ class TieredMemory:
 
     def _replace(self, id_: int, text: str) -> None:
         with self.session.store.lock:
-            known = self.session.tiers().facts.get(id_) if type(id_) is int else None
+            known = self.session.tiers().facts.get(id_)
         if known is None:
             raise InvalidSetting("id", f"there is no fact {brief(id_)}: memci facts lists them")
         learned = Learned(known.index, known.about, text, known.at, digest_of(known.text), known.kind)
@@ -353,3 +349,10 @@ class TieredMemory:
             if not (self._read_only or store.closed):
                 self.session.owner.write_visits()
         store.close()
+
+
+def _sentence(text: str) -> str:
+    """Return *text* as a line of at most `LONGEST` columns; InvalidSetting without a letter or digit."""
+    if not any(map(str.isalnum, text)):
+        raise InvalidSetting("text", f"expected a sentence, got {brief(text)}")
+    return one_line(text, LONGEST)

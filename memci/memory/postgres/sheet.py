@@ -186,4 +186,3 @@ def pack_passages(
     changed = np.array([now.tobytes() != old.tobytes() for now, old in zip(every, was, strict=True)], bool)
     changed[first:last] = False
     return every[first:last], every[changed], was[changed]
-

@@ -23,16 +23,7 @@ from ..storage.protocol import Transition
 from ..storage.validation import check_text
 from ..window import snapshot as snapshots
 from ..window.window import Window
-from .export_format import (
-    END,
-    ORDER,
-    Checksum,
-    check_header,
-    fields_of,
-    row_of_line,
-    stored_text,
-    strip_line,
-)
+from .export_format import END, ORDER, Checksum, check_header, fields_of, row_of_line, stored_text, strip_line
 from .loader import OpenRequest, load_context
 from .row_stream import TABLE_OF, Row, store_in_ram, transition_of
 from .verify import RowChecks

@@ -8,19 +8,7 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import Final, NamedTuple
 
 from ..errors import CorruptRecord, MemciError
-from ..rows import (
-    CALL,
-    COMPACTION,
-    ENTRY,
-    OP,
-    PAGE,
-    CallRow,
-    CompactionRow,
-    ContextRecord,
-    OpRow,
-    PageRow,
-    PageState,
-)
+from ..rows import CALL, COMPACTION, ENTRY, OP, PAGE, CallRow, CompactionRow, ContextRecord, OpRow, PageRow, PageState
 from ..storage import Storage
 from ..storage.arguments import checked
 from ..storage.codec import ERASED, decode
@@ -29,16 +17,7 @@ from ..tokens import counter_for, message_tokens
 from .loader import OpenRequest, load_context, settings_of
 from .page_runs import gaps
 from .reader import holds
-from .row_stream import (
-    Row,
-    Unread,
-    detach,
-    readable_rows,
-    rows_of,
-    store_in_ram,
-    tombstone,
-    transition_of,
-)
+from .row_stream import Row, Unread, detach, readable_rows, rows_of, store_in_ram, tombstone, transition_of
 from .verify import problems
 
 _LOST: Final = {

@@ -12,16 +12,7 @@ from hashlib import blake2b
 
 from ..chapters.contents import ContentsPage
 from ..chapters.instructions import mark_of
-from ..errors import (
-    Erased,
-    InvalidSetting,
-    OpConflict,
-    StorageBusy,
-    StorageFull,
-    StorageReadOnly,
-    WriteConflict,
-    brief,
-)
+from ..errors import Erased, InvalidSetting, OpConflict, StorageBusy, StorageFull, StorageReadOnly, WriteConflict, brief
 from ..messages import Message
 from ..rows import CallRow, ContextRecord, EntryRow, OpRow, PageRow, PageState
 from ..segments.own import ShownSegments

@@ -21,15 +21,7 @@ from mcp.server.mcpserver import MCPServer, ResourceSecurity
 from mcp.server.mcpserver.exceptions import ResourceError, ResourceNotFoundError
 from mcp.server.stdio import stdio_server
 from mcp.shared.message import SessionMessage
-from mcp_types import (
-    PARSE_ERROR,
-    CallToolResult,
-    ErrorData,
-    JSONRPCError,
-    Resource,
-    TextContent,
-    ToolAnnotations,
-)
+from mcp_types import PARSE_ERROR, CallToolResult, ErrorData, JSONRPCError, Resource, TextContent, ToolAnnotations
 from pydantic import ValidationError
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send

@@ -19,19 +19,7 @@ from typing import Any, NamedTuple, TypeVar
 import orjson
 
 from ...errors import CorruptRecord, InvalidSetting, KeyMissing
-from ...rows import (
-    CALL,
-    COMPACTION,
-    CONTEXT,
-    ENTRY,
-    OP,
-    CallRow,
-    CompactionRow,
-    ContextRecord,
-    EntryRow,
-    OpRow,
-    Table,
-)
+from ...rows import CALL, COMPACTION, CONTEXT, ENTRY, OP, CallRow, CompactionRow, ContextRecord, EntryRow, OpRow, Table
 from ..around import StorageAround
 from ..codec import SEALED, digest
 from ..columns import CHAIN

@@ -23,16 +23,7 @@ from ..validation import MAX_PAGE, check, check_parent, check_revision, check_te
 from .audit import AuditTable
 from .damage import damage
 from .database import ConnectionLost, Database, Duplicate
-from .rows import (
-    escape,
-    key_of,
-    owner_key,
-    read_call,
-    read_compaction,
-    read_context,
-    read_entry,
-    read_row,
-)
+from .rows import escape, key_of, owner_key, read_call, read_compaction, read_context, read_entry, read_row
 from .schema import REWRITE
 from .tickets import replace_ticket, tickets
 from .write import BY_KEY, BY_NUMBER, SELECT_OP, Place, Run, apply, erase, place_of

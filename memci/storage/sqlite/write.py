@@ -13,13 +13,7 @@ from ...rows import CompactionRow, ContextRecord, OpRow, Ticket
 from ..codec import ORJSON, digest
 from ..columns import CALLS, CHAIN, COMPACTIONS, CONTEXTS, ENTRIES, OPS, PAGES, VIEWS, Columns, Row, joined
 from ..protocol import ErasedRows, Erasure, Transition
-from ..validation import (
-    FULL,
-    check_forks,
-    check_parent,
-    check_revision,
-    without_digests,
-)
+from ..validation import FULL, check_forks, check_parent, check_revision, without_digests
 from .rows import SELECT_OP, SELECT_OPS_BEFORE, keyed, read_chain, unpack
 
 _MAX_CONTEXTS = 2**23 - 1

@@ -18,10 +18,13 @@ from ...storage.codec import ERASED, decode
 from ...text.language.terms import query_terms, terms
 from ..stored_context import readable
 from .inspected import InspectedContext
+from .markup import asset
 from .page_story import PageEvent, PageStanding, PageStory
 
 MOST: Final = 8  # places that are shown, at most: a screen or two
 _AROUND: Final = 90  # characters shown on both sides of a match: about two lines
+_SENTENCES: Final[dict[str, str]] = json.loads(asset("verdicts.json"))
+"""what is said of a fact, by its verdict"""
 
 Verdict = Literal["visible", "clipped", "digest", "line says it", "line", "folded", "unlisted", "later", "gone"]
 
@@ -144,33 +147,3 @@ def _verdict(
     if standing.place == "line":
         return "line" if missing else "line says it"
     return standing.place
-
-
-_SENTENCES: Final = {
-    "visible": "It was visible: page #{page} stood word for word in the window at turn {turn}.",
-    "clipped": (
-        "It stood in the window, but not this part: entry {entry} of page #{page} is too large and is shown clipped. "
-        "The model can read all of it with recall_page({page}, entry={entry})."
-    ),
-    "digest": (
-        "It stood in the window, but not this part: entry {entry} of page #{page} is large, and shown as a digest. "
-        "The model can read all of it with recall_page({page}, entry={entry})."
-    ),
-    "line says it": (
-        "Its page #{page} had left the window in turn {left}, but the line that stood for it says the same words."
-    ),
-    "line": (
-        "Page #{page} left the window in turn {left}. From then on one line stood for it, and that line does not say "
-        "it. The model can read the page with recall_page({page})."
-    ),
-    "folded": (
-        "Page #{page} left the window in turn {left}, and its line was folded into a range with its neighbours, which "
-        "does not say it. The model can search_memory for it, or recall_page({page})."
-    ),
-    "unlisted": (
-        "Page #{page} left the window in turn {left} and is not on the Contents Page any more. Only search_memory "
-        "leads to it, or recall_page({page})."
-    ),
-    "later": "It was not said yet: page #{page} begins in turn {said}.",
-    "gone": "It was taken back or erased: page #{page} is not shown to the model any more.",
-}

@@ -46,7 +46,7 @@ def test_a_page_that_is_damaged_hinders_no_other(storage, memory, damaged, caplo
     own = {id_: (page.context, page.index) for id_, page in memory.session.read_pages(damaged)}
     for context, index in own.values():
         (row,) = storage.pages_at(context, [index])
-        nr = storage._number(context)[0]
+        nr = storage._place(context).number
         storage._connection.execute("UPDATE entry SET body = x'00' WHERE rowid = ?", [(nr << 40) + row.first])
 
     with caplog.at_level(logging.WARNING, page_source.__name__):

@@ -129,9 +129,9 @@ class FilesystemStorage(SQLiteStorage):
         """Return the contexts whose copies have an entry that *erasure* names."""
         found: dict[str, None] = {}
         for named, row in erasure.entries:
-            context, (_, _, _, parent, base) = named, self._number(named)
-            while parent is not None and row.seq < base:
-                context, (_, _, _, parent, base) = parent, self._number(parent)
+            context, at = named, self._place(named)
+            while at.parent is not None and row.seq < at.base:
+                context, at = at.parent, self._place(at.parent)
             found[context] = None
         return list(found)
 
@@ -165,7 +165,7 @@ class FilesystemStorage(SQLiteStorage):
 
     def _copy(self, context: str) -> Iterator[bytes]:
         """Yield the lines of a copy; a message that can't be read is marked as damaged. O(messages)."""
-        _, head, _, parent, base = self._number(context)
+        _, head, _, parent, base, *_ = self._place(context)
         first = {"context": context, "base": base} | ({} if parent is None else {"parent": parent})
         yield orjson.dumps(first, option=orjson.OPT_APPEND_NEWLINE)
         spans: list[tuple[int, int, int]] = []

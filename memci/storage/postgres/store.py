@@ -11,22 +11,22 @@ then asks one node. Threads may share a store; after fork() it must be opened ag
 
 import secrets
 import time
-from bisect import bisect_left, bisect_right
-from collections.abc import Collection, Iterator, Sequence
-from typing import Any, NoReturn
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
 
 from ...errors import CommitUnknown, CorruptRecord, StorageUnavailable
 from ...rows import CallRow, CompactionRow, ContextRecord, EntryRow, OpRow, PageRow, PageState, Ticket
 from ..columns import CALLS, CHAIN, COMPACTIONS, CONTEXTS, ENTRIES, OPS, PAGES, VIEWS, Row, joined
 from ..protocol import ErasedRows, Erasure, Transition
-from ..validation import MAX_PAGE, check, check_parent, check_revision, check_text
+from ..table_storage import Place, TableStorage
+from ..validation import check, check_parent, check_revision, check_text
 from .audit import AuditTable
 from .damage import damage
 from .database import ConnectionLost, Database, Duplicate
 from .rows import escape, key_of, owner_key, read_call, read_compaction, read_context, read_entry, read_row
 from .schema import REWRITE
 from .tickets import replace_ticket, tickets
-from .write import BY_KEY, BY_NUMBER, SELECT_OP, Place, Run, apply, erase, place_of
+from .write import BY_KEY, BY_NUMBER, SELECT_OP, Run, apply, erase, place_of
 
 _BATCH_ROWS = 256  # rows of one query: enough that a round trip costs little for each
 _REMEMBERED = 100_000  # contexts whose owner and number are kept in RAM: some MB
@@ -82,7 +82,7 @@ LEFT JOIN our.tools AS t ON t.owner_key = c.owner_key AND t.number = c.number AN
 WHERE c.owner_key = %s AND c.number = %s AND c.revision > %s ORDER BY c.revision LIMIT {_BATCH_ROWS}"""
 
 
-class PostgresStorage:
+class PostgresStorage(TableStorage):
     """Keeps contexts in a schema of a Postgres database, for many processes on many machines.
 
     Args:
@@ -134,10 +134,6 @@ class PostgresStorage:
         record, compaction = read_context(columns[:_WIDTH]), columns[_WIDTH:]
         return record, None if compaction[0] is None else read_compaction(context, tuple(compaction)).text
 
-    def revision(self, context: str) -> int:
-        """Return the revision of *context*, 0 if there is no such context. One query."""
-        return self._place(context).revision
-
     def commit(self, transition: Transition) -> OpRow | None:
         """Apply *transition* and return None, or return the row of its op if it is stored. One query, O(rows).
 
@@ -177,43 +173,6 @@ class PostgresStorage:
             if lost and place.revision >= record.revision and place.token_of(record.revision) is None:
                 raise CommitUnknown(op_id, "the connection was lost, and others have written much since")
             self._check(transition, place)
-
-    def pages(
-        self, context: str, *, first: int = 1, last: int | None = None, state: PageState | None = None
-    ) -> Iterator[PageRow]:
-        """Yield pages by index, as the protocol says; a page that is added meanwhile may be among them."""
-        check_text("id", context)
-        return self._pages(context, max(first, 1), min(MAX_PAGE if last is None else last, MAX_PAGE) + 1, state)
-
-    def pages_at(self, context: str, indexes: Collection[int]) -> Sequence[PageRow]:
-        """Return the pages with *indexes*, as the protocol says. One query for each 256 of them."""
-        check_text("id", context)
-        left, found = sorted({index for index in indexes if 0 < index <= MAX_PAGE}), list[PageRow]()
-        while left:
-            batch, left = left[:_BATCH_ROWS], left[_BATCH_ROWS:]
-            read = self._rows(context, _SELECT_PAGES["at"], batch[0], batch[-1] + 1, batch)
-            found += [read_row(PAGES, context, context, row) for row in read]
-        return found
-
-    def entries(
-        self,
-        context: str,
-        first: int = 0,
-        end: int | None = None,
-        *,
-        containing: bytes | None = None,
-        as_appended: bool = False,
-    ) -> Iterator[EntryRow]:
-        """Yield entries in order, as the protocol says; only those that exist at the call.
-
-        With *containing*, the server does the search: other entries are neither read nor checked.
-        """
-        seqs = range(max(first, 0), 2**62 if end is None else end)
-        return self._entries(context, seqs, containing, as_appended=as_appended)
-
-    def entries_at(self, context: str, seqs: Collection[int]) -> Sequence[EntryRow]:
-        """Return the entries with *seqs*, as the protocol says. Two queries for each 256 of them."""
-        return list(self._entries(context, sorted({seq for seq in seqs if seq >= 0})))
 
     def compactions(self, context: str, *, head: int | None = None) -> Iterator[CompactionRow]:
         """Yield the compactions, newest first, as the protocol says. A query for `CHAIN`."""
@@ -301,9 +260,6 @@ class PostgresStorage:
         """Close all connections."""
         self.database.close()
 
-    def __reduce__(self) -> NoReturn:
-        raise TypeError(f"{type(self).__name__} can't be pickled: open it again there")
-
     def _write(self, transition: Transition, place: Place, token: int) -> bool:
         """Write *transition*, and return whether it follows the stored revision."""
         if not place.number or place.owner_key == owner_key(transition.record.owner):
@@ -337,20 +293,19 @@ class PostgresStorage:
     def _recall_place(self, context: str) -> Place:
         """Return the remembered place of *context*, or read it."""
         known = self._known.get(context)
-        return self._place(context) if known is None else Place(*known)
+        return self._place(context) if known is None else Place(known[1], owner_key=known[0])
 
     def _place(self, context: str) -> Place:
         """Read the place of *context*. One query."""
         check_text("id", context)
         known = self._known.get(context)
         found = [] if known is None else self.database.read_rows(BY_NUMBER, *known)
-        if not found:
-            found = self.database.read_rows(BY_KEY, key_of(context))
-            if found:
-                self._remember(context, *found[0][:2])
-            else:
-                self._known.pop(context, None)
-        return place_of(found)
+        place = place_of(found or self.database.read_rows(BY_KEY, key_of(context)))
+        if place.number:
+            self._remember(context, place.owner_key, place.number)
+        else:
+            self._known.pop(context, None)
+        return place
 
     def _rows(self, context: str, statement: str, *values: object) -> list[Row]:
         """Return the rows of *statement* about *context*, by its remembered place. One query or two."""
@@ -364,36 +319,14 @@ class PostgresStorage:
                 return self.database.read_rows(statement, now.owner_key, now.number, *values)
         return found
 
-    def _pages(self, context: str, first: int, end: int, state: PageState | None) -> Iterator[PageRow]:
-        which = "all" if state is None else "active" if state is PageState.ACTIVE else "state"
-        values: list[Any] = [int(state)] if which == "state" and state is not None else []
-        while first < end:
-            found = self._rows(context, _SELECT_PAGES[which], first, end, *values)
+    def _pages(self, context: str, indexes: Sequence[int], state: PageState | None) -> Iterator[PageRow]:
+        which = {None: "all", PageState.ACTIVE: "active"}.get(state, "state") if isinstance(indexes, range) else "at"
+        while indexes:
+            values: list[object] = [[*indexes]] if which == "at" else [int(state or 0)] if which == "state" else []
+            found = self._rows(context, _SELECT_PAGES[which], indexes[0], indexes[-1] + 1, *values)
             for row in found:
                 yield read_row(PAGES, context, context, row)
-                first = row[0] + 1
-            if len(found) < _BATCH_ROWS:
-                return
-
-    def _entries(
-        self, context: str, seqs: Sequence[int], containing: bytes | None = None, *, as_appended: bool = False
-    ) -> Iterator[EntryRow]:
-        """Yield the entries with *seqs*, a range or sorted numbers; only those that exist at the call."""
-        holder = self._place(context)
-        name, shown, seqs = context, Place() if as_appended else holder, seqs[: bisect_left(seqs, holder.head)]
-        runs = []
-        while seqs:
-            if not holder.number:
-                raise CorruptRecord(context, seqs[0], "what it was forked from is missing")
-            shared = bisect_left(seqs, holder.base)
-            if shared < len(seqs):
-                runs.append((name, holder, seqs[shared:]))
-                seqs = seqs[:shared]
-            if holder.parent is None:
-                break
-            if seqs:
-                name, holder = holder.parent, self._place(holder.parent)
-        return (row for each in reversed(runs) for row in self._scan(context, shown, *each, containing))
+            indexes = indexes[bisect_right(indexes, found[-1][0]) :] if len(found) == _BATCH_ROWS else ()
 
     def _scan(
         self, context: str, shown: Place, name: str, holder: Place, seqs: Sequence[int], containing: bytes | None

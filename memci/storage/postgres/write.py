@@ -17,13 +17,14 @@ from ...errors import CorruptRecord
 from ..codec import ORJSON, digest
 from ..columns import CALLS, COMPACTIONS, CONTEXTS, ENTRIES, OPS, PAGES, VIEWS, Columns, Row, joined
 from ..protocol import ErasedRows, Erasure, Transition
+from ..table_storage import Place
 from ..validation import check_forks, without_digests
 from .rows import key_of, owner_key, read_row, unescape, write_row
 from .schema import ROWS, type_of
 
 Run = Callable[..., list[Row]]  # runs a statement with its values and returns its rows
 
-PLACE = "owner_key, number, parent, base, head, revision, tokens"
+PLACE = joined(Place._fields)
 BY_KEY: Final = f"SELECT {PLACE} FROM our.context WHERE key = %s"
 BY_NUMBER: Final = f"SELECT {PLACE} FROM our.context WHERE owner_key = %s AND number = %s"
 _BY_KEY_LOCKED = BY_KEY + " FOR UPDATE"
@@ -133,34 +134,10 @@ UPDATE our.entry SET {", ".join(f'"{name}" = %s' for name in ENTRIES.names[1:])}
 WHERE owner_key = %s AND number = %s AND seq = %s RETURNING seq"""
 
 
-class Place:
-    """The key of a context's rows, and its head and revision when it was read; `number` is 0 if it is missing."""
-
-    __slots__ = ("base", "head", "number", "owner_key", "parent", "revision", "tokens")
-
-    def __init__(
-        self,
-        owner_key: int = 0,
-        number: int = 0,
-        parent: str | None = None,
-        base: int = 0,
-        head: int = 0,
-        revision: int = 0,
-        tokens: Sequence[int] = (),
-    ) -> None:
-        self.owner_key, self.number = owner_key, number
-        self.parent, self.base = unescape(parent), base
-        self.head, self.revision, self.tokens = head, revision, tokens
-
-    def token_of(self, revision: int) -> int | None:
-        """Return the number of the commit that made *revision*, None if it is too old to be known."""
-        back = self.revision - revision
-        return self.tokens[back] if 0 <= back < len(self.tokens) else None
-
-
 def place_of(found: Sequence[Row]) -> Place:
     """Return the place in rows *found* by `BY_KEY` or `BY_NUMBER`."""
-    return Place(*found[0]) if found else Place()
+    place = Place(*next(iter(found), ()))
+    return place._replace(parent=unescape(place.parent))
 
 
 def apply(run_rows: Run, transition: Transition, place: Place, token: int) -> bool:

@@ -11,11 +11,11 @@ by many threads, and one file by many handles; a handle can't be used after fork
 """
 
 import os
-from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from threading import RLock
-from typing import Concatenate, NoReturn, ParamSpec, TypeVar
+from typing import Concatenate, ParamSpec, TypeVar
 
 import apsw
 
@@ -34,7 +34,8 @@ from ..audit import AuditLog
 from ..columns import OPS
 from ..protocol import CACHE_BYTES, ErasedRows, Erasure, Sidecar, Transition
 from ..system import PRIVATE, READS_AT
-from ..validation import MAX_PAGE, Durability, check, check_int, check_text
+from ..table_storage import Place, TableStorage
+from ..validation import Durability, check, check_int, check_text
 from ..witness import Slot, key_of
 from .connection import RAM, Journal, damage, open_file, storage_error
 from .loss import SALT_AT, behind, log_path, revisions
@@ -68,7 +69,7 @@ _inherited: list[apsw.Connection] = []
 """connections of the parent process: closing one here would release the parent's locks"""
 
 
-class SQLiteStorage:
+class SQLiteStorage(TableStorage):
     """Keeps contexts in one SQLite file.
 
     Args:
@@ -130,10 +131,6 @@ class SQLiteStorage:
         newest = next(self._scan_compactions(context, number, record.revision, record.head), None)
         return record, None if newest is None else newest.text
 
-    def revision(self, context: str) -> int:
-        """Return the revision of *context*, 0 if there is no such context. Some microseconds."""
-        return self._number(context)[2]
-
     def commit(self, transition: Transition) -> OpRow | None:
         """Apply *transition* and return None, or return the row of its op if it is stored. O(rows), and a sync."""
         check(transition)
@@ -144,57 +141,25 @@ class SQLiteStorage:
             self._run("", 0, self._checkpoint)
         return known if isinstance(known, OpRow) else None
 
-    def pages(
-        self, context: str, *, first: int = 1, last: int | None = None, state: PageState | None = None
-    ) -> Iterator[PageRow]:
-        """Yield pages by index, as the protocol says; a page that is added meanwhile may be among them."""
-        indexes = range(max(first, 1), 1 + (MAX_PAGE if last is None else min(last, MAX_PAGE)))
-        return self._pages(context, self._number(context)[0], indexes, state)
-
-    def pages_at(self, context: str, indexes: Collection[int]) -> Sequence[PageRow]:
-        """Return the pages with *indexes*, as the protocol says. Two statements for each 256 of them."""
-        wanted = sorted({index for index in indexes if 0 < index <= MAX_PAGE})
-        return list(self._pages(context, self._number(context)[0], wanted, None))
-
-    def entries(
-        self,
-        context: str,
-        first: int = 0,
-        end: int | None = None,
-        *,
-        containing: bytes | None = None,
-        as_appended: bool = False,
-    ) -> Iterator[EntryRow]:
-        """Yield entries in order, as the protocol says; only those that exist at the call.
-
-        With *containing*, SQLite does the search: other entries are neither read nor checked.
-        """
-        seqs = range(max(first, 0), MAX_REVISION if end is None else end)
-        return self._entries(context, seqs, containing, as_appended=as_appended)
-
-    def entries_at(self, context: str, seqs: Collection[int]) -> Sequence[EntryRow]:
-        """Return the entries with *seqs*, as the protocol says. Two statements for each 256 of them."""
-        return list(self._entries(context, sorted({seq for seq in seqs if seq >= 0})))
-
     def compactions(self, context: str, *, head: int | None = None) -> Iterator[CompactionRow]:
         """Yield the compactions, newest first, as the protocol says."""
         latest = 2**62 if head is None else head
-        return self._scan_compactions(context, self._number(context)[0], MAX_REVISION - 1, latest)
+        return self._scan_compactions(context, self._place(context).number, MAX_REVISION - 1, latest)
 
     def ops(self, context: str) -> Iterator[OpRow]:
         """Yield the ops by their first seq. O(ops) in memory."""
-        number = self._number(context)[0]
+        number = self._place(context).number
         return iter([OPS.read(context, number, row) for row in self._run(context, 0, rows, SELECT_OPS, number)])
 
     def op(self, context: str, op_id: str) -> OpRow | None:
         """Return one op. O(1)."""
-        number = self._number(context)[0]
+        number = self._place(context).number
         found = self._run(context, 0, rows, SELECT_OP, number, op_id)
         return OPS.read(context, number, found[0]) if found else None
 
     def calls(self, context: str, *, after: int = 0) -> Iterator[CallRow]:
         """Yield the calls of the model, oldest first; one that is added meanwhile may be among them."""
-        return self._scan_calls(context, self._number(context)[0], after)
+        return self._scan_calls(context, self._place(context).number, after)
 
     def contexts(
         self, *, owner: str | None = None, after: str | None = None, limit: int | None = None
@@ -260,9 +225,6 @@ class SQLiteStorage:
                 self._connection.close()
             except apsw.Error as error:
                 raise storage_error(error, self._path) from error
-
-    def __reduce__(self) -> NoReturn:
-        raise TypeError(f"{type(self).__name__} can't be pickled: open it again there")
 
     def _apply(self, connection: apsw.Connection, transition: Transition) -> OpRow | int:
         """Apply *transition* within a transaction: return the number of its context, or the row of its stored op."""
@@ -431,12 +393,12 @@ class SQLiteStorage:
         self._witness.check(context, before, 0 if record is None else record.revision)
         return number, record
 
-    def _number(self, context: str) -> tuple[int, int, int, str | None, int]:
+    def _place(self, context: str) -> Place:
         check_text("id", context)
-        found = self._run(context, 0, rows, SELECT_HEAD, context)
-        return found[0] if found else (0, 0, 0, None, 0)
+        return Place(*next(iter(self._run(context, 0, rows, SELECT_HEAD, context)), ()))
 
-    def _pages(self, context: str, number: int, indexes: Sequence[int], state: PageState | None) -> Iterator[PageRow]:
+    def _pages(self, context: str, indexes: Sequence[int], state: PageState | None) -> Iterator[PageRow]:
+        number = self._place(context).number
         while number and indexes:
             found = self._run(context, 0, read_pages, number, indexes, state)
             for row in found:
@@ -445,29 +407,12 @@ class SQLiteStorage:
                 yield page
             indexes = indexes if len(found) == BATCH_ROWS else ()
 
-    def _entries(
-        self, context: str, seqs: Sequence[int], containing: bytes | None = None, *, as_appended: bool = False
-    ) -> Iterator[EntryRow]:
-        """Yield the entries with *seqs*, a range or sorted numbers; only those that exist at the call."""
-        number, head, _, parent, base = self._number(context)
-        owner, seqs, runs = number, seqs[: bisect_left(seqs, head)], []
-        while seqs:
-            shared = bisect_left(seqs, base)
-            runs.append((owner, seqs[shared:]))
-            seqs = seqs[:shared]
-            if parent is not None and seqs:
-                owner, _, _, parent, base = self._number(parent)
-                if not owner:
-                    raise CorruptRecord(context, seqs[0], "what it was forked from is missing")
-        number = 0 if as_appended else number
-        return (row for owner, run in reversed(runs) for row in self._scan(context, number, owner, run, containing))
-
     def _scan(
-        self, context: str, number: int, owner: int, seqs: Sequence[int], part: bytes | None
+        self, context: str, shown: Place, _name: str, holder: Place, seqs: Sequence[int], containing: bytes | None
     ) -> Iterator[EntryRow]:
-        """Yield entries of context *owner*, with the views of context *number*: the same one, or a fork."""
+        where = shown.number, holder.number
         while seqs:
-            found, error = self._run(context, seqs[0], read_batch, context, number, owner, seqs, part)
+            found, error = self._run(context, seqs[0], read_batch, context, *where, seqs, containing)
             yield from found
             if error is not None:
                 raise error

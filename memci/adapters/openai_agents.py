@@ -10,8 +10,8 @@ the run stores what is new and puts the window in its place. Items are stored un
 
 A run gives an item in up to three ways: as a reply, in its list, and to be saved. Each run counts them by itself, and
 stores an item as often as it came in one of these ways. So several runs may share a session: all is stored in the order
-in which it came, and none is shown what another one says that has not ended. A run that goes on after an approval is
-known by the calls in its list that are stored.
+in which it came, and none is shown what those say that run at the same time: that is not of its question. A run that
+goes on after an approval is known by the calls in its list that are stored.
 """
 
 import asyncio
@@ -174,6 +174,8 @@ class MemciSession(SessionABC):
         """Store a reply of the model with its usage; calls beside other runs are stored with their results."""
         run, items = self._run, response.to_input_items()
         run.ended = not any(map(_call, items))
+        if run.ended:
+            run.others.clear()  # it asks no more; runs that always overlap would keep each other for good
         items = [] if run.beside() and not run.ended else items
         with run.new(items, Counter(run.stored)) as new:
             await self._add(new, response.usage)
@@ -262,6 +264,10 @@ class _Run:
         """whether the provider has said of the request that it was too long"""
         self.ended = False
         """whether the model has answered without a call"""
+        self.others: set[_Run] = {*self.beside()}
+        """runs that were there at the same time, also for a part of it"""
+        for each in self.others:
+            each.others.add(self)
         _RUNS.add(self)
 
     def beside(self) -> list["_Run"]:
@@ -271,8 +277,8 @@ class _Run:
         return [each for each in same if each is not self and not each.ended]
 
     def without_others(self, items: Sequence[Any]) -> list[Any]:
-        """Return *items* of the window without what other runs said that have not ended."""
-        left: Counter[int] = sum((each.stored for each in self.beside()), Counter())
+        """Return *items* of the window without what other runs said at the same time."""
+        left: Counter[int] = sum((each.stored for each in self.others), Counter())
         theirs, shown = frozenset(left), []
         for item in reversed(items):
             key, call = _key(item), _call(item)

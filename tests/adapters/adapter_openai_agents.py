@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from threading import Event
 from typing import ClassVar
 
 import pytest
@@ -245,6 +246,33 @@ def test_runs_at_once_store_each_message_once(tmp_path):
     assert sorted(map(str, stored)) == sorted(
         str(each) for name in ("fig", "kiwi", "plum") for each in talk(f"step 3 {name}")
     )
+
+
+def test_a_run_does_not_answer_a_question_that_came_and_was_answered_meanwhile(tmp_path):
+    asked, ended = Event(), Event()
+
+    def answer(request):
+        if request.messages[-1].get("content") == "step 1 kiwi":
+            asked.set()
+            assert ended.wait(60)
+        return played(request)
+
+    with ModelServer(answer) as server:
+        driver = OpenAIAgentsDriver(tmp_path / "agent.db", server.base_url, 8_000)
+
+        async def meanwhile():
+            first = asyncio.create_task(driver.say("alice", "step 1 kiwi"))
+            assert await asyncio.to_thread(asked.wait, 60)
+            second = await driver.say("alice", "step 1 plum")
+            ended.set()
+            return await first, second, await driver.say("alice", "step 1 fig")
+
+        said = asyncio.run(meanwhile())
+        shown = str(server.requests[-1].messages)
+        driver.close()
+    assert said == tuple(f"Answer to step 1 {name}." for name in ("kiwi", "plum", "fig"))
+    assert said[0] in shown
+    assert said[1] in shown
 
 
 @pytest.mark.parametrize("elsewhere", [False, True])

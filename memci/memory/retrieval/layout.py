@@ -44,6 +44,16 @@ SHORT, LONG = 24, 48
 REACH: Final = 12  # neighbours on each side from which a passage borrows: see benchmarks/recall
 _GAP_SECONDS: Final = 6 * 3600.0  # silence after which a new run begins
 
+# The shares of a neighbour's words that a passage borrows, chosen by benchmarks/recall.
+_NEAR: Final = (0.3, 0.2, 0.15, 0.1, 0.1, 0.1)  # by distance, from the message beside it on
+_GROUP: Final = (0.8, 0.7, 0.6, 0.6, 0.6, 0.5, 0.5, 0.4, 0.4, 0.3, 0.3, 0.2)
+"""the same where three people or more speak: an answer is a stretch of their talk, however long its messages are"""
+_PEOPLE: Final = 0.5  # least part of `_NEAR` between two people whose messages are long
+_ASKED: Final = 0.55
+"""in addition from the passage before, if it is a question: an answer leaves out the words of the question"""
+_WHOLE: Final = (0.25, 0.175)  # between pieces of one long message, by distance
+_PROMPT: Final = 0.15  # for an answer of any length from the message that it answers; nothing in the other direction
+
 
 class Row(NamedTuple):
     """A passage without its text."""
@@ -74,20 +84,6 @@ def flags_of(passage: Passage) -> int:
 
 def _only_unknown(text: str) -> bool:
     return knows_nothing(text) and all(map(knows_nothing, sentences(text)))
-
-
-class Borrowing(NamedTuple):
-    """The shares of a neighbour's words that a passage borrows, chosen by benchmarks/recall."""
-
-    near: tuple[float, ...] = (0.3, 0.2, 0.15, 0.1, 0.1, 0.1)
-    """by distance, from the message beside it on; `REACH` values at most"""
-    group: tuple[float, ...] = (0.8, 0.7, 0.6, 0.6, 0.6, 0.5, 0.5, 0.4, 0.4, 0.3, 0.3, 0.2)
-    """the same where three people or more speak: an answer is a stretch of their talk, however long its messages are"""
-    people: float = 0.5  # least part of `near` between two people whose messages are long
-    asked: float = 0.55
-    """in addition from the passage before, if it is a question: an answer leaves out the words of the question"""
-    whole: tuple[float, ...] = (0.25, 0.175)  # between pieces of one long message, by distance
-    prompt: float = 0.15  # for an answer of any length from the message that it answers; nothing in the other direction
 
 
 class PassageColumns(NamedTuple):
@@ -122,14 +118,9 @@ class PassageColumns(NamedTuple):
 
 
 class Layout:
-    """The passages of an owner, in the order of their arrival. Not thread-safe while it grows.
+    """The passages of an owner, in the order of their arrival. Not thread-safe while it grows."""
 
-    Args:
-        borrowing: The shares of words; default: `Borrowing()`.
-    """
-
-    def __init__(self, *, borrowing: Borrowing | None = None) -> None:
-        self.borrowing = borrowing or Borrowing()
+    def __init__(self) -> None:
         self.speakers: dict[str, int] = {}
         self._passages_of: Integers = np.zeros(0, np.int64)
         self._named: dict[str, list[int]] = {}
@@ -246,7 +237,7 @@ class Layout:
 
     def in_group(self, positions: Integers) -> NDArray[np.bool_]:
         """Return which of *positions* are in the talk of three people or more: only there words come from so far."""
-        far: Floats = self.columns.lent[2 * len(self.borrowing.near) :, positions].max(axis=0)
+        far: Floats = self.columns.lent[2 * len(_NEAR) :, positions].max(axis=0)
         return far > 0
 
     @property
@@ -337,7 +328,7 @@ class Layout:
         self._lend(rows if start else slice(0, end))
 
     def _lend(self, rows: Integers | slice) -> None:
-        at, rule = self.columns, self.borrowing
+        at = self.columns
         groups, count = len(self.speakers) > 2, at.role[rows].size
         who = at.speaker * len(ROLES) + at.role
         person = np.where(at.role == ROLES["user"], at.speaker, -1)
@@ -353,15 +344,15 @@ class Layout:
         group = (person[rows] >= 0) & (least < most)
         talks, user, tool = talk_like(at.whole), at.role == ROLES["user"], at.role == ROLES["tool"]
         message = at.page << 32 | at.entry
-        own, speaks = message[rows], np.where(group, 1, rule.people) * (user[rows] & ~monologue)
+        own, speaks = message[rows], np.where(group, 1, _PEOPLE) * (user[rows] & ~monologue)
         beside = [
             (1 - at.lecture[link[rows]], monologue & (at.question[rows] + at.question[link[rows]] == 0))
             for link in at.links[:2]
         ]
-        grouped, near, some = _by_distance(rule.group), _by_distance(rule.near), bool(group.any())
+        grouped, near, some = _by_distance(_GROUP), _by_distance(_NEAR), bool(group.any())
         for side, link in enumerate(at.links):
             share = np.where(group, grouped[side // 2], near[side // 2]) if some else near[side // 2]
-            if side >= 2 * len(rule.whole) and not share.any():
+            if side >= 2 * len(_WHOLE) and not share.any():
                 at.lent[side, rows] = 0  # no one lends from so far
                 continue
             other, (open_end, alone) = link[rows], beside[side % 2]
@@ -371,12 +362,12 @@ class Layout:
             if side > 1:  # not across a long answer of the assistant
                 lent *= open_end
             if side == 0:
-                lent += rule.asked * talk * at.question[other]
+                lent += _ASKED * talk * at.question[other]
             if side in (0, 2):  # the question may stand before another answer
                 answers = (at.role[rows] == ROLES["assistant"]) & user[other]
-                lent = np.maximum(lent, rule.prompt * answers)
+                lent = np.maximum(lent, _PROMPT * answers)
             lent[alone] = 0  # one person alone does not answer: each statement is about something else
-            lent[own == message[other]] = rule.whole[side // 2] if side // 2 < len(rule.whole) else 0
+            lent[own == message[other]] = _WHOLE[side // 2] if side // 2 < len(_WHOLE) else 0
             at.lent[side, rows] = np.where(other >= 0, lent, 0)
 
 

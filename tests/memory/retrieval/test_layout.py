@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memci.memory.retrieval.layout import SPEAKER_FROM, Layout, Row
+from memci.memory.retrieval.layout import _NEAR, SPEAKER_FROM, Layout, Row
 
 
 @settings(max_examples=30)
@@ -67,4 +67,4 @@ def test_entries_of_two_pages_are_two_messages():
 
     assert once.columns.whole.tolist() == bit_by_bit.columns.whole.tolist() == [9, 9, 9]
     assert once.columns.lent.tolist() == bit_by_bit.columns.lent.tolist()
-    assert once.columns.lent[0, 1] == np.float32(once.borrowing.near[0])
+    assert once.columns.lent[0, 1] == np.float32(_NEAR[0])

@@ -7,7 +7,7 @@ from random import Random
 import numpy as np
 import pytest
 
-from memci.memory.retrieval.layout import LONG, STANDING, Borrowing, Layout, Row, flags_of
+from memci.memory.retrieval.layout import LONG, STANDING, Layout, Row, flags_of
 from memci.memory.retrieval.passages import passage_terms, passages
 from memci.memory.retrieval.ranking import Query, Weights, rank
 from memci.text.language.terms import extent
@@ -31,8 +31,8 @@ OFF = Weights(
 class Index:
     """Messages, a page each, as a memory holds them."""
 
-    def __init__(self, borrowing=None):
-        self.layout = Layout(borrowing=borrowing)
+    def __init__(self):
+        self.layout = Layout()
         self.postings = {}
         self.entries = []
 
@@ -68,8 +68,8 @@ SAID = (
 """what a group says one after the other"""
 
 
-def talk(*turns, at=None, borrowing=None):
-    index = Index(borrowing)
+def talk(*turns, at=None):
+    index = Index()
     for turn in turns:
         name, _, text = turn.partition(": ")
         index.add({"role": "user", "name": name, "content": text}, at=at)
@@ -275,7 +275,9 @@ def test_rank_of_nothing_is_nothing():
 
 def test_rank_by_vectors_finds_what_has_no_word_in_common():
     """Vectors that know meanings find what words don't; a passage without a vector is found by words."""
-    index = talk(*SMALL, "Ann: I adore felines.", "Ben: I fed the cat.", borrowing=Borrowing((), (), 0, 0, (), 0))
+    index = talk(*SMALL)
+    for context, said in enumerate(("I adore felines.", "I fed the cat."), 1):
+        index.add({"role": "user", "name": "Ann", "content": said}, context=context)
     near = np.zeros(len(index.layout), np.float32)
     near[15], near[16] = 0.9, np.nan
 

@@ -109,11 +109,11 @@ class Query(NamedTuple):
         topics = tuple(map(sign_term, asked_topics(text)))
         form, many = questions.form_of(text), questions.asks_many(text)
         if form in ("order", "summary"):
-            found = tuple(term for term in found if term not in questions.framing()) or found
+            found = tuple(term for term in found if term not in questions.form_terms("framing")) or found
         days = False
         if talk := questions.asks_talk(text):
             plain = without_days(text) if dates else text
-            rest = tuple(term for term in query_terms(plain, spoken) if term not in questions.talked())
+            rest = tuple(term for term in query_terms(plain, spoken) if term not in questions.form_terms("talked"))
             found, days = rest if rest or dates else found, bool(dates) and not rest
         about = {term: stem for term, stem in stems(text, spoken).items() if term in found}
         who, own = form != "request" and questions.asks_assistant(text), questions.asks_own(text)

@@ -75,7 +75,7 @@ def asks_last(text: str) -> bool:
     if len(text) > LONGEST or not has("questions", "last", plain := _plain(text)):
         return False
     rest = pattern("questions", "talk").sub(" ", pattern("questions", "last").sub(" ", plain))
-    return (talked() | framing()).issuperset(query_terms(rest, languages(text, LATIN)))
+    return (form_terms("talked") | form_terms("framing")).issuperset(query_terms(rest, languages(text, LATIN)))
 
 
 def split_questions(text: str) -> list[str]:
@@ -90,17 +90,11 @@ def _plain(text: str) -> str:
     return simplify(text.lower().replace("’", "'"))
 
 
-def framing() -> frozenset[str]:
-    """Return the terms that ask for an order or a summary; they do not occur in what is searched."""
-    return _terms("framing")
-
-
-def talked() -> frozenset[str]:
-    """Return the terms that ask what was said, or what happened; they tell nothing of what that was."""
-    return _terms("talked")
-
-
 @cache
-def _terms(key: str) -> frozenset[str]:
+def form_terms(key: Literal["framing", "talked"]) -> frozenset[str]:
+    """Return the terms that ask for an order or a summary ("framing"), or what was said or happened ("talked").
+
+    They tell nothing of what is searched.
+    """
     every = (word for language in get_args(Writing) for word in words("questions", key, language))
     return frozenset(term for word in every for term in terms(word))

@@ -165,7 +165,7 @@ def test_passage_that_cannot_be_embedded_keeps_no_other_from_it(storage):
     embedder.broken = False
     memory.maintain()
 
-    assert len({each.page for each in left}) == 1
+    assert len({page for _, page, *_ in left}) == 1
     assert owner.passages.unembedded("meaning", 99, after=0) == []
     assert embed(embedder, ["x"]).shape == (1, 4)
 

@@ -132,9 +132,9 @@ def keep_fact(owner: Owner, fact: Known, pages: Collection[int], now: float) -> 
     if not fact.authored and digest_of(fact.text) in owner.tiers.removed:
         return
     fact = replace(fact, pages=tuple(pages))
-    update = learn_fact(owner.tiers.facts, fact, now, (owner.tiers.rules or DEFAULTS).facts)
-    owner.drop(update.evicted)
-    owner.keep(update.fact, id=update.id, pages=pages)
+    fact, id_, evicted = learn_fact(owner.tiers.facts, fact, now, (owner.tiers.rules or DEFAULTS).facts)
+    owner.drop(evicted)
+    owner.keep(fact, id=id_, pages=pages)
 
 
 def keep_saving(owner: Owner, saving: Known, now: float) -> None:

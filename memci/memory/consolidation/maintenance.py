@@ -121,12 +121,12 @@ def _embed(session: Session) -> None:
     owner, embedder = session.owner, session.embedder
     last = 0
     while missing := owner.passages.unembedded(embedder.name, BATCH, after=last) if embedder.semantic else []:
-        last = missing[-1].id
-        pages = {id_: dict(page.entries) for id_, page in session.read_pages(list({each.page for each in missing}))}
+        last = missing[-1][0]
+        pages = {id_: dict(page.entries) for id_, page in session.read_pages(list({page for _, page, *_ in missing}))}
         texts = {}
-        for each in missing:
-            message = pages.get(each.page, {}).get(each.entry)
-            texts[each.id] = "" if message is None else entry_text(message)[each.start : each.start + each.size]
+        for id_, page, entry, start, size in missing:
+            message = pages.get(page, {}).get(entry)
+            texts[id_] = "" if message is None else entry_text(message)[start : start + size]
         vectors = _embed_texts(embedder, texts)
         if not vectors:
             return

@@ -14,17 +14,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..retrieval.layout import (
-    FLAGS,
-    REACH,
-    ROLES,
-    Integers,
-    Layout,
-    PassageColumns,
-    Row,
-    name_terms,
-    room,
-)
+from ..retrieval.layout import FLAGS, REACH, ROLES, Integers, Layout, PassageColumns, Row, name_terms, room
 
 BLOCK_BITS: Final = 11
 BLOCK: Final = 2**BLOCK_BITS  # numbers of a block: some 500 KB, a good size for one read

@@ -45,16 +45,6 @@ class FoundPassage(NamedTuple):
         return self.context, self.page, self.entry
 
 
-class UnembeddedPassage(NamedTuple):
-    """A passage that has no vector of the current model."""
-
-    id: int
-    page: int  # the page's id
-    entry: int
-    start: int
-    size: int
-
-
 class PassageTable(OwnerTable):
     """The passages of one owner."""
 
@@ -126,10 +116,12 @@ class PassageTable(OwnerTable):
         plain = self._plain(row[-1] for row in rows)
         return {row[0]: FoundPassage(*row)._replace(speaker=plain[row[-1]]) for row in rows}
 
-    def unembedded(self, model: str, most: int, *, after: int) -> list[UnembeddedPassage]:
-        """Return up to *most* passages with larger ids than *after* that have no vector of *model*. O(passages)."""
-        rows = self._store.read_rows(_UNEMBEDDED, self._owner.name, after, model, most)
-        return [UnembeddedPassage(*row) for row in rows]
+    def unembedded(self, model: str, most: int, *, after: int) -> list[tuple[int, int, int, int, int]]:
+        """Return up to *most* passages with larger ids than *after* that have no vector of *model*. O(passages).
+
+        Each has its id, the id of its page, its entry, its start and its size.
+        """
+        return self._store.read_rows(_UNEMBEDDED, self._owner.name, after, model, most)
 
     def keep_vectors(self, model: str, vectors: Mapping[int, Vector]) -> None:
         """Store the vectors of passages (by their ids), and remove those of other models."""

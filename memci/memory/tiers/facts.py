@@ -17,7 +17,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache, reduce
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from ...formats.provenance import own_words, parts_of
 from ...messages import Message, call_name, text_of, tool_calls
@@ -189,23 +189,20 @@ def _without_opener(sentence: str) -> str:
     return bare if _tells(bare) else sentence
 
 
-class FactUpdate(NamedTuple):
-    """The changes for a new *fact*: the id of the one that it replaces (None: it is new), and the evicted ones."""
+def learn_fact(
+    facts: Mapping[int, Known], new: Known, now: float = 0.0, most: int = 100
+) -> tuple[Known, int | None, list[int]]:
+    """Return the changes of *facts* for the fact *new*, learned *now*; *most* about the same person stay. O(facts).
 
-    fact: Known
-    id: int | None
-    evicted: tuple[int, ...]
-
-
-def learn_fact(facts: Mapping[int, Known], new: Known, now: float = 0.0, most: int = 100) -> FactUpdate:
-    """Return the changes of *facts* for the fact *new*, learned *now*; *most* about the same person stay. O(facts)."""
+    They are the fact, the id of the one that it replaces (None: it is new), and the evicted ones.
+    """
     new = new.found(now)
     own = {key: each for key, each in facts.items() if each.about == new.about}
     for key, old in own.items():
         if same(old, new):
-            return FactUpdate(_join(old, new), key, ())
+            return _join(old, new), key, []
     coldest = sorted(own, key=lambda key: (own[key].authored, own[key].retrieved, key))
-    return FactUpdate(new, None, tuple(coldest[: max(0, len(own) + 1 - most)]))
+    return new, None, coldest[: max(0, len(own) + 1 - most)]
 
 
 def versions(fact: Known, facts: Mapping[int, Known]) -> list[Known]:

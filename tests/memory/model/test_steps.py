@@ -101,7 +101,7 @@ class TestAnalysis:
         ]
         new = self.KNOWN.replaced(describe_traits(made.traits), made.traits, now=9.0)
         assert (new.version, len(new.previous)) == (3, 1)
-        assert learn_fact({}, made.facts[0], 9.0).fact.text == "Mel moved to Oslo."
+        assert learn_fact({}, made.facts[0], 9.0)[0].text == "Mel moved to Oslo."
 
     def test_a_model_sees_the_known_facts_and_says_which_of_them_a_new_one_comes_after(
         self, says: Any, page: Page

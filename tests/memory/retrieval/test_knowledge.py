@@ -14,10 +14,10 @@ def known(text, index=1, **more):
 
 
 def learn(facts, key, fact, most=100):
-    change = learn_fact(facts, fact, most=most)
-    for each in change.evicted:
+    fact, id_, evicted = learn_fact(facts, fact, most=most)
+    for each in evicted:
         del facts[each]
-    facts[key if change.id is None else change.id] = change.fact
+    facts[key if id_ is None else id_] = fact
 
 
 def learned(*new):
@@ -97,9 +97,9 @@ def test_knowledge_that_is_full_loses_what_was_retrieved_longest_ago():
     """P16, M10: least recently retrieved goes first, not the oldest; and never the one that comes."""
     facts = {1: known("a b", retrieved=1.0).found(5.0), 2: known("c d", retrieved=2.0)}
 
-    change = learn_fact(facts, known("e f", retrieved=0.0), most=2)
+    _, id_, evicted = learn_fact(facts, known("e f", retrieved=0.0), most=2)
 
-    assert (change.id, change.evicted) == (None, (2,))
+    assert (id_, evicted) == (None, [2])
 
 
 @given(st.lists(st.tuples(st.sampled_from("abcdefgh"), st.integers(0, 9)), max_size=30), st.integers(1, 4))

@@ -17,8 +17,8 @@ from tests.postgres.torture import run
 
 @pytest.mark.slow
 def test_nothing_is_lost_when_the_server_is_killed():
-    """Ten faults under load: every acknowledged append is there once."""
-    assert figures(rounds=10)["appends acknowledged, postgres"] > 20
+    """Six faults under load: every acknowledged append is there once."""
+    assert figures(rounds=6)["appends acknowledged, postgres"] > 10
 
 
 @pytest.fixture
@@ -33,10 +33,10 @@ def small_disk(tmp_path):
 @pytest.mark.slow
 def test_nothing_is_lost_when_the_disk_is_full(small_disk):
     """So it is if its disk is filled between them: some appends find no room, or the server ends; it goes on."""
-    seen = figures("--disk", "384", rounds=6)
+    seen = figures("--disk", "384", rounds=3)
 
     assert seen["full disks"] > 0
-    assert seen["appends acknowledged, postgres"] > 10
+    assert seen["appends acknowledged, postgres"] > 5
 
 
 @pytest.mark.slow

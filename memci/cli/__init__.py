@@ -28,12 +28,8 @@ def main() -> None:
         number = getattr(signal, name, None)  # not every system has both
         if number is not None and signal.getsignal(number) is signal.SIG_DFL:
             signal.signal(number, _exit)
-    warnings.formatwarning = _warning  # type: ignore[assignment]  # it leaves out the place
+    warnings.formatwarning = lambda message, *_place: f"memci: {message}\n"
     app(prog_name="memci")
-
-
-def _warning(message: Warning | str, *_place: object) -> str:
-    return f"memci: {message}\n"
 
 
 def _exit(number: int, _frame: FrameType | None) -> None:

@@ -24,12 +24,9 @@ _T = TypeVar("_T", bound=tuple[Any, ...])
 _STATES: Final = tuple(rows.PageState)  # by their numbers: much cheaper than a call of the class
 
 
-_hexadecimal: Final = bytes.hex  # how bytes, which JSON does not have, are part of a check sum
-
-
 def check_sum(columns: Sequence[object]) -> int:
     """Return the check sum of *columns*, signed: SQLite keeps nearly each in 4 bytes. O(characters)."""
-    found = crc32(dumps(columns, _hexadecimal))
+    found = crc32(dumps(columns, bytes.hex))  # JSON does not have bytes
     return found - (found >> 31 << 32)
 
 

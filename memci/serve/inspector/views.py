@@ -217,7 +217,8 @@ class Views:
                 for name in keys
                 for edge in graph.relations(name_key(name), 8)
             }
-        nodes = place_nodes({name: _weight(name, edges) for name in keys})
+        weights = {name: sum(weight for (a, _, b), weight in edges.items() if name in {a, b}) for name in keys}
+        nodes = place_nodes(weights)
         drawn = [
             (nodes[source], kind, nodes[target], weight)
             for (source, kind, target), weight in edges.items()
@@ -261,10 +262,6 @@ class Views:
             raise InvalidSetting("owner", "name the owner of the memory")
         with self._one_memory, closing(TieredMemory(self._storage, owner=owner, read_only=True)) as memory:
             yield memory
-
-
-def _weight(name: str, edges: Mapping[tuple[str, str, str], int]) -> int:
-    return sum(weight for (source, _, target), weight in edges.items() if name in {source, target})
 
 
 def _number(query: Query, name: str, default: int, *, most: int, least: int = 0) -> int:

@@ -33,7 +33,6 @@ _DENIED: Final = frozenset({errno.EROFS, errno.EACCES, errno.EPERM})
 _NOT_OURS: Final = frozenset({errno.ELOOP, errno.ENXIO, errno.ENOTDIR, errno.EISDIR})
 
 _FOLDER: Final = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW", 0) | PRIVATE
-_FILE: Final = PLAIN
 _NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL
 _CHUNK: Final = 2**24
 
@@ -76,9 +75,12 @@ class Files:
     def opened(self, path: str, flags: int) -> Iterator[int]:
         """Open a plain file of ours and give its descriptor; FileNotFoundError if it is missing."""
         with self._above(path, missing=True) as (folder, name):
-            file = os.open(name, flags | _FILE, 0o600, dir_fd=folder)
+            file = os.open(name, flags | PLAIN, 0o600, dir_fd=folder)
             try:
-                self._check_ours(file, path)
+                found = os.fstat(file)
+                if not stat.S_ISREG(found.st_mode) or found.st_uid not in self._owners:
+                    what = f"{path!r} in {self.path!r} is no plain file, or another user's"
+                    raise StorageUnavailable(f"{what}: it was not touched")
                 yield file
             finally:
                 os.close(file)
@@ -99,7 +101,7 @@ class Files:
             with suppress(FileNotFoundError):
                 os.unlink(tmp, dir_fd=folder)
             try:
-                file = os.open(tmp, _NEW | _FILE, 0o600, dir_fd=folder)
+                file = os.open(tmp, _NEW | PLAIN, 0o600, dir_fd=folder)
                 try:
                     for part in [content] if isinstance(content, bytes) else content:
                         append(file, part)
@@ -172,13 +174,6 @@ class Files:
             if missing and isinstance(error, FileNotFoundError):
                 raise
             raise meaning(error, os.path.join(self.path, folder if path is None else path)) from error  # noqa: PTH118
-
-    def _check_ours(self, file: int, path: str) -> None:
-        found = os.fstat(file)
-        if not stat.S_ISREG(found.st_mode) or found.st_uid not in self._owners:
-            raise StorageUnavailable(
-                f"{path!r} in {self.path!r} is no plain file, or another user's: it was not touched"
-            )
 
 
 class _Root:

@@ -37,7 +37,7 @@ _SELECT_CONTEXTS = f"SELECT {_CONTEXT} FROM context WHERE id >= ? AND (? IS NULL
 _SELECT_CONTEXTS_AFTER = _SELECT_CONTEXTS.replace("id >= ?", "id > ?")
 _SELECT_ID = "SELECT id FROM context WHERE id > ? ORDER BY id LIMIT 1 OFFSET ?"
 """reads the index of ids alone, which may be whole where a row is damaged"""
-_SELECT_FORKS = f"SELECT {_CONTEXT} FROM context WHERE parent = ? ORDER BY id"
+SELECT_FORKS: Final = f"SELECT {_CONTEXT} FROM context WHERE parent = ? ORDER BY id"
 
 _ENTRIES = f"""
 SELECT {joined(keyed(ENTRIES.names), "e")}, {joined(VIEWS.names[1:], "v")}
@@ -63,8 +63,8 @@ SELECT_OP: Final = f"{_OPS} AND op_id = ?"
 _SELECT_CALLS = f"""
 SELECT {joined(keyed(CALLS.names))} FROM call WHERE key > ? AND key < ? ORDER BY key LIMIT {BATCH_ROWS}"""
 _SELECT_TOOLS = "SELECT text FROM tools WHERE number = ? AND digest = ?"
-_TICKETS = f"SELECT {joined(Ticket._fields)} FROM ticket ORDER BY number"
-_TICKETS_OF_ONE = _TICKETS.replace("ORDER BY", "WHERE context = ? ORDER BY")
+SELECT_TICKETS: Final = f"SELECT {joined(Ticket._fields)} FROM ticket ORDER BY number"
+SELECT_TICKETS_OF_ONE: Final = SELECT_TICKETS.replace("ORDER BY", "WHERE context = ? ORDER BY")
 
 
 def read_context(columns: Sequence[Any]) -> ContextRecord:
@@ -89,11 +89,6 @@ def read_contexts(
             raise
         raise CorruptRecord(found[0], 0, f"its record can't be read: {error}") from error
     return records
-
-
-def read_forks(connection: apsw.Connection, context: str) -> list[ContextRecord]:
-    """Return the records of the contexts that were forked from *context*, by id. O(these)."""
-    return [read_context(row) for row in connection.execute(_SELECT_FORKS, (context,))]
 
 
 def read_entry(context: str, seq: int, number: int, shown: int, row: Row) -> EntryRow:
@@ -197,13 +192,6 @@ def read_page(context: str, number: int, row: Row, indexes: Sequence[int], state
         reason = f"page #{page.index} was found where another page belongs: an index of the file is damaged"
         raise CorruptRecord(context, page.first, reason)
     return page
-
-
-def read_tickets(connection: apsw.Connection, context: str | None) -> list[Ticket]:
-    """Return the queue for the lock of *context*, or those of all. O(these)."""
-    if context is None:
-        return [Ticket(*row) for row in connection.execute(_TICKETS)]
-    return [Ticket(*row) for row in connection.execute(_TICKETS_OF_ONE, (context,))]
 
 
 def read_calls(connection: apsw.Connection, context: str, number: int, after: int) -> list[CallRow]:

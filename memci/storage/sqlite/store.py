@@ -43,17 +43,18 @@ from .rows import (
     BATCH_ROWS,
     MAX_REVISION,
     SELECT_CONTEXT,
+    SELECT_FORKS,
     SELECT_OP,
     SELECT_OPS,
+    SELECT_TICKETS,
+    SELECT_TICKETS_OF_ONE,
     read_batch,
     read_calls,
     read_chain,
     read_context,
     read_contexts,
-    read_forks,
     read_page,
     read_pages,
-    read_tickets,
     unpack,
 )
 from .schema import SCHEMA_VERSION
@@ -170,7 +171,7 @@ class SQLiteStorage(TableStorage):
     def forks(self, context: str) -> Sequence[ContextRecord]:
         """Return the records of the forks of *context*, by id. O(these)."""
         check_text("id", context)
-        return self._run("", 0, read_forks, context)
+        return [read_context(row) for row in self._run("", 0, rows, SELECT_FORKS, context)]
 
     def erase(self, erasure: Erasure) -> ErasedRows:
         """Remove what *erasure* names, and write the file again, which may have copies. O(rows + bytes of the file).
@@ -191,7 +192,8 @@ class SQLiteStorage(TableStorage):
     def tickets(self, context: str | None = None) -> Sequence[Ticket]:
         """Return the queue for the lock of *context*, or of all contexts. O(tickets); some microseconds."""
         check_text("id", context or "")
-        return self._run("", 0, read_tickets, context)
+        which = (SELECT_TICKETS,) if context is None else (SELECT_TICKETS_OF_ONE, context)
+        return [Ticket(*row) for row in self._run("", 0, rows, *which)]
 
     def replace_ticket(self, old: Ticket | None, new: Ticket | None) -> bool:
         """Replace *old* by *new*, or add *new* behind all others. O(log tickets); not synced."""

@@ -12,26 +12,13 @@ import re
 from typing import Final
 
 from ..messages import Item, parts_of
+from ..text.language.patterns import pattern
 
 _SAID: Final = 1_500  # characters at both ends of a text that are read: a request may stand around the conversation
 _NEAR: Final = 200  # characters around the word for a summary that must say of what
-_ASKS: Final = re.compile(
-    r"\b(?:creat|writ|provid|produc|generat|giv|mak|perform|prepar|updat|maintain|merg|summari[sz])\w*\b[^.!?\n]{0,80}"
-    r"(?:summar|checkpoint|handoff|recap|compaction|snapshot|prompt for continuing|version of the \w+ messages)"
-    r"|\bextract\w*\b[^.!?\n]{0,80}\bcontext\b"
-    r"|\b(?:summari[sz]e|condense|recap|compact)\b"
-    r"|zusammenfass|fasse?\b.{0,80}\bzusammen|résum[eé]|\bresum[ea]|riassu|\bитог|резюмир|перескаж"
-    r"|总结|總結|摘要|概括|压缩|要約|まとめ|요약",
-    re.IGNORECASE,
-)
-_OF: Final = re.compile(
-    r"conversation|chat history|\b(?:this|our|the) session\b|transcript|messages? above|(?:below|above) messages"
-    r"|\bso far\b|(?:another|interactive) (?:LLM|agent|model)|context checkpoint|state_snapshot"
-    r"|gespräch|unterhaltung|bisher|conversación|conversa\b|conversazione|(?:notre|cette) discussion"
-    r"|разговор|диалог|бесед|对话|對話|会话|會話|会話|これまで|대화",
-    re.IGNORECASE,
-)
-_PROMPT: Final = re.compile(r"summari[sz]|compact|condens", re.IGNORECASE)
+_ASKS: Final = pattern("summaries", "asks", flags=re.IGNORECASE)
+_OF: Final = pattern("summaries", "of", flags=re.IGNORECASE)
+_PROMPT: Final = pattern("summaries", "prompt", flags=re.IGNORECASE)
 
 
 def asks_for_summary(item: Item) -> bool:

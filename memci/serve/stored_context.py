@@ -86,9 +86,9 @@ class StoredContext:
         """Return the row of page *index*, None if there is none."""
         return next(self.storage.pages(self.id, first=index, last=index), None)
 
-    def rows_of(self, row: PageRow | None, head: int | None = None) -> Iterator[EntryRow]:
-        """Yield the stored messages of the page of *row*, as of *head*. O(messages of the page), streamed."""
-        for span in () if row is None else row.spans(self.record.head if head is None else head):
+    def rows_of(self, row: PageRow | None) -> Iterator[EntryRow]:
+        """Yield the stored messages of the page of *row*. O(messages of the page), streamed."""
+        for span in () if row is None else row.spans(self.record.head):
             yield from self.storage.entries(self.id, *span)
 
     def entries(self, index: int, ordinal: int | None = None) -> list[PageEntry]:

@@ -192,8 +192,11 @@ class SQLiteStorage(TableStorage):
     def tickets(self, context: str | None = None) -> Sequence[Ticket]:
         """Return the queue for the lock of *context*, or of all contexts. O(tickets); some microseconds."""
         check_text("id", context or "")
-        which = (SELECT_TICKETS,) if context is None else (SELECT_TICKETS_OF_ONE, context)
-        return [Ticket(*row) for row in self._run("", 0, rows, *which)]
+        if context is None:
+            found = self._run("", 0, rows, SELECT_TICKETS)
+        else:
+            found = self._run("", 0, rows, SELECT_TICKETS_OF_ONE, context)
+        return [Ticket(*row) for row in found]
 
     def replace_ticket(self, old: Ticket | None, new: Ticket | None) -> bool:
         """Replace *old* by *new*, or add *new* behind all others. O(log tickets); not synced."""

@@ -180,7 +180,8 @@ def _said(rng: Random) -> dict[str, Any]:
     role = rng.choice(("user", "assistant", "tool"))
     message: dict[str, Any] = {"role": role, "content": text(rng, 25)}
     if rng.random() < 0.15:
-        message["content"] = rng.choice((None, [], [{"type": text(rng, 3)}], [{"type": "text", "text": text(rng)}]))
+        of_models = (None, [{"type": text(rng, 3)}]) if role == "assistant" else ()
+        message["content"] = rng.choice((*of_models, [], [{"type": "text", "text": text(rng)}]))
     if role == "assistant" and rng.random() < 0.5:
         asked = json.dumps({text(rng, 3): text(rng)}) if rng.random() < 0.5 else text(rng)
         message["tool_calls"] = [{"id": text(rng, 3), "function": {"name": text(rng, 4), "arguments": asked}}]

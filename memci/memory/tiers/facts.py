@@ -99,8 +99,7 @@ def facts_of(pages: Iterable[tuple[int, PageRecord]], known: Iterable[Known]) ->
 
 
 def _extract_facts(message: Message, known: Sequence[str], just: bool) -> Iterator[tuple[About, str]]:
-    speaker = one_line(name, 40) if isinstance(name := message.get("name"), str) and name else ""
-
+    speaker = one_line(name, 40) if (name := message.get("name")) else ""
     said = text_of(message)
     brief = len(said) <= LONGEST  # it is compared with each known fact: a longer text is about more
 

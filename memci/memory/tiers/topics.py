@@ -172,7 +172,7 @@ def _words_of(text: str) -> tuple[str, ...]:
 
 def names_of(pages: Iterable[PageRecord]) -> frozenset[str]:
     """Return the names of the speakers on *pages*, as `words_of` has words. O(messages)."""
-    names = {name for page in pages for each in page.own if isinstance(name := each.get("name"), str)}
+    names = {name for page in pages for each in page.own if (name := each.get("name"))}
     return frozenset(word[2] for name in names for word in telling_words(name[:THEME_COLUMNS])) | {
         name.lower() for name in names
     }

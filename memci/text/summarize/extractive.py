@@ -18,9 +18,10 @@ conversations (airline, LoCoMo, SWE-agent).
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
+from ...messages import Message, check
 from ..language.salience import FACT, NAME, NUMBER, Piece, error_lines, find_salient, has_error
 from ..language.sentences import is_small_talk, point, request
 from ..language.telling import telling_keys
@@ -29,14 +30,14 @@ from .bounds import clip
 from .gists import gists, read_text, weight
 from .observations import command, drop_wordless, without_commands
 from .said import TAIL, Part, clean, content_of, is_observation, parts_of, shorten, speech, split_quotations
-from .structured import MAPPINGS, arguments, pairs, parse_json, shape, values
+from .structured import arguments, pairs, parse_json, shape, values
 
 TITLE_COLUMNS = 120
 LINE_COLUMNS = 160
 SAID_COLUMNS = 92  # columns of a title for both sides of a dialogue
 
-_Call = tuple[str, str, object]  # id, name and arguments of a call
-_Answered = tuple[str, str, object, list[Mapping[str, object]]]  # the same, and its results
+_Call = tuple[str, str, str]  # id, name and arguments of a call
+_Answered = tuple[str, str, str, list[Message]]  # the same, and its results
 
 _SEEN = 4_000
 _HEAD_COLUMNS = 76
@@ -86,19 +87,22 @@ class Summary(NamedTuple):
     lines: tuple[str, ...]  # one per message, in the same order; none is empty
 
 
-def extract(messages: Sequence[Mapping[str, object]], quotes: Sequence[tuple[int, int | None] | None] = ()) -> Summary:
+def extract(messages: Sequence[Message], quotes: Sequence[tuple[int, int | None] | None] = ()) -> Summary:
     """Return the title and the lines of one page. O(characters), of at most 25,000 for each message.
 
     Args:
-        messages: One page in OpenAI chat form; unknown content is named, never refused.
+        messages: One page in OpenAI chat form.
         quotes: For each message the page (and entry) that it quotes, or None; missing ones are None.
+
+    Raises:
+        InvalidMessage: If a message is in another form.
     """
+    for place, each in enumerate(messages):
+        check(each, f"messages[{place}]")
     return Summary(titled([messages], [quotes])[0].text, lines(messages, quotes))
 
 
-def lines(
-    messages: Sequence[Mapping[str, object]], quotes: Sequence[tuple[int, int | None] | None] = ()
-) -> tuple[str, ...]:
+def lines(messages: Sequence[Message], quotes: Sequence[tuple[int, int | None] | None] = ()) -> tuple[str, ...]:
     """Return the lines of one page, without its title. O(characters)."""
     names = _pair_results(messages)[1]
     made: list[str] = []
@@ -115,7 +119,7 @@ def lines(
 
 
 def titled(
-    pages: Sequence[Sequence[Mapping[str, object]]],
+    pages: Sequence[Sequence[Message]],
     quotes: Sequence[Sequence[tuple[int, int | None] | None]] = (),
     columns: int = SAID_COLUMNS,
 ) -> list[Title]:
@@ -174,9 +178,7 @@ def tells(text: str) -> bool:
     return weight(text) > _ACKNOWLEDGES
 
 
-def read_page(
-    messages: Sequence[Mapping[str, object]], quotes: Sequence[tuple[int, int | None] | None], columns: int
-) -> TitleParts:
+def read_page(messages: Sequence[Message], quotes: Sequence[tuple[int, int | None] | None], columns: int) -> TitleParts:
     """Return the parts of the title of a page; messages that quote another page are left out. O(characters)."""
     own = [each for at, each in enumerate(messages) if at >= len(quotes) or quotes[at] is None]
     act, asked, answered, thought = _show_acts(own, min(_ACTS_COLUMNS, columns)), speech(own, "user"), None, ""
@@ -197,7 +199,7 @@ def read_page(
     return TitleParts(act, telling_keys(act), [*parts, *answers], len(parts), thought, first, frame, columns, room)
 
 
-def _show_acts(messages: Sequence[Mapping[str, object]], room: int) -> str:
+def _show_acts(messages: Sequence[Message], room: int) -> str:
     """Return the last calls that changed something, else the last calls, as many as fit *room*.
 
     Results follow them if there is room left, the newest first; the result of a single call always does, and that there
@@ -205,7 +207,7 @@ def _show_acts(messages: Sequence[Mapping[str, object]], room: int) -> str:
     """
     done = [(name, given, results) for _, name, given, results in _pair_results(messages)[0]]
     changes = [each for each in done if not reads(each[0])]
-    acts: dict[str, tuple[object, list[Mapping[str, object]]]] = {}
+    acts: dict[str, tuple[str, list[Message]]] = {}
     for name, given, results in reversed(changes or [each for each in done if not _THINKS.match(each[0])] or done):
         act = f"{one_line(name, _NAME_COLUMNS)}{_show_given(given)}"
         if acts and (width(act) > room or len(acts) == _ACTS):
@@ -223,20 +225,20 @@ def _show_acts(messages: Sequence[Mapping[str, object]], room: int) -> str:
     return "; ".join(shown[::-1])
 
 
-def _show_given(given: object) -> str:
+def _show_given(given: str) -> str:
     named = _named_arguments(given) or {}
     said = values(named, _GIVEN_COLUMNS) or next((each for each in named.values() if isinstance(each, str)), "")
     return f" {one_line(said, _COMMAND_COLUMNS)}" if said.strip() else ""
 
 
-def _show_answer(message: Mapping[str, object], columns: int, given: object) -> str:
+def _show_answer(message: Message, columns: int, given: str) -> str:
     text, others = content_of(message)
     body = shorten(text).strip()
     value = parse_json(body)
     if value is None and _BROKEN_JSON.match(body):
         value = pairs(body)
     if value:
-        return one_line(values(value, columns, seen=str(given)) or "ok", columns)
+        return one_line(values(value, columns, seen=given) or "ok", columns)
     errors = error_lines(body)
     said = errors[-1] if errors else _digest(clean(body), columns, lines=body.count("\n") + 1)
     said = said or " ".join(others)
@@ -248,11 +250,10 @@ def reads(name: str) -> bool:
     return _READS.match(name) is not None
 
 
-def _line(message: Mapping[str, object], calls: Sequence[_Call], name: str, seen: str) -> str:
+def _line(message: Message, calls: Sequence[_Call], name: str, seen: str) -> str:
     text, others = content_of(message)
     user = message.get("role") == "user"
-    refusal = message.get("refusal")
-    if isinstance(refusal, str) and refusal:
+    if refusal := message.get("refusal"):
         others.append(f"refused: {refusal[:SCANNED]}")
     if message.get("role") == "tool":
         line = _show_result(text, others, name, seen)
@@ -401,34 +402,29 @@ def _show_calls(calls: Sequence[_Call], columns: int, seen: str) -> str:
     return ", ".join(made) + (f", +{more} calls" if more else "")
 
 
-def _arguments(given: object, columns: int, seen: str) -> str:
+def _arguments(given: str, columns: int, seen: str) -> str:
     found = _named_arguments(given)
     if found is None:
-        return one_line(given, columns) if isinstance(given, str) and given.strip() else ""
+        return one_line(given, columns) if given.strip() else ""
     return arguments(found, columns, seen=seen) if found else ""
 
 
-def _named_arguments(given: object) -> Mapping[str, object] | None:
+def _named_arguments(given: str) -> dict[str, object] | None:
     """Return the arguments of a call by name, also of broken JSON; None if there are none."""
-    raw = given if isinstance(given, str) else ""
-    value = parse_json(raw.strip()) if raw and len(raw) <= SCANNED + TAIL else given
-    return value if isinstance(value, Mapping) else pairs(shorten(raw)) or None
+    value = parse_json(given.strip()) if len(given) <= SCANNED + TAIL else None
+    return value if isinstance(value, dict) else pairs(shorten(given)) or None
 
 
-def _calls(message: Mapping[str, object]) -> list[_Call]:
-    listed = message.get("tool_calls")
+def _calls(message: Message) -> list[_Call]:
     found: list[_Call] = []
-    for call in listed if isinstance(listed, list | tuple) else ():
-        outer = call if isinstance(call, MAPPINGS) else {}
-        inner = outer.get("function") or outer.get("custom")
-        inner = inner if isinstance(inner, MAPPINGS) else {}
-        name = inner.get("name")
-        named = name[:200] if isinstance(name, str) and name else "unnamed"
-        found.append((_id(outer.get("id")), named, inner.get("arguments", inner.get("input"))))
+    for call in message.get("tool_calls") or ():
+        custom = call.get("type") == "custom"
+        body = call["custom" if custom else "function"]
+        found.append((call["id"], body["name"][:200] or "unnamed", body["input" if custom else "arguments"]))
     return found
 
 
-def _pair_results(messages: Sequence[Mapping[str, object]]) -> tuple[list[_Answered], dict[int, str]]:
+def _pair_results(messages: Sequence[Message]) -> tuple[list[_Answered], dict[int, str]]:
     """Return the calls of *messages* with their results, and the name of the call of each result, by its place.
 
     Ids may repeat within a page: a result takes the oldest open call with its id.
@@ -443,15 +439,11 @@ def _pair_results(messages: Sequence[Mapping[str, object]]) -> tuple[list[_Answe
             done.append((call_id, name, given, []))
             waiting.setdefault(call_id, []).append(done[-1])
         if message.get("role") == "tool":
-            key, named = _id(message.get("tool_call_id")), message.get("name")
+            key, named = message["tool_call_id"], message.get("name") or ""
             if waiting.get(key):
                 call = waiting[key].pop(0)
                 call[3].append(message)
                 answered[key] = call[1]
             if not calls:
-                names[index] = named[:200] if isinstance(named, str) and named.strip() else answered.get(key, "")
+                names[index] = named[:200] if named.strip() else answered.get(key, "")
     return done, names
-
-
-def _id(given: object) -> str:
-    return given if isinstance(given, str) else ""

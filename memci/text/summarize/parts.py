@@ -4,12 +4,12 @@
     →  ("What is this?", ["[image 1024×768 png]"])
 
 A placeholder has the kind, size, format and file name that the part states. It never copies the data of a part.
-Content of any other form is named, never refused.
 """
 
 import re
 from collections.abc import Mapping
 
+from ...messages import Message
 from ..media import size_of
 
 _LARGEST = 1_000_000
@@ -20,35 +20,25 @@ _FORMAT_KEYS = ("format", "media_type", "mime_type", "mimeType")
 _NAME_KEYS = ("filename", "file_name", "name", "title", "file_id")
 
 
-def split(content: object) -> tuple[str, list[str]]:
+def split(content: str | list[Message] | None) -> tuple[str, list[str]]:
     """Return the text of *content* and the placeholders of its other parts. O(characters)."""
     if isinstance(content, str):
         return content, []
-    if content is None:
-        return "", []
-    if not isinstance(content, list | tuple):
-        return "", [f"[{type(content).__name__}]"]
     texts: list[str] = []
     others: list[str] = []
-    for part in content:
-        kind = part.get("type") if isinstance(part, Mapping) else None
-        text = part.get("text") if isinstance(part, Mapping) else part
-        if isinstance(text, str) and (kind is None or (isinstance(kind, str) and kind in _TEXTS)):
-            texts.append(text)
-        elif isinstance(part, Mapping):
-            others.append(placeholder(part))
+    for part in content or ():
+        if part["type"] in _TEXTS and isinstance(part.get("text"), str):
+            texts.append(part["text"])
         else:
-            others.append(f"[{type(part).__name__}]")
+            others.append(placeholder(part))
     return "\n".join(texts), others
 
 
-def placeholder(part: Mapping[str, object]) -> str:
+def placeholder(part: Message) -> str:
     """Return the placeholder of *part*."""
-    given = part.get("type")
-    kind = given[:40] if isinstance(given, str) and given else "part"
-    refusal = part.get("refusal")
-    if kind == "refusal" and isinstance(refusal, str):
-        return f"refused: {refusal}"
+    kind = part["type"][:40] or "part"
+    if kind == "refusal" and isinstance(part.get("refusal"), str):
+        return f"refused: {part['refusal']}"
     inner = part.get(kind) or part.get("source")
     facts = dict(inner) if isinstance(inner, Mapping) else {"url": inner} if isinstance(inner, str) else {}
     facts = {**{key: value for key, value in part.items() if key not in ("type", kind)}, **facts}

@@ -7,9 +7,10 @@ The words that a user quotes in whole sentences stand apart, in quotation marks.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
+from ...messages import Message
 from ..language.patterns import WIDE
 from ..provenance import Origin, spans
 from ..sanitize import SCANNED, harmless, one_line
@@ -44,7 +45,7 @@ class Part(NamedTuple):
         return f"{self.speaker}: {said}" if self.speaker else said
 
 
-def parts_of(messages: Sequence[Mapping[str, object]], asked: str, columns: int, *, printed: bool) -> list[Part]:
+def parts_of(messages: Sequence[Message], asked: str, columns: int, *, printed: bool) -> list[Part]:
     """Return what each user says in *messages*, own and quoted words apart; *asked* is all of it. O(characters).
 
     An observation that was *printed* has no quotations.
@@ -86,23 +87,23 @@ def split_quotations(text: str, *, inline: bool = True) -> tuple[str, str]:
     return "".join(sides[0]), "\n".join(sides[1])
 
 
-def _name(message: Mapping[str, object]) -> str:
-    name = message.get("name")
-    return one_line(name, _SPEAKER_COLUMNS) if isinstance(name, str) and name.strip() else ""
+def _name(message: Message) -> str:
+    name = message.get("name") or ""
+    return one_line(name, _SPEAKER_COLUMNS) if name.strip() else ""
 
 
-def content_of(message: Mapping[str, object]) -> tuple[str, list[str]]:
+def content_of(message: Message) -> tuple[str, list[str]]:
     """Return the text of *message*, and a placeholder for each of its other parts. O(characters)."""
     content = message.get("content")
     return (content, []) if isinstance(content, str) else split(content)
 
 
-def is_observation(message: Mapping[str, object]) -> bool:
+def is_observation(message: Message) -> bool:
     """Return whether *message* has the user's role, and a machine printed it. O(1)."""
     return message.get("role") == "user" and observes(content_of(message)[0])
 
 
-def speech(messages: Sequence[Mapping[str, object]], role: str) -> str:
+def speech(messages: Sequence[Message], role: str) -> str:
     """Return the words of *role* in *messages*, without programs: the beginning and the end.
 
     Of a long answer only the beginning (see `_ANSWERED`).

@@ -10,10 +10,11 @@ values, "14 keys". At most `_LOOKED_AT` values are read: a bound on the cost.
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import islice
+from typing import Any
 
 from ..language.salience import ERROR, FACT, ID, NAME, NUMBER, error_lines, rank_of
 from ..sanitize import one_line, plain, width
@@ -25,8 +26,6 @@ _DEPTH = 12
 _FIRST = 6
 _FEW = 16
 _BROKEN = 200
-_NESTED = (dict, list, tuple, Mapping)
-MAPPINGS = (dict, Mapping)  # the exact type is tested first: it is faster
 
 _JSON = json.JSONDecoder(parse_int=str, parse_float=str)
 _PAIR = re.compile(r'"([^"\\\n]{1,40})"\s{0,8}:\s{0,8}("(?:[^"\\\n]|\\.){0,160}"?|-?\d[\d.eE+-]{0,30}|true|false|null)')
@@ -34,7 +33,6 @@ _VALUE = 34
 _RANKED = 8
 _KNOWN = 10
 _KEY = 24
-_BITS = 4_000
 
 _ERROR_KEYS = re.compile(r"error|exception|stderr|traceback|fail|warning")
 _ID_KEYS = re.compile(r"(?:^|_)(?:ids?|uuid|key|code|ref|reference|sku|hash|number|status|state|success|email|phone)$")
@@ -80,7 +78,7 @@ def shape(value: object, columns: int, *, seen: str = "") -> str:
     return f"{count}{{{body}{'' if whole else size}}}"
 
 
-def arguments(value: Mapping[str, object], columns: int, *, seen: str = "") -> str:
+def arguments(value: dict[str, object], columns: int, *, seen: str = "") -> str:
     """Return the arguments of a call, `key=value, …`, in about *columns* columns."""
     if short := _show_all(value, columns, "="):
         return short
@@ -112,11 +110,11 @@ def values(value: object, columns: int, *, seen: str = "") -> str:
     return ", ".join(sorted(chosen, key=lambda text: found[text][1]))
 
 
-def _show_all(row: Mapping[str, object], columns: int, sign: str) -> str:
+def _show_all(row: dict[str, object], columns: int, sign: str) -> str:
     # most calls have a few short arguments
     texts: list[str] = []
     for key, each in row.items():
-        if each == "" or isinstance(each, _NESTED) or len(texts) == _FEW or key == "first_name":
+        if each == "" or isinstance(each, dict | list) or len(texts) == _FEW or key == "first_name":
             return ""
         texts.append(f"{key}{sign}{each if isinstance(each, str) else _as_text(each)}")
     made = ", ".join(texts)
@@ -130,7 +128,7 @@ class _Column:
     label: str = ""
     above: "_Column | None" = None
     key_rank: int = NAME + 1
-    below: dict[object, "_Column"] = field(default_factory=dict)
+    below: dict[str, "_Column"] = field(default_factory=dict)
     values: dict[str, None] = field(default_factory=dict)
     rows: int | None = None
     rank: int = NAME + 1
@@ -138,9 +136,9 @@ class _Column:
     shown: int = 0
     clip: int = _VALUE  # columns for each value
 
-    def open(self, key: object) -> "_Column":
+    def open(self, key: str) -> "_Column":
         """Return a new column, below this one."""
-        label, rank = _read_key(key[:200] if isinstance(key, str) else _as_text(key))
+        label, rank = _read_key(key[:200])
         made = self.below[key] = _Column(label, self, rank)
         return made
 
@@ -206,16 +204,16 @@ class _Sheet:
             self.whole = False
         elif isinstance(value, str):
             self._leaf(value, column)
-        elif isinstance(value, MAPPINGS):
+        elif isinstance(value, dict):
             self._walk_row(value, column, depth + 1)
-        elif isinstance(value, list | tuple):
+        elif isinstance(value, list):
             column.rows = len(value) if column.rows is None else column.rows
             for each in value[:_LOOKED_AT]:
                 self._walk(each, column, depth + 1)
         else:
             self._leaf(_as_text(value), column)
 
-    def _walk_row(self, row: Mapping[object, object], column: _Column, depth: int) -> None:
+    def _walk_row(self, row: dict[str, Any], column: _Column, depth: int) -> None:
         if len(row) > _LOOKED_AT:
             row = dict(islice(row.items(), _LOOKED_AT))
             self.whole = False
@@ -224,10 +222,8 @@ class _Sheet:
         if len(row) > 1 and _names_rows(row):
             column.rows = len(row)
             for key, each in row.items():
-                name = _as_text(key)
-                self._leaf(name, below.get("") or column.open(""))
-                rest = {key: one for key, one in each.items() if one != name} if isinstance(each, Mapping) else {}
-                self._walk(rest, column, depth)
+                self._leaf(key, below.get("") or column.open(""))
+                self._walk({name: one for name, one in each.items() if one != key}, column, depth)
             return
         for key, each in (_with_full_name(row) if "first_name" in row else row).items():
             under = below.get(key) or column.open(key)
@@ -306,14 +302,12 @@ def _group(chosen: Sequence[_Column], sign: str) -> str:
     return ", ".join(f"{head}{', '.join(texts)}{'}' if head else ''}" for head, texts in parts)
 
 
-def _names_rows(row: Mapping[object, object]) -> bool:
+def _names_rows(row: dict[str, Any]) -> bool:
     # the keys are the rows' names: {"HAT001": {…}, "HAT022": {…}}
-    return all(isinstance(each, MAPPINGS) for each in row.values()) and any(
-        rank_of(_as_text(key)) in (ID, FACT) for key in row
-    )
+    return all(isinstance(each, dict) for each in row.values()) and any(rank_of(key) in (ID, FACT) for key in row)
 
 
-def _with_full_name(row: Mapping[object, object]) -> Mapping[object, object]:
+def _with_full_name(row: dict[str, Any]) -> dict[str, Any]:
     first, last = row["first_name"], row.get("last_name")
     if not (isinstance(first, str) and isinstance(last, str)):
         return row
@@ -322,11 +316,7 @@ def _with_full_name(row: Mapping[object, object]) -> Mapping[object, object]:
 
 
 def _as_text(value: object) -> str:
-    """Return a key or a value as JSON writes it, without quotes."""
-    if isinstance(value, str):
-        return value
-    if isinstance(value, int) and value.bit_length() > _BITS:
-        return "a large number"
+    """Return a value that is no text as JSON writes it."""
     return "null" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
 
 

@@ -310,12 +310,11 @@ PNG = "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAABAAAAAMACAYAAAC6uhUNAAAA"
         ({"type": "image", "source": {"type": "base64", "media_type": "image/gif", "data": "R0"}}, "[image gif]"),
         ({"type": "refusal", "refusal": "I won't."}, "refused: I won't."),
         ({"type": "hologram", "beam": "0" * 9_000}, "[hologram]"),
-        (None, "[NoneType]"),
     ],
 )
 def test_a_part_that_is_not_text_has_a_placeholder(part: object, shown: str) -> None:
     """Images, audio, files and unknown parts are named by their own facts, never copied."""
-    assert line(said("user", [{"type": "text", "text": "See:"}, part])) == f"See: {shown}"
+    assert line(said("assistant", [{"type": "text", "text": "See:"}, part])) == f"See: {shown}"
 
 
 def test_a_message_without_content_is_named() -> None:

@@ -38,7 +38,6 @@ MESSAGE, TOOL = 500, 120  # tokens of a message, and of a tool's answer, about: 
 LEAST, WHOLE = 40, 250
 """tokens that a message keeps at least; the second for facts and relations, where further pages rather wait"""
 _SCANNED = 25_000  # characters of a message that are read: many more than are shown
-_ROLES = frozenset(("system", "developer", "user", "assistant", "tool", "function"))
 
 
 class Framed(NamedTuple):
@@ -158,8 +157,7 @@ def _pages(
             if ordinal in numbered:
                 body["entry"] = ordinal
             body |= {who: shorten(text, max(LEAST, most // len(parts))) for who, text in parts.items()}
-            name = message.get("name")
-            if isinstance(name, str) and name.strip():
+            if (name := message.get("name") or "").strip():
                 body["name"] = name[:64]
             lines.append(_line(body))
         found.append(lines)
@@ -168,11 +166,10 @@ def _pages(
 
 def _parts(message: Message) -> dict[str, str]:
     """Return the text of *message* by whose words it is: of most messages all of it, by their role."""
-    role = message.get("role")
-    parts = parts_of(message) if role == "user" else {}
+    parts = parts_of(message) if message["role"] == "user" else {}
     if parts.keys() - {"user"}:
         return {who: text[: 2 * _SCANNED] for who, text in parts.items()}
-    return {role if isinstance(role, str) and role in _ROLES else "other": message_text(message)}
+    return {message["role"]: message_text(message)}
 
 
 def _cost(line: str) -> int:

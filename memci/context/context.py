@@ -1287,5 +1287,6 @@ def _storage(store: Any, *, read_only: bool) -> Storage:
     if isinstance(store, (str, os.PathLike)):
         return open_store(store, read_only=read_only)
     if isinstance(store, type) or not isinstance(store, Storage):
-        raise InvalidSetting("store", f"expected a path or a Storage, got {type(store).__name__}")
+        given = f"the class {store.__name__}" if isinstance(store, type) else type(store).__name__
+        raise InvalidSetting("store", f"expected a path or a Storage, got {given}")
     return store

@@ -80,7 +80,7 @@ MISTAKES = [
     (lambda: opened(zone="CET+1"), 'expected one as "Europe/Berlin"'),
     (lambda: Context.open("sqlite:///agent.db", "a", window=8_000), "a SQLite file is opened by its path"),
     (lambda: Context.open("postgress://u:secret@db/a", "a", window=8_000), r"postgresql://user@host/database"),
-    (lambda: Context.open(SQLiteStorage, "a", window=8_000), "expected a path or a Storage, got type"),
+    (lambda: Context.open(SQLiteStorage, "a", window=8_000), "a path or a Storage, got the class SQLiteStorage"),
     (lambda: Context.open(stored(), "alice", owner="adda"), "belongs to 'ada'"),
     (lambda: Context.view(stored(), "alcie"), "no context 'alcie' .*did you mean 'alice'"),
     (lambda: erase(stored(), owner="adda"), "did you mean 'ada'"),

@@ -66,7 +66,7 @@ class TestPostgresStorage(DurableStorageConformance):
 class TestPostgresStorageBehindAPooler(TestPostgresStorage):
     """Each transaction in another session: a real pooler, with a few sessions for all connections."""
 
-    test_any_history_reads_as_a_known_store_does = None  # its statements are those of every other test, and it takes long
+    test_any_history_reads_as_a_known_store_does = None  # its statements are those of the other tests
 
     @pytest.fixture
     def reopen(self, pooled_url):

@@ -11,34 +11,20 @@ left out.
 """
 
 import re
+import tomllib
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, Final
 
 from ..messages import PARTS, Item, parts_of
 from . import anthropic, gemini, openai_chat, openai_responses
 from .envelope import filled, written
 
-_ITEM = re.compile(
-    r"(.+_call|.+_call_output|tool_search_output|reasoning|compaction|compaction_summary|compaction_trigger"
-    r"|image_generation|mcp_list_tools|mcp_approval_(request|response)|item_reference|program|program_output"
-    r"|additional_tools|configuration_update)"
-)
-"""types of items of Responses"""
-_BLOCK = re.compile(
-    r"(image|document|search_result|thinking|redacted_thinking|tool_use|tool_result|server_tool_use|.+_tool_use"
-    r"|.+_tool_result|container_upload|tool_reference|compaction|mid_conv_system|fallback|advisor_.+"
-    r"|browser_state|tool_addition|tool_removal|mcp_tool_listing)"
-)
-"""types of blocks that only Anthropic has"""
-_PART = re.compile(r"(input_text|output_text|input_image|input_file|summary_text|reasoning_text|computer_screenshot)")
-"""types of parts of Responses"""
-_BESIDE = re.compile(r"text|refusal|input_audio")  # further types of blocks in Responses and Anthropic's Messages
-_GEMINI = re.compile(
-    r"text|thought|(inline|file)data|(function|tool)(call|response)|executablecode|codeexecutionresult"
-    r"|thoughtsignature|media(resolution|processing)|audiotranscription"
-    r"|(video|audio|speech|document|spreadsheet|part)metadata"
-)
-"""keys of Gemini's parts, in camelCase or snake_case, as they are without these; each part has one"""
+_TYPES: Final = {
+    name: re.compile("|".join(types))
+    for name, types in tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8")).items()
+}
+"""what the types and keys of each kind are like"""
 _NOT_SENT: Final = frozenset({"parsed", "parsed_arguments", "parsed_output"})
 """fields that the SDKs' helpers add to an answer"""
 
@@ -52,14 +38,14 @@ def format_of(item: Mapping[str, Any]) -> str | None:
         return openai_chat.NAME
     if kind == "message":
         return openai_responses.NAME
-    if isinstance(kind, str) and _ITEM.fullmatch(kind):
+    if isinstance(kind, str) and _TYPES["items"].fullmatch(kind):
         return openai_responses.NAME
     parts = [part for part in content if isinstance(part, Mapping)] if isinstance(content, list) else []
     kinds = [part.get("type") for part in parts if not isinstance(part.get("thinking"), list)]  # a list is Mistral's
     types = [each for each in kinds if isinstance(each, str)]
-    if any(map(_PART.fullmatch, types)):
+    if any(map(_TYPES[openai_responses.NAME].fullmatch, types)):
         return openai_responses.NAME
-    return anthropic.NAME if any(map(_BLOCK.fullmatch, types)) else None
+    return anthropic.NAME if any(map(_TYPES[anthropic.NAME].fullmatch, types)) else None
 
 
 def undeclared(form: str, item: Mapping[str, Any]) -> str | None:
@@ -87,13 +73,13 @@ def undeclared(form: str, item: Mapping[str, Any]) -> str | None:
 
 
 def _is_gemini(key: object) -> bool:
-    return _GEMINI.fullmatch(str(key).replace("_", "").lower()) is not None
+    return _TYPES[gemini.NAME].fullmatch(str(key).replace("_", "").lower()) is not None
 
 
 def _declares(form: str, kind: str) -> bool:
     if form == openai_chat.NAME:
         return kind in PARTS
-    return any(each.fullmatch(kind) for each in (_BESIDE, _PART if form == openai_responses.NAME else _BLOCK))
+    return any(each.fullmatch(kind) for each in (_TYPES["beside"], _TYPES[form]))
 
 
 def unwrapped(value: Item) -> tuple[str | None, list[Item]]:

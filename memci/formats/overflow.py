@@ -11,6 +11,9 @@ was asked for is more than the limit, as one number or as the sum of its parts.
 """
 
 import re
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Final, NamedTuple
 
 _NUMBER: Final = r"(?<![\w.,-])(?P<n>\d[\d,]{3,9})(?![\w-]|,\d|\.\d)"
@@ -24,43 +27,9 @@ def _patterns(number: str, *texts: str) -> list[re.Pattern[str]]:
     return [re.compile(text.replace("<n>", number), re.IGNORECASE) for text in texts]
 
 
-_LIMITS: Final = _patterns(
-    _NUMBER,
-    r"> <n>(?! -)",
-    r"\bn_ctx\b\W{1,4}<n>",
-    r"(?:context|model|sequence) (?:length|window|size|limit)[^\d]{0,40}(?<!by )<n>",
-    r"(?:\bmax\w*|limit|supports?|at most|less than|cannot exceed|<=|should be \[\d+,)[^\d]{0,40}(?<!by )<n>",
-    r"<n> (?:tokens? )?maximum",
-)
-"""words beside the limit, the surest first"""
-_ANSWERS: Final = _patterns(
-    _ANY,
-    r"<n>(?: tokens?)?(?: for| in| of)?(?: the)? (?:output|completion|`?max_(?:new_)?tokens)",
-    r"max_(?:completion_|new_|output_)?tokens\W+(?:is too large|was)\W+<n>",
-    r"\+ <n>",
-)
-"""words beside the tokens of the answer"""
-_SAID: Final = re.compile(
-    r"context_length_exceeded|exceed_context_size|request_too_large"
-    r"|(?:prompt|input|request|messages?)\b.{0,20}\btoo (?:long|large)|too many (?:\w+ )?tokens"
-    r"|max\w* (?:context|prompt|model|sequence) length"
-    r"|(?:reduce|shorten\w*)\b.{0,20}\b(?:length of|number of tokens|prompt)|\bshorter (?:input|prompt)"
-    r"|\b(?:prompt|tokens?|(?:input|context) (?:length|window|limit|size))\b.{0,30}\b(?:exceed|overflow)"
-    r"|(?:exceed\w*|more than|(?:longer|greater|larger) than)\b.{0,30}"
-    r"(?:\bcontext|\binput|\bprompt length|\btoken limit|number of tokens"
-    r"|\bmax\w*[ _](?:tokens|model|message|seq\w*)\b)"
-    r"|token count\b.{0,40}\bsupports?|input length should be"
-    r"|\b(?:inputs|prompt_tokens)\b.{0,40}\bmust (?:be|have) (?:<|less)"
-    r"|上下文.{0,12}(?:超|长)|输入.{0,12}(?:超|过长)|超长",
-    re.IGNORECASE,
-)
-_OTHERWISE: Final = re.compile(
-    r"rate.?limit|per (?:min|hour|day)|\bTPM\b|quota|please wait|(?:string|array) too long|max\w* tokens you requested",
-    re.IGNORECASE,
-)
-"""words of a limit on many requests together, on the answer, or on one value"""
-_ALONE: Final = re.compile(r"request too large.{0,200}\blimit \d", re.IGNORECASE)
-"""a request that is larger by itself than such a limit"""
+_WORDS: Final[Mapping[str, list[str]]] = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
+_LIMITS, _ANSWERS = _patterns(_NUMBER, *_WORDS["limits"]), _patterns(_ANY, *_WORDS["answers"])
+_SAID, _OTHERWISE, _ALONE = _patterns("", *("|".join(_WORDS[each]) for each in ("said", "otherwise", "alone")))
 
 
 class Overflow(NamedTuple):

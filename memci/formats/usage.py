@@ -12,36 +12,16 @@ total is too small stands beside the answer, as with xAI. Keys in camelCase are 
 """
 
 import re
-from collections.abc import Iterator, Mapping
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
+from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from ..errors import InvalidSetting, brief
 
-_WITH_CACHED: Final = ("prompt_tokens", "prompt_token_count")
-"""keys of input tokens that include cached ones"""
-_WITHOUT: Final = ("input_tokens",)
-"""keys of input tokens that do not, if there are tokens beside them, unless the total says so"""
-_INPUT: Final = (*_WITH_CACHED, *_WITHOUT)
-_TOOLS: Final = ("tool_use_prompt_token_count",)
-"""Gemini counts the results of its own tools beside the prompt"""
-_OUTPUT: Final = ("completion_tokens", "output_tokens", "candidates_token_count")
-_TOTAL: Final = ("total_tokens",)
-_THOUGHTS: Final = ("thoughts_token_count",)
-"""Gemini counts them beside the candidates; the other providers' number of output tokens includes them"""
-_DETAILS: Final = ("prompt_tokens_details", "input_tokens_details", "input_token_details")
-_OUTPUT_DETAILS: Final = ("completion_tokens_details", "output_tokens_details")
-_READ: Final = (
-    "cached_content_token_count",
-    "prompt_cache_hit_tokens",
-    "cached_tokens",
-    "cached_input_tokens",
-    "cache_read_tokens",
-    "cache_read",
-)
-_WRITTEN: Final = ("cache_write_tokens", "cache_creation_tokens")
-_READ_BESIDE: Final = ("cache_read_input_tokens",)
-_WRITTEN_BESIDE: Final = ("cache_creation_input_tokens", "cache_write_input_tokens")  # keys of Anthropic and Bedrock
+_KEYS: Final[Mapping[str, list[str]]] = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
+_INPUT: Final = [*_KEYS["with_cached"], *_KEYS["without_cached"]]
 _MOST: Final = 3 * 10**11  # tokens under one key, at most: an export can hold the sum of three of them
 
 
@@ -69,13 +49,14 @@ def reported(usage: object) -> CallsCost:
         raise InvalidSetting(
             "usage", f"expected the usage of a reply (reply.usage), with one of {', '.join(_INPUT)} (an int)"
         )
-    for key in _DETAILS:
+    for key in _KEYS["details"]:
         fields = _fields(fields.get(key)) | fields
-    read, written = _tokens(fields, _READ_BESIDE), _tokens(fields, _WRITTEN_BESIDE)
-    given, said, total = _tokens(fields, _INPUT), _tokens(fields, _OUTPUT), _tokens(fields, _TOTAL)
-    included = not fields.keys().isdisjoint(_WITH_CACHED) or total == given + said > 0
+    read, written = _tokens(fields, _KEYS["read_beside"]), _tokens(fields, _KEYS["written_beside"])
+    given = _tokens(fields, _INPUT)
+    said, total = _tokens(fields, _KEYS["output"]), _tokens(fields, _KEYS["total"])
+    included = not fields.keys().isdisjoint(_KEYS["with_cached"]) or total == given + said > 0
     beside = 0 if included and read + written <= given else read + written
-    thoughts = [_tokens(_fields(fields.get(key)), ("reasoning_tokens",)) for key in _OUTPUT_DETAILS]
+    thoughts = [_tokens(_fields(fields.get(key)), _KEYS["reasoning"]) for key in _KEYS["output_details"]]
     said += next((each for each in thoughts if each and total == given + said + each), 0)
     steps = fields.get("iterations")
     others = [
@@ -85,10 +66,10 @@ def reported(usage: object) -> CallsCost:
     ]
     own = CallsCost(
         1,
-        given + beside + _tokens(fields, _TOOLS),
-        read or _tokens(fields, _READ),
-        written or _tokens(fields, _WRITTEN),
-        said + _tokens(fields, _THOUGHTS),
+        given + beside + _tokens(fields, _KEYS["tools"]),
+        read or _tokens(fields, _KEYS["read"]),
+        written or _tokens(fields, _KEYS["written"]),
+        said + _tokens(fields, _KEYS["thoughts"]),
     )
     whole = CallsCost(*(min(sum(each), 3 * _MOST) for each in zip(own, *others, strict=True)))
     return whole._replace(calls=1)
@@ -140,7 +121,7 @@ def snake_case(key: str) -> str:
     return re.sub("(?<=[a-z])[A-Z]", r"_\g<0>", key).lower()
 
 
-def _tokens(fields: Mapping[str, Any], keys: tuple[str, ...]) -> int:
+def _tokens(fields: Mapping[str, Any], keys: Sequence[str]) -> int:
     """Return the number of *fields* under the first of *keys* that it has, 0 if it has none."""
     key, tokens = next(((key, fields[key]) for key in keys if key in fields), ("", 0))
     if type(tokens) is float and tokens.is_integer():

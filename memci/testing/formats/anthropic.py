@@ -9,18 +9,15 @@ images      https://platform.claude.com/docs/en/build-with-claude/vision
 """
 
 import re
+import tomllib
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any, Final
 
 _ID: Final = re.compile(r"[a-zA-Z0-9_-]+")  # ids of calls (reference: tool_use)
 _TOOL: Final = re.compile(r"[a-zA-Z0-9_-]{1,128}")  # names of tools (reference: tools)
-_THINKING: Final = {"thinking": ("thinking", "signature"), "redacted_thinking": ("data",)}
-"""blocks of thoughts, and what each of them has"""
-_USERS: Final = {"text", "image", "document", "search_result", "tool_result", "container_upload"}
-_RESULTS: Final = {"text", "image", "document", "search_result", "tool_reference", "browser_state"}
-"""types of blocks within a result (reference: tool_result)"""
-_SYSTEM: Final = {"text", "tool_addition", "tool_removal"}
-_IMAGES: Final = {"image/jpeg", "image/png", "image/gif", "image/webp"}
+_TYPES: Final[Mapping[str, Any]] = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
+_THINKING: Final = _TYPES["thoughts"]
 _SERVERS: Final = re.compile(r"server_tool_use|(?!tool_result).+_tool_result|container_upload")
 """blocks of tools that the provider runs"""
 _SERVER_USE: Final = re.compile(r"(server|mcp)_tool_use")
@@ -131,8 +128,8 @@ def _server_tools(blocks: Sequence[Mapping[str, Any]], path: str, running: set[s
 
 def _block(block: Mapping[str, Any], role: str, path: str) -> Iterator[str]:
     kind = block.get("type")
-    allowed = {"user": kind in _USERS, "system": kind in _SYSTEM}.get(role, True)
-    if not isinstance(kind, str) or not allowed or (role == "assistant" and kind in _USERS - {"text"}):
+    allowed = kind in _TYPES[role] if role in {"user", "system"} else True
+    if not isinstance(kind, str) or not allowed or (role == "assistant" and kind != "text" and kind in _TYPES["user"]):
         yield f"{path}.type: {kind!r} may not be in a message of the {role}"
     if "cache_control" in block and kind in _THINKING:
         yield f"{path}.cache_control: thoughts can't be marked"  # caching: what can't be cached
@@ -154,7 +151,7 @@ def _block(block: Mapping[str, Any], role: str, path: str) -> Iterator[str]:
         if not isinstance(content, str | list):
             yield f"{path}.content: expected a str or a list of blocks"
         for number, each in enumerate(content if isinstance(content, list) else ()):
-            if each.get("type") not in _RESULTS:
+            if each.get("type") not in _TYPES["result"]:
                 yield f"{path}.content[{number}].type: {each.get('type')!r} may not be in a result"
             yield from _block(each, "result", f"{path}.content[{number}]")
 
@@ -171,7 +168,7 @@ def _source(block: Mapping[str, Any], path: str) -> Iterator[str]:
         yield f"{path}.source.type: {kind!r} is no type of a source"
     elif not isinstance(source, dict) or not isinstance(source.get(texts[kind]), str) or not source[texts[kind]]:
         yield f"{path}.source.{texts[kind]}: is missing"
-    elif kind == "base64" and media not in (_IMAGES if block["type"] == "image" else {"application/pdf"}):
+    elif kind == "base64" and media not in (_TYPES["images"] if block["type"] == "image" else {"application/pdf"}):
         yield f"{path}.source.media_type: {media!r} is no media type of {block['type']}s"
     elif kind == "url" and not source["url"].startswith(("https://", "http://")):
         yield f"{path}.source.url: is no URL"

@@ -8,21 +8,12 @@ Names of keys may be in camelCase, as on the wire, or in snake_case, as in the S
 """
 
 import re
+import tomllib
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any, Final
 
-_DATA: Final = (
-    "text",
-    "inlineData",
-    "fileData",
-    "functionCall",
-    "functionResponse",
-    "executableCode",
-    "codeExecutionResult",
-    "toolCall",
-    "toolResponse",
-)
-"""the kinds of parts (reference: Part)"""
+_DATA: Final[list[str]] = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))["parts"]
 _TOOL: Final = re.compile(r"[a-zA-Z_][a-zA-Z0-9_.:-]{0,127}")  # names of functions (reference: FunctionDeclaration)
 
 

@@ -5,18 +5,12 @@ calling    https://platform.openai.com/docs/guides/function-calling
 """
 
 import re
+import tomllib
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any, Final
 
-_PARTS: Final = {
-    "system": {"text"},
-    "developer": {"text"},
-    "user": {"text", "image_url", "input_audio", "file"},
-    "assistant": {"text", "refusal"},
-    "tool": {"text"},
-    "function": {"text"},
-}
-"""types of parts that the content of each role may have (reference: messages)"""
+_PARTS: Final[Mapping[str, list[str]]] = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
 _FIELDS: Final = {"text": str, "refusal": str, "image_url": dict, "input_audio": dict, "file": dict}
 """the type of the value under the key of a part's type"""
 _NAME: Final = re.compile(r"[a-zA-Z0-9_-]{1,64}")  # names of functions (reference: tools)

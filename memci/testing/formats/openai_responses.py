@@ -6,52 +6,19 @@ reasoning   https://platform.openai.com/docs/guides/reasoning
 """
 
 import re
+import tomllib
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any, Final
 
 _NAME: Final = re.compile(r"[a-zA-Z0-9_-]{1,64}")  # names of functions (reference: tools)
 _LONGEST_ID: Final = 64  # characters of a call_id (reference: input)
-_INPUT: Final = {"input_text", "input_image", "input_file"}
-_PARTS: Final = {"user": _INPUT, "system": _INPUT, "developer": _INPUT, "assistant": {"output_text", "refusal"}}
-"""types of parts that a message of each role may have (reference: input)"""
-_CALLS: Final = {
-    "function_call": "function_call_output",
-    "custom_tool_call": "custom_tool_call_output",
-    "computer_call": "computer_call_output",
-    "local_shell_call": "local_shell_call_output",
-    "shell_call": "shell_call_output",
-    "apply_patch_call": "apply_patch_call_output",
-}
-"""items that call a tool which the client runs, and the items of their results (reference: input)"""
+_TYPES: Final[Mapping[str, Any]] = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
+_INPUT, _CALLS = _TYPES["input"], _TYPES["calls"]
+_PARTS: Final = dict.fromkeys(("user", "system", "developer"), _INPUT) | {"assistant": _TYPES["answer"]}
 _OUTPUTS: Final = {result: call for call, result in _CALLS.items()}
-_MODELS: Final = {
-    *_CALLS,
-    "reasoning",
-    "file_search_call",
-    "web_search_call",
-    "code_interpreter_call",
-    "image_generation_call",
-    "tool_search_call",
-    "mcp_list_tools",
-    "mcp_approval_request",
-    "mcp_call",
-    "compaction",
-    "program",
-}
-"""items that a model makes"""
-_KNOWN: Final = {
-    *_MODELS,
-    *_OUTPUTS,
-    "message",
-    "tool_search_output",
-    "additional_tools",
-    "configuration_update",
-    "mcp_approval_response",
-    "compaction_trigger",
-    "item_reference",
-    "program_output",
-}
-"""every type of an item (reference: input)"""
+_MODELS: Final = {*_CALLS, *_TYPES["models"]}
+_KNOWN: Final = {*_MODELS, *_OUTPUTS, *_TYPES["others"]}
 
 
 def problems(request: Mapping[str, Any]) -> Iterator[str]:

@@ -28,7 +28,7 @@ from ..chapters.chapter import Entry
 from ..errors import CorruptRecord, PageNotFound, StorageBusy, StorageUnavailable
 from ..messages import Message, arguments_of
 from ..segments.clipping import head_within
-from ..text.interface import tool
+from ..text.interface import section, tool
 from ..text.moments import full
 from ..text.sanitize import frame, quote
 
@@ -173,22 +173,9 @@ def functions(answer_text: Callable[[object], str]) -> dict[str, Callable[..., s
     """Return the tool as a Python function for a text protocol; *answer_text* answers a call with these arguments."""
 
     def recall_page(index: int, entry: int | None = None, offset: int | None = None, last: int | None = None) -> str:
-        """Read an archived page of this conversation word for word.
-
-        Args:
-            index: The page's number: 42 for #42.
-            entry: Start at this entry; None starts at the first.
-            offset: Start at this character of the entry; None starts at 0.
-            last: Stop behind this entry; None goes to the end.
-
-        Returns:
-            The messages as quotations. The last line says how to go on, if there is more.
-
-        Example:
-            __result__ = recall_page(42)
-        """
         return answer_text({"index": index, "entry": entry, "offset": offset, "last": last})
 
+    recall_page.__doc__ = section("recall_page")["function"]
     return {"recall_page": recall_page}
 
 

@@ -245,22 +245,9 @@ def functions(answer_text: Callable[[object], str]) -> dict[str, Callable[..., s
     """Return the tool as a Python function for a text protocol; *answer_text* returns the answer to arguments."""
 
     def search_memory(query: str, since: str | None = None, until: str | None = None, skip: int | None = None) -> str:
-        """Search everything that was said before and is not shown or listed any more.
-
-        Args:
-            query: What to look for, in the words that were probably used then.
-            since: Only from this date on, as 2026-03-01.
-            until: Only up to the end of this date.
-            skip: Leave out so many results, to see the next.
-
-        Returns:
-            What was found, best first, as quotations. "#42" is a page that `recall_page` reads whole.
-
-        Example:
-            __result__ = search_memory("flight to Oslo")
-        """
         return answer_text({"query": query, "since": since, "until": until, "skip": skip})
 
+    search_memory.__doc__ = section("search_memory")["function"]
     return {"search_memory": search_memory}
 
 

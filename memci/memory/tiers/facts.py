@@ -26,7 +26,7 @@ from ...text.language.keywords import stems_of
 from ...text.language.patterns import LATIN, Writing, alternatives, pattern
 from ...text.language.sentences import languages, lower_case, sentences, simplify, writing
 from ...text.language.terms import is_single, terms
-from ...text.summarize import extract, one_line, reads
+from ...text.summarize import lines, one_line, reads
 from ..backend import PageRecord
 
 PER_PAGE = 12  # facts about one person that a page gives at most: a bound for pages that are lists
@@ -117,8 +117,7 @@ def _extract_facts(message: Message, known: Sequence[str], just: bool) -> Iterat
                 yield "user", f"{speaker}: {line}" if speaker else line
     for call in tool_calls(message):
         if not reads(call_name(call)):
-            summary = extract(({"role": "assistant", "content": None, "tool_calls": [call]},))
-            yield "assistant", f"called {summary.lines[0]}"
+            yield "assistant", f"called {lines([{'role': 'assistant', 'content': None, 'tool_calls': [call]}])[0]}"
 
 
 def _plays(text: str) -> bool:

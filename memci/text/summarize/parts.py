@@ -20,10 +20,8 @@ _FORMAT_KEYS = ("format", "media_type", "mime_type", "mimeType")
 _NAME_KEYS = ("filename", "file_name", "name", "title", "file_id")
 
 
-def split(content: str | list[Message] | None) -> tuple[str, list[str]]:
+def split(content: list[Message] | None) -> tuple[str, list[str]]:
     """Return the text of *content* and the placeholders of its other parts. O(characters)."""
-    if isinstance(content, str):
-        return content, []
     texts: list[str] = []
     others: list[str] = []
     for part in content or ():

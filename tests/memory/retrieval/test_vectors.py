@@ -48,7 +48,7 @@ class Index(RuleBasedStateMachine):
         )
 
 
-Index.TestCase.settings = settings(max_examples=40, stateful_step_count=25, deadline=None)
+Index.TestCase.settings = settings(max_examples=10, stateful_step_count=15, deadline=None)
 TestIndex = Index.TestCase
 
 

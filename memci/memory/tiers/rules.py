@@ -11,7 +11,9 @@ change takes effect at the next step. The presets are the values of three design
     events      events and days, profiles with a strategy
 """
 
+import tomllib
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 from zoneinfo import ZoneInfo
 
@@ -26,23 +28,8 @@ Share = Annotated[float, Field(ge=0, le=1)]
 Weight = Annotated[float, Field(ge=0, le=1_000)]
 Step = Literal["page", "topics", "analysis", "concepts", "day", "conversation", "strategy"]
 
-DIMENSIONS: Final = tuple(
-    """formality verbosity politeness curiosity expressiveness precision technicality assertiveness humour positivity
-    patience openness planning independence trust sociability privacy thrift comfort risk health family work learning
-    creativity nature technology culture travel tradition""".split()  # noqa: SIM905 -- words
-)
-_OF_MEMORYOS: Final = tuple(
-    """extraversion|openness|agreeableness|conscientiousness|neuroticism|physiological needs|need for security
-    |need for belonging|need for self-esteem|cognitive needs|aesthetic appreciation|self-actualization|need for order
-    |need for autonomy|need for power|need for achievement|helpfulness|honesty|safety|instruction compliance
-    |truthfulness|coherence|complexity|conciseness|science interest|education interest|psychology interest
-    |family concern|fashion interest|art interest|health concern|financial management interest|sports interest
-    |food interest|travel interest|music interest|literature interest|film interest|social media activity
-    |technology interest|environmental concern|history interest|political concern|religious interest|gaming interest
-    |animal concern|emotional expression|sense of humor|information density|language style|practicality""".replace(
-        "\n    ", ""
-    ).split("|")
-)
+_DIMENSIONS: Final = tomllib.loads((Path(__file__).parents[2] / "_data" / "dimensions.toml").read_text("utf-8"))
+DIMENSIONS: Final = tuple[str, ...](_DIMENSIONS["ours"])
 
 PRESETS: Final[Mapping[str, Mapping[str, Any]]] = {
     "memoryos": {
@@ -51,7 +38,7 @@ PRESETS: Final[Mapping[str, Mapping[str, Any]]] = {
         "threshold": 0.6,
         "found_facts": 5,
         "fact_score": 0.1,
-        "dimensions": _OF_MEMORYOS,
+        "dimensions": tuple(_DIMENSIONS["memoryos"]),
     },
     "layers": {"capacity": 200, "batch": 50},
     "events": {},

@@ -8,7 +8,8 @@ import pytest
 
 from memci.errors import AnswerRejected
 from memci.memory.backend import PageRecord
-from memci.memory.consolidation.prompts.pages import PROMPT, describe, quoted_pages
+from memci.memory.consolidation.prompts.pages import describe, quoted_pages
+from memci.memory.consolidation.prompts.validation import prompt_of
 from memci.memory.tiers.events import LifeEvent
 from memci.text.summarize import extract
 from memci.tokens import counter_for
@@ -172,4 +173,4 @@ def test_answer_to_a_search_keeps_the_line_that_says_so(says: Any, page: Page) -
 
 def test_prompt_is_short() -> None:
     """The instructions, which are paid at each page, take at most 350 tokens."""
-    assert counter_for("gpt-4o")(PROMPT) <= 350
+    assert counter_for("gpt-4o")(prompt_of("page")) <= 350

@@ -9,14 +9,11 @@ import pytest
 
 from memci.errors import AnswerRejected
 from memci.memory.backend import PageRecord
-from memci.memory.consolidation.prompts.days import CONVERSATION_PROMPT, DAY_PROMPT, ask_for_conversation, ask_for_day
-from memci.memory.consolidation.prompts.episodes import THEMES_PROMPT as TOPICS
+from memci.memory.consolidation.prompts.days import ask_for_conversation, ask_for_day
 from memci.memory.consolidation.prompts.episodes import ask_for_themes
-from memci.memory.consolidation.prompts.facts import FACTS_PROMPT as ANALYSIS
-from memci.memory.consolidation.prompts.facts import RELATIONS_PROMPT as CONCEPTS
 from memci.memory.consolidation.prompts.facts import ask_for_facts, ask_for_relations
-from memci.memory.consolidation.prompts.strategy import PROMPT as STRATEGY
 from memci.memory.consolidation.prompts.strategy import ask_for_strategy
+from memci.memory.consolidation.prompts.validation import prompt_of
 from memci.memory.tiers.events import ConversationSummary, DailySummary
 from memci.memory.tiers.facts import Known, learn_fact, versions
 from memci.memory.tiers.graph import PER_PAGE, Relation
@@ -249,12 +246,12 @@ class TestStrategy:
         assert not chat.steps
 
 
-@pytest.mark.parametrize("prompt", [TOPICS, CONCEPTS, DAY_PROMPT, CONVERSATION_PROMPT, STRATEGY])
-def test_prompts_are_short(prompt: str) -> None:
+@pytest.mark.parametrize("step", ["topics", "concepts", "day", "conversation", "strategy"])
+def test_prompts_are_short(step: str) -> None:
     """The instructions of a step take at most 300 tokens."""
-    assert counter_for("gpt-4o")(prompt) <= 300
+    assert counter_for("gpt-4o")(prompt_of(step)) <= 300
 
 
 def test_analysis_is_short_with_its_dimensions() -> None:
     """The instructions of the analysis take at most 330 tokens with all dimensions."""
-    assert counter_for("gpt-4o")(ANALYSIS + ", ".join(DIMENSIONS)) <= 330
+    assert counter_for("gpt-4o")(prompt_of("analysis") + ", ".join(DIMENSIONS)) <= 330

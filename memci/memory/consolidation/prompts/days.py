@@ -11,7 +11,7 @@ from typing import Annotated
 from ....llm import ChatModel
 from ...backend import PageRecord
 from ...tiers.events import WHAT_COLUMNS, ConversationSummary, DailySummary, Mood
-from .page_text import RULES, Framed, frame_pages
+from .page_text import Framed, frame_pages
 from .validation import AnswerSchema, Lowered, ask_checked, clean_keywords, clean_statement
 
 # limits of a summary, as the prompts ask for: two sentences, five topics, three moments
@@ -36,13 +36,6 @@ class ConversationAnswer(AnswerSchema):
     moments: list[str]
 
 
-DAY_PROMPT = f"""\
-Sum up a day of conversation. {RULES}
-{{"summary": "what the day was about, one or two sentences", \
-"mood": "of the users as a whole: positive, negative, mixed or neutral"}}
-Copy names, ids, numbers and dates as they stand."""
-
-
 def ask_for_day(chat: ChatModel, summary: DailySummary, pages: Sequence[PageRecord]) -> DailySummary:
     """Return *summary* with a text and a mood that *chat* gives for the *pages* of that day. One call."""
     shown = frame_pages(pages)
@@ -50,16 +43,7 @@ def ask_for_day(chat: ChatModel, summary: DailySummary, pages: Sequence[PageReco
     def read(answer: DayAnswer) -> DailySummary:
         return replace(summary, summary=_summary(answer.summary, shown), felt=answer.mood)
 
-    return ask_checked(chat, DAY_PROMPT, shown.text, DayAnswer, read, step="day", most=300)
-
-
-CONVERSATION_PROMPT = f"""\
-Sum up a conversation that is over, for an assistant who goes on with this user another day. {RULES}
-{{"summary": "what it was about and how it ended, one or two sentences",
-"topics": ["at most 5, of at most 4 words"],
-"sentiment": "of the user: positive, negative, mixed or neutral",
-"moments": ["at most 3 things worth coming back to, one sentence each"]}}
-Copy names, ids, numbers and dates as they stand. Empty lists are fine."""
+    return ask_checked(chat, shown.text, DayAnswer, read, step="day", most=300)
 
 
 def ask_for_conversation(
@@ -78,7 +62,7 @@ def ask_for_conversation(
             notable_moments=tuple(filter(None, moments))[:MOST_MOMENTS],
         )
 
-    return ask_checked(chat, CONVERSATION_PROMPT, shown.text, ConversationAnswer, read, step="conversation", most=600)
+    return ask_checked(chat, shown.text, ConversationAnswer, read, step="conversation", most=600)
 
 
 def _summary(text: str, shown: Framed) -> str:

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from ....llm import ChatModel
 from ...tiers.topics import CONTENT_LINES, MOST_KEYWORDS, THEME_COLUMNS, PageFeatures, Topic, likeness, mean, name_topic
-from .page_text import MOST, RULES, frame_values, shorten
+from .page_text import MOST, frame_values, shorten
 from .validation import AnswerSchema, ask_checked, clean_keywords, clean_line, clean_statement
 
 # limits of an answer, as the prompt asks for: two themes, lines as long as titles of pages
@@ -39,16 +39,6 @@ class ThemesAnswer(AnswerSchema):
     continues: bool | None = None
 
 
-THEMES_PROMPT = f"""\
-Sort the pages of a conversation by what they are about: one theme, or two if they clearly differ. {RULES}
-{{"themes": [{{"theme": "at most 8 words", "keywords": ["at most 8 words or names"], \
-"content": "what was said about it, one or two sentences", "pages": [1, 2], "importance": 0.7}}],
-"continues": false}}
-Each page stands in exactly one theme. Importance is from 0 to 1: how much it will matter in a month. "continues": \
-whether page 1 goes on with what stands "before" it, if that is given. Copy names, ids, numbers and dates as they \
-stand."""
-
-
 def ask_for_themes(chat: ChatModel, batch: Sequence[PageFeatures], before: str = "") -> list[Topic]:
     """Return one or two topics of *batch*, that of the first page first; none for no pages. One call.
 
@@ -70,7 +60,7 @@ def ask_for_themes(chat: ChatModel, batch: Sequence[PageFeatures], before: str =
         first, *others = _divide(batch, given, shown.said)
         return [replace(first, goes_on=answer.continues if before else None), *others]
 
-    return ask_checked(chat, THEMES_PROMPT, shown.text, ThemesAnswer, read, step="topics", most=600 + 8 * len(batch))
+    return ask_checked(chat, shown.text, ThemesAnswer, read, step="topics", most=600 + 8 * len(batch))
 
 
 def _divide(batch: Sequence[PageFeatures], given: Sequence[ThemeAnswer], said: str) -> list[Topic]:

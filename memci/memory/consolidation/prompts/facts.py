@@ -20,7 +20,7 @@ from ...tiers.graph import PER_PAGE as RELATIONS_PER_PAGE
 from ...tiers.graph import Relation, name_key
 from ...tiers.profile import Findings, Level, Profile, Trait, unite_traits
 from ...tiers.rules import DIMENSIONS
-from .page_text import MANY, RULES, WHOLE, Framed, frame_pages
+from .page_text import MANY, WHOLE, Framed, frame_pages
 from .validation import AnswerSchema, Lowered, ask_checked, clean_line, clean_statement, has_invented_id, parse_day
 
 # limits of texts in an answer: about twice what the prompts ask for
@@ -55,19 +55,6 @@ class LearnedAnswer(AnswerSchema):
     assistant: list[FactAnswer]
 
 
-FACTS_PROMPT = f"""\
-Learn from these pages of a conversation what stays true of its user. {RULES}
-{{"traits": [{{"dimension": "one of those that are listed first", "level": "high, medium or low", \
-"reason": "what shows it, at most 12 words", "page": 1}}],
-"user": [{{"fact": "what the user is, has, likes, does or plans, one sentence with the name if known", "page": 1, \
-"replaces": null}}],
-"assistant": [{{"fact": "what the assistant did, promised or advised, one sentence", "page": 2}}]}}
-Only traits that the pages clearly show and that differ from "known"; only facts that will still matter in a month; \
-empty lists are fine. "page" is the page that shows it. Copy names, ids, numbers and dates as they stand; for \
-"yesterday" or "next week" write the date. "replaces": the number of the one of "facts" that \
-the new fact makes outdated, else null."""
-
-
 def ask_for_facts(
     chat: ChatModel,
     profile: Profile,
@@ -90,9 +77,7 @@ def ask_for_facts(
         found = (*_facts(answer.user, "user", shown, dict(latest)), *_facts(answer.assistant, "assistant", shown))
         return Findings(traits, found, shown.sent, dict(latest))
 
-    return ask_checked(
-        chat, FACTS_PROMPT, shown.text, LearnedAnswer, read, step="analysis", most=800 + 400 * len(shown.pages)
-    )
+    return ask_checked(chat, shown.text, LearnedAnswer, read, step="analysis", most=800 + 400 * len(shown.pages))
 
 
 def _traits(given: Sequence[TraitAnswer], shown: Framed, dimensions: Sequence[str]) -> list[Trait]:
@@ -135,20 +120,11 @@ class RelationsAnswer(AnswerSchema):
     relations: list[RelationAnswer]
 
 
-RELATIONS_PROMPT = f"""\
-Read from these pages of a conversation what they state of people, places, things and projects. {RULES}
-{{"relations": [{{"subject": "a name", "relation": "a verb or role, at most 3 words", "object": "a name or thing, \
-at most 4 words", "page": 1, "date": "YYYY-MM-DD if it is dated, else null"}}]}}
-Call the same thing by the same name throughout; a speaker who says I is the "name" of the message, or user. Only \
-what is stated, no questions or wishes; at most 10 for each page, the telling ones first. "page" is the page that \
-states it. An empty list is fine."""
-
-
 def ask_for_relations(chat: ChatModel, pages: Sequence[PageRecord]) -> tuple[list[Relation], tuple[PageKey, ...]]:
     """Return the relations that *chat* finds in *pages*, and the pages that were sent. One call."""
     shown = frame_pages(pages, most=MANY, least=WHOLE)
     read, most = partial(_relations, shown), 200 + 600 * len(shown.pages)
-    found = ask_checked(chat, RELATIONS_PROMPT, shown.text, RelationsAnswer, read, step="concepts", most=most)
+    found = ask_checked(chat, shown.text, RelationsAnswer, read, step="concepts", most=most)
     return found, shown.sent
 
 

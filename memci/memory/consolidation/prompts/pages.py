@@ -20,7 +20,7 @@ from ...backend import PageRecord
 from ...tiers.events import WHAT_COLUMNS, LifeEvent
 from ...tiers.notes import Note
 from ...tiers.topics import page_text
-from .page_text import RULES, frame_pages
+from .page_text import frame_pages
 from .validation import (
     WORD_COLUMNS,
     AnswerSchema,
@@ -62,17 +62,6 @@ class PageAnswer(AnswerSchema):
     events: list[EventAnswer]
 
 
-PROMPT = f"""\
-You keep the index of a conversation. Describe this page of it. {RULES}
-{{"title": "what it is about, at most 10 words",
-"lines": [{{"entry": 3, "line": "what that message says or does, at most 20 words"}}],
-"keywords": ["at most 8 words or names that it is about"],
-"events": [{{"what": "one sentence", "who": "a name, or user", "when": "YYYY-MM-DD or null", "importance": 0.7}}]}}
-Write one line for each message that has an "entry" number, none for others. Copy names, ids, numbers, dates and paths \
-as they stand. Events: only what happened or is planned and will matter in a month; at most 3, often none. \
-Importance is from 0 to 1."""
-
-
 def describe(chat: ChatModel, page: PageRecord, *, zone: tzinfo = UTC) -> Note:
     """Return a note of *page* by *chat*, checked and within its limits. One call."""
     exact = extract([message for _, message in page.entries], quoted_pages(page))
@@ -95,7 +84,7 @@ def describe(chat: ChatModel, page: PageRecord, *, zone: tzinfo = UTC) -> Note:
             tuple(_events(answer.events, page, shown.said, zone)),
         )
 
-    return ask_checked(chat, PROMPT, shown.text, PageAnswer, read, step="page", most=600 + 100 * len(shown.entries))
+    return ask_checked(chat, shown.text, PageAnswer, read, step="page", most=600 + 100 * len(shown.entries))
 
 
 def quoted_pages(page: PageRecord) -> list[tuple[int, int | None] | None]:

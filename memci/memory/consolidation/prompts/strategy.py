@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from ....llm import ChatModel
 from ....messages import Message
-from .page_text import RULES, frame_values, message_text, shorten
+from .page_text import frame_values, message_text, shorten
 from .validation import AnswerSchema, ask_checked, clean_line, clean_statement, has_invented_id
 
 # limits of an answer: the prompt asks for at most three sentences and six single words
@@ -25,13 +25,6 @@ class StrategyAnswer(AnswerSchema):
     tags: list[str]
 
 
-PROMPT = f"""\
-Say how an assistant should treat this user, by the way the user writes and reacts. {RULES}
-{{"strategy": "language, length, tone, how much to explain: at most 3 sentences",
-"tags": ["at most 6 single words for the user's manner"]}}
-Manner only: no tasks, no facts, no names, no addresses."""
-
-
 def ask_for_strategy(chat: ChatModel, messages: Sequence[Message]) -> tuple[str, tuple[str, ...]]:
     """Return a strategy and tags by the last *messages*; "" and none if no user speaks in them. One call at most."""
     bounds = {"user": _USER, "assistant": _ASSISTANT}
@@ -42,7 +35,7 @@ def ask_for_strategy(chat: ChatModel, messages: Sequence[Message]) -> tuple[str,
     ]
     if not any("user" in each for each in said):
         return "", ()
-    return ask_checked(chat, PROMPT, frame_values(said).text, StrategyAnswer, _strategy, step="strategy", most=400)
+    return ask_checked(chat, frame_values(said).text, StrategyAnswer, _strategy, step="strategy", most=400)
 
 
 def _strategy(answer: StrategyAnswer) -> tuple[str, tuple[str, ...]]:

@@ -13,12 +13,16 @@ Model output is untrusted: pydantic checks types, callers check ids, this module
 
 import json
 import re
+import tomllib
 from collections.abc import Callable, Iterable
 from datetime import UTC, date, datetime, time, tzinfo
+from functools import cache
+from pathlib import Path
 from typing import TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict
 
+from ....formats.provenance import QUOTED
 from ....llm import ChatModel, ask
 from ....llm.repeated_prompt import unrepeated
 from ....text.language.keywords import stems_of
@@ -45,24 +49,28 @@ class AnswerSchema(BaseModel):
     model_config = ConfigDict(allow_inf_nan=False, extra="ignore", frozen=True)
 
 
-def ask_checked(
-    chat: ChatModel, prompt: str, texts: str, schema: type[_S], read: Callable[[_S], _T], *, step: str, most: int
-) -> _T:
+@cache
+def prompt_of(step: str) -> str:
+    """Return the system message of a *step*, as prompts.toml has it."""
+    texts = tomllib.loads(Path(__file__).with_name("prompts.toml").read_text("utf-8"))
+    return str(texts[step]).replace("«rules»", texts["rules"]).replace("«quoted»", QUOTED)
+
+
+def ask_checked(chat: ChatModel, texts: str, schema: type[_S], read: Callable[[_S], _T], *, step: str, most: int) -> _T:
     """Ask *chat* about *texts*, and return what *read* makes of the answer. One call, and at most two more.
 
     A text of the answer that repeats the prompt is replaced by "" before *read*.
 
     Args:
         chat: The model; its method `rejected(step, reason)`, if it has one, counts each unusable answer.
-        prompt: The system message, unless the model has another one for this step (`Rules.prompts`).
         texts: The user message.
         schema: The type of the answer.
         read: Called with each answer of that type; raises ValueError if the answer is unusable.
-        step: The step to which the cost is counted.
+        step: The step to which the cost is counted, with its prompt, unless the model has another (`Rules.prompts`).
         most: Tokens of an answer: about twice what its texts need, so that only a rambling answer is cut.
     """
     made: list[_T] = []
-    prompt = getattr(chat, "prompts", {}).get(step, prompt)
+    prompt = getattr(chat, "prompts", {}).get(step) or prompt_of(step)
     written = f"{prompt}\n{json.dumps(schema.model_json_schema())}"
 
     def checked(answer: _S) -> _S:

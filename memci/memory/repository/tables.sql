@@ -1,9 +1,9 @@
 -- The tables of a memory, in SQLite and in Postgres. What is in comments with a "!" is for Postgres alone.
 -- Numbers are never used again, since other rows name them. An owner's "revision" counts changes, and its "removals"
--- those that removed passages or added them out of order; "last_page" joined an episode last, and events were detected
--- on all pages up to "detected". "acknowledged" is the last page of a context that was observed, "conversation" the
--- first page of its conversation that is not over. "marks" are those of pages.py, and "title" and "keywords" are kept
--- of pages that are or were in an episode. A vector with passage 0 is that of the whole page.
+-- those that removed passages or added them out of order; events were detected on all pages up to "detected".
+-- "acknowledged" is the last page of a context that was observed, "conversation" the first page of its conversation
+-- that is not over. "marks" are those of pages.py, and "title" and "keywords" are kept of pages that are or were in an
+-- episode. A vector with passage 0 is that of the whole page.
 CREATE TABLE memory_schema(version INTEGER NOT NULL) STRICT;
 CREATE TABLE memory_owner(
     nr INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT /*! COLLATE "C" */ NOT NULL UNIQUE,
@@ -22,7 +22,6 @@ CREATE TABLE memory_page(
     keywords TEXT NOT NULL DEFAULT '', UNIQUE(context, page)) STRICT;
 CREATE INDEX of_memory_page_tier ON memory_page(owner, tier, entered);
 CREATE INDEX of_memory_page_episode ON memory_page(episode) WHERE episode IS NOT NULL;
-CREATE INDEX of_memory_page_chain ON memory_page(chain) WHERE chain IS NOT NULL;
 CREATE TABLE memory_passage(
     id INTEGER PRIMARY KEY AUTOINCREMENT, owner INTEGER NOT NULL, page INTEGER NOT NULL, entry INTEGER NOT NULL,
     part INTEGER NOT NULL, start INTEGER NOT NULL, size INTEGER NOT NULL, role TEXT NOT NULL, speaker TEXT NOT NULL,

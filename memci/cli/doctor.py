@@ -33,7 +33,7 @@ from .app import NamedCommand
 from .commands import COMMANDS
 from .configuration import HERE, config_file
 from .options import Str
-from .printer import Part, Result, many, many_messages, visible
+from .printer import Part, Result, many, many_messages, total, visible
 from .stores import check_path, database, open_store, read_witness
 
 _MIB: Final = 2**20
@@ -244,9 +244,8 @@ def _contents(path: str) -> Iterator[Finding]:
             from ..memory import TieredMemory
 
             records = storage.contexts()
-            aside = erased = 0
+            aside, erased = 0, total(count_erased(storage, each) for each in records)
             for each in records:
-                erased += count_erased(storage, each)
                 with closing(TieredMemory(storage, owner=each.owner, read_only=True)) as memory:
                     aside += len(memory.set_aside(each.id))
     except MemciError as error:

@@ -13,7 +13,6 @@ from typing import Any
 from ..errors import CorruptRecord, InvalidSetting, KeyMissing
 from ..rows import EntryRow
 from ..storage import Storage
-from ..storage.codec import ERASED
 from ..storage.opening import is_url, name_of
 from ..storage.protocol import CheckedStorage, ContextRecord
 from ..storage.sqlite.loss import accept_loss
@@ -27,6 +26,7 @@ _LOST = 20  # lines about losses of one context, at most: a screen; --json has a
 
 def run_verify(store: Store, *, printer: Printer) -> Result:
     """Read everything in a store, and say what is wrong with it. Changes nothing."""
+    from ..history.listing import count_erased
     from ..history.verify import problems
 
     contexts: dict[str, dict[str, Any]] = {}
@@ -37,12 +37,12 @@ def run_verify(store: Store, *, printer: Printer) -> Result:
             records: list[ContextRecord] = list(storage.contexts())
             with printer.progress("messages", {record.id: record.head for record in records}) as done:
                 for each in records:
-                    found = {"id": each.id, "messages": each.head, "erased": 0, "problems": [], "not_checked": None}
+                    gone = count_erased(storage, each)
+                    found = {"id": each.id, "messages": each.head, "erased": gone, "problems": [], "not_checked": None}
                     contexts[each.id] = found
 
-                    def read(row: EntryRow, found: dict[str, Any] = found) -> None:
-                        found["erased"] += row.codec == ERASED
-                        done(found["id"], 1)
+                    def read(_: EntryRow, context: str = each.id) -> None:
+                        done(context, 1)
 
                     try:
                         found["problems"] = list(problems(storage, each.id, on_entry=read))

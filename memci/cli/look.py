@@ -15,7 +15,7 @@ from ..storage.opening import name_of
 from ..storage.protocol import ContextRecord, PageState
 from .files import new_file
 from .options import CONTEXT, Int, Store, Str, needs_extra
-from .printer import Part, Result, many, many_messages
+from .printer import Part, Result, many, many_messages, total
 from .stores import choose_context, choose_contexts, open_store
 from .tables import ReportTables, message_lines, pages_table, table, with_title
 
@@ -133,8 +133,8 @@ def _list_contexts(path: str, storage: Storage, records: list[ContextRecord]) ->
         )
         for each in contexts
     )
-    messages, gone = (sum(each[name] for each in contexts) for name in ("messages", "erased_messages"))
-    erased = [many_messages(messages, gone)] if gone else []
+    gone = total(each["erased_messages"] for each in contexts)
+    erased = [many_messages(sum(each["messages"] for each in contexts), gone)] if gone != 0 else []
     problems = [(each["not_shown"], "yellow") for each in contexts if "not_shown" in each][:1]
     contexts_table = table("context", "owner", *figures, *forks, rows=rows, figures=figures)
     return Result(facts, [contexts_table, *erased, *problems, ("one of them: memci inspect STORE --context ID", "dim")])

@@ -106,9 +106,17 @@ def many(count: int, noun: str) -> str:
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
-def many_messages(count: int, erased: int) -> str:
-    """Return "12 messages", or "12 messages, 4 of them erased"."""
+def many_messages(count: int, erased: int | None) -> str:
+    """Return "12 messages", or "12 messages, 4 of them erased"; None: that is not known."""
+    if erased is None:
+        return f"{many(count, 'message')}, not known how many of them erased"
     return many(count, "message") + (f", {erased:,} of them erased" if erased else "")
+
+
+def total(counts: Iterable[int | None]) -> int | None:
+    """Return the sum of *counts*; None if one is not known."""
+    known = list(counts)
+    return None if None in known else sum(each or 0 for each in known)
 
 
 def visible(text: str) -> str:

@@ -7,7 +7,7 @@ from ..errors import MemciError
 from ..rows import ContextRecord
 from ..storage import Storage
 from ..storage.arguments import checked
-from ..storage.codec import ERASED
+from ..storage.codec import ERASED, SEALED
 from ..storage.validation import check_int
 from ..window.state import WindowState
 
@@ -34,9 +34,14 @@ def list_contexts(storage: Storage, *, owner: str | None, after: str | None, lim
     ]
 
 
-def count_erased(storage: Storage, record: ContextRecord) -> int:
-    """Return how many messages of *record* are erased; 0 if that can't be read. O(messages) if something was erased."""
+def count_erased(storage: Storage, record: ContextRecord) -> int | None:
+    """Return how many messages of *record* are erased, or lost and salvaged as such; None if that can't be read.
+
+    A tombstone is seen without a key. O(messages) if something was erased, or may be, since the state is encrypted.
+    """
     with suppress(MemciError):
-        if not record.encrypted and WindowState.loads(record.state).erasures:
-            return sum(row.codec == ERASED for row in storage.entries(record.id, 0, record.head))
-    return 0
+        if record.encrypted or WindowState.loads(record.state).erasures:
+            tombs = {ERASED, SEALED + ERASED}
+            return sum(row.codec in tombs for row in storage.entries(record.id, 0, record.head))
+        return 0
+    return None

@@ -14,6 +14,7 @@ from ..storage.arguments import checked
 from ..storage.codec import ERASED, decode
 from ..storage.witness import Slot, key_of
 from ..tokens import counter_for, message_tokens
+from ..window.state import WindowState
 from .loader import OpenRequest, load_context, settings_of
 from .page_runs import gaps
 from .reader import holds
@@ -127,6 +128,10 @@ def _rebuild(source: Storage, record: ContextRecord) -> tuple[list[Row], list[st
     lost = [_describe(each, filled, record.head) for each in unread if each.table is not COMPACTION or not compactions]
     if compactions or any(each.table is COMPACTION for each in unread):
         lost.append("earlier states of the window: the requests of earlier turns can't be shown again")
+    if any(each.table is ENTRY for each in unread):  # they are counted as erased
+        state = WindowState.loads(record.state).alone()
+        state = state._replace(erasures=state.erasures + 1)
+        rows = [row._replace(state=state.dumps()) if isinstance(row, ContextRecord) else row for row in rows]
     return [*rows, *filled, *compactions[:1]], lost
 
 

@@ -103,6 +103,7 @@ def test_copy_is_encrypted_where_there_is_a_key(forked, run, tmp_path, monkeypat
     assert run("rotate", back).exit_code == 2
     key.write_text(key.read_text().split()[0])
     assert run("search", sealed, "marker-7", "--owner", "ada").exit_code == 0
+    assert run("erase", sealed, "--context", "bob", "--page", "1", "--yes").exit_code == 0
     monkeypatch.delenv("MEMCI_KEY_FILE")
     assert run("verify", back).exit_code == 0
     for command in ("verify", "inspect", "export"):
@@ -111,6 +112,7 @@ def test_copy_is_encrypted_where_there_is_a_key(forked, run, tmp_path, monkeypat
         assert "MEMCI_KEY" in result.stderr
     findings = {each["name"]: each["text"] for each in json.loads(run("doctor", sealed, "--json").stdout)["findings"]}
     assert findings["encryption"].startswith("AES-256-GCM, every context")
+    assert ", 2 of them erased" in findings["contexts"], "a tombstone is seen without the key"
     key_name = re.search(r"the key '(\w{8})', not given here", findings["key"])[0]
     monkeypatch.setenv("MEMCI_KEY", "ab" * 32)
     for command in ("ui", "inspect", "doctor"):

@@ -65,7 +65,10 @@ def test_salvage_when_a_row_is_damaged(run, store, tmp_path, statement, lost):
 
     assert result.exit_code == 1
     assert lost in result.stdout
-    assert run("verify", tmp_path / "new.db").exit_code == 0
+    verified = run("verify", tmp_path / "new.db")
+    assert verified.exit_code == 0
+    assert (", 1 of them erased" in verified.stdout) is ("message" in lost)
+    assert (", 1 of them erased" in run("doctor", tmp_path / "new.db").stdout) is ("message" in lost)
     after = messages(tmp_path / "new.db", "alice")
     assert Counter(before["alice"]) - Counter(after) == Counter(before["alice"][6:7] if "message" in lost else ())
 

@@ -1,6 +1,7 @@
 """`memci inspect` and `memci verify`: they tell what is there, and change nothing."""
 
 import json
+from contextlib import closing
 
 import apsw
 import pytest
@@ -38,6 +39,11 @@ def test_erased_messages_are_counted_apart(run, store, tmp_path):
     assert "2 messages, 2 of them erased" in run("inspect", store, "--context", "bob").stdout
     assert "122 messages, 2 of them erased" in run("doctor", store).stdout
     assert "122 messages, 2 of them erased" in run("backup", store, tmp_path / "new").stdout.replace("\n", "")
+    with closing(apsw.Connection(str(store))) as connection:
+        connection.execute("DELETE FROM entry WHERE key = (SELECT max(key) FROM entry)")  # bob's last one
+    told = run("inspect", store)
+    assert "122 messages, not known how many of them erased" in told.stdout
+    assert json.loads(run("verify", store, "--json").stdout)["contexts"][1]["erased"] is None
 
 
 def test_inspect_when_the_terminal_is_narrow(run, store, monkeypatch):

@@ -12,32 +12,25 @@ Once it accepts the new words, they become its `Dialect`.
 """
 
 import json
+import tomllib
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from ..errors import InvalidSetting, brief
+from ..formats.overflow import overflow
 from ..messages import Message
 from .server_errors import Failure
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
-_WORDS: Final[Mapping[str, tuple[tuple[Any, ...], tuple[str, ...]]]] = {
-    "format": (
-        ("json_schema", "json_object", ""),
-        ("response_format", "json_schema", "json_object", "structured output", "grammar"),
-    ),
-    "usage": ((True, False), ("stream_options", "include_usage")),
-    "limit": (("max_tokens", "max_completion_tokens"), ("max_tokens", "max_completion_tokens")),
-    "null": ((True, False), ("content", "nonetype")),
-    "encoding": (("base64", "float"), ("encoding_format", "base64")),
-}
-"""for each field of a dialect its values, in the order in which they are tried, and the words of a refusal of it"""
-_TOO_LONG: Final = ("context_length", "context length", "maximum context", "context window", "too long")
-"""signs of a request that is too long, which other words do not make shorter"""
+_WORDS: Final[Mapping[str, Mapping[str, list[Any]]]] = tomllib.loads(
+    Path(__file__).with_suffix(".toml").read_text("utf-8")
+)
 
 Dialect = Mapping[str, Any]  # the words that a server accepts, as far as it is known: a value for each field
-DIALECT: Final[Dialect] = {word: values[0] for word, (values, _) in _WORDS.items()}
+DIALECT: Final[Dialect] = {word: field["values"][0] for word, field in _WORDS.items()}
 """the words of the first request to any server"""
 
 
@@ -57,15 +50,15 @@ class Request:
 
     def reword(self, failure: Failure) -> bool:
         """Use other words for what the server refused; return False if there are none."""
-        if failure.status not in {400, 422, 500, 501} or any(sign in failure.detail for sign in _TOO_LONG):
+        if failure.status not in {400, 422, 500, 501} or overflow(failure.detail):
             return False
         left: dict[str, Any] = {}
         for word in self._words:
-            values = _WORDS[word][0]
+            values = _WORDS[word]["values"]
             following = values[values.index(self.dialect[word]) + 1 :]
             if following:
                 left[word] = following[0]
-        meant = [word for word in left if any(sign in failure.detail for sign in _WORDS[word][1])]
+        meant = [word for word in left if any(sign in failure.detail for sign in _WORDS[word]["refused"])]
         if not left or (not meant and (failure.parameter is not None or failure.status >= 500)):
             return False
         word = next(iter([*meant, *left]))

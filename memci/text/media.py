@@ -10,7 +10,9 @@ import base64
 import binascii
 import json
 import re
+import tomllib
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, TypeAlias
 
 Medium: TypeAlias = list[Any]  # its kind and its sizes, as JSON has it
@@ -25,15 +27,10 @@ _ENCODED = re.compile(
     r"(?:data:[\w/;.+-]{0,200},)?((?<![\w+/-])(?:(?:iVBORw0KGgo|[/_]9j[/_]|R0lGOD)())?[\w+/-]{200,}={0,2})", re.ASCII
 )
 """base64 that may be a medium, also within a text; an image has a second group. A shorter one costs little as text"""
-KINDS = {
-    **dict.fromkeys(("image", "image_url", "input_image", "image_generation_call"), "image"),
-    **dict.fromkeys(("audio", "input_audio", "audio_url"), "sound"),
-    **dict.fromkeys(("file", "input_file", "document", "document_url", "fileData", "file_data"), "file"),
-    **dict.fromkeys(("video", "video_url"), "film"),
-    "text": "",
-}
+_NAMES = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
+KINDS: dict[str, str] = {each: kind for kind, named in _NAMES["kinds"].items() for each in named}
 """kinds of media by the type of a part, or the beginning of a media type"""
-_REFERENCES = frozenset({"file_id", "fileUri", "file_uri", "url", "image_url", "file_url"})
+_REFERENCES = frozenset(_NAMES["references"])
 
 
 def measure(source: str, kind: str) -> Medium | None:

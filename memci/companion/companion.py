@@ -15,14 +15,13 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
-from inspect import iscoroutinefunction
 from typing import Unpack
 
 from ..context.context import Context
 from ..context.loop import Function
 from ..context.report import Receipt
 from ..errors import HandlePoisoned, InvalidSetting, StorageError, brief
-from ..llm.model import ChatModel
+from ..llm.model import ChatModel, check_chat
 from ..memory.backend import Recollection
 from ..messages import Message, text_of
 from ..text.interface import LANGUAGES, Language, section
@@ -89,7 +88,7 @@ class Companion:
         if not isinstance(context, Context):
             raise InvalidSetting("context", f"expected a Context, got {brief(context)}: Companion(context, chat)")
         for name, model in (("chat", chat), ("analyst", analyst or chat)):
-            _check_model(name, model)
+            check_chat(name, model)
         if not isinstance(role, str):
             raise InvalidSetting("role", f"expected a text, got {brief(role)}")
         if memory_tokens is not None and (type(memory_tokens) is not int or memory_tokens < LEAST_TOKENS):
@@ -241,11 +240,3 @@ class Companion:
             _LOG.warning("a fact of page #%d is not kept: %s", page, type(error).__name__)
         if self._on_save is not None:
             self._on_save(SavedMemory(kind, fact, name, page, kept))
-
-
-def _check_model(name: str, model: object) -> None:
-    if not callable(model) or isinstance(model, type):
-        raise InvalidSetting(name, f"expected a callable model, such as memci.llm.Chat, got {brief(model)}")
-    if iscoroutinefunction(model) or iscoroutinefunction(type(model).__call__):
-        why = f"{type(model).__name__} is asynchronous, and a companion does not await its model: give a Chat"
-        raise InvalidSetting(name, why)

@@ -25,7 +25,7 @@ from contextlib import AbstractContextManager, closing, nullcontext, suppress
 from dataclasses import replace
 from datetime import UTC, date, datetime, tzinfo
 from functools import partial
-from inspect import Signature, iscoroutinefunction
+from inspect import Signature
 from itertools import islice, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
@@ -206,7 +206,11 @@ class Context:
             more["segments"] = tuple(segments)
         request = _request(id, given, policy, memory, system=system, counter=counter, **more)
         if chat is not None:
-            _check_chat(chat, memory)
+            from ..llm.model import check_chat
+
+            check_chat("chat", chat)
+            if memory is not None:
+                raise InvalidSetting("chat", f"pass the model to the memory: {type(memory).__name__}(…, chat=…)")
         if isinstance(model, str) and counter is None and not is_known(model):
             counted = "its tokens are estimated, too high rather than too low, until usage= corrects them"
             warnings.warn(f"the model {model!r:.60} is not known, {counted}{name_hint(model)}", stacklevel=3)
@@ -1232,17 +1236,6 @@ def check_settings(**given: Any) -> None:
     model = given.get("model")
     window = given.get("window") or (known_window(model) if isinstance(model, str) else None) or _WIDE
     Context.open(EphemeralStorage(), "settings", **{**given, "window": window}).close()
-
-
-def _check_chat(chat: object, memory: MemoryBackend | None) -> None:
-    if not callable(chat) or isinstance(chat, type):
-        raise InvalidSetting("chat", f"expected a model to call, as memci.llm.Chat, got {brief(chat)}")
-    if iscoroutinefunction(chat) or iscoroutinefunction(type(chat).__call__):
-        raise InvalidSetting(
-            "chat", f"{type(chat).__name__} is asynchronous, but background threads call the model: pass a Chat"
-        )
-    if memory is not None:
-        raise InvalidSetting("chat", f"pass the model to the memory: {type(memory).__name__}(…, chat=…)")
 
 
 def _request(

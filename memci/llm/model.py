@@ -6,9 +6,10 @@ model that does not answer raises a `memci.errors.ModelError`.
 
 from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import astuple, dataclass, field
+from inspect import iscoroutinefunction
 from typing import TYPE_CHECKING, Protocol, Self, runtime_checkable
 
-from ..errors import AnswerRejected
+from ..errors import AnswerRejected, InvalidSetting, brief
 from ..messages import Message, text_of
 
 if TYPE_CHECKING:
@@ -132,3 +133,11 @@ class ChatModel(Protocol):
         Raises:
             ModelError: If there is no answer.
         """
+
+
+def check_chat(name: str, model: object) -> None:
+    """Raise InvalidSetting for the argument *name* unless *model* can be called, and answers without being awaited."""
+    if not callable(model) or isinstance(model, type):
+        raise InvalidSetting(name, f"expected a model to call, as memci.llm.Chat, got {brief(model)}")
+    if iscoroutinefunction(model) or iscoroutinefunction(type(model).__call__):
+        raise InvalidSetting(name, f"{type(model).__name__} is asynchronous, and nothing awaits it here: give a Chat")

@@ -17,7 +17,7 @@ from dataclasses import replace
 from datetime import date
 
 from ..errors import InvalidSetting, LimitExceeded, StorageError, brief
-from ..llm.model import ChatModel
+from ..llm.model import ChatModel, check_chat
 from ..storage import Storage
 from ..storage.arguments import checked
 from ..storage.audit import audit
@@ -80,8 +80,8 @@ class TieredMemory:
             raise InvalidSetting("owner", f"expected a name (a str that is not empty), got {brief(owner)}")
         if embedder is not None and not callable(embedder):
             raise InvalidSetting("embedder", f"expected an Embedder, as memci.llm.Embeddings, got {brief(embedder)}")
-        if chat is not None and not callable(chat):
-            raise InvalidSetting("chat", f"expected a model to call, as memci.llm.Chat, got {brief(chat)}")
+        if chat is not None:
+            check_chat("chat", chat)
         if ceiling is not None and (type(ceiling) is not int or ceiling < 0):
             raise InvalidSetting(
                 "ceiling", f"tokens that may be spent in a day, 0 or more, or None; not {brief(ceiling)}"

@@ -93,6 +93,15 @@ def test_third_party_store_without_a_sidecar_is_refused(tmp_path: Path) -> None:
     assert caught.value.name == "memory"
 
 
+def test_model_that_has_to_be_awaited_is_refused(storage: EphemeralStorage) -> None:
+    """Nothing awaits the memory's model: its answers would never come."""
+
+    async def chat(messages, /, **options): ...
+
+    with pytest.raises(InvalidSetting, match=r"chat: .* is asynchronous"):
+        TieredMemory(storage, owner="anna", chat=chat)
+
+
 def test_context_has_the_owner_of_its_memory(storage: EphemeralStorage) -> None:
     """A new context is the memory's owner's; that of somebody else is refused before anything is stored."""
     memory = TieredMemory(storage, owner="anna")

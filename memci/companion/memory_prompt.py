@@ -95,14 +95,9 @@ class MemoryPrompt:
         yield "derived", (self._derived(each, context) for each in derived)
         yield "concepts", ((labels["concepts"], "; ".join(each.relations)) for each in found.concepts if each.relations)
         yield "pages", (each for page in found.pages for each in self._page(page, context))
-        yield (
-            "overviews",
-            (
-                (f"{self._place(page, context)} {labels['overview']}", page.overview)
-                for page in found.pages
-                if page.overview
-            ),
-        )  # in what room is left: before pages, they would cost more answers than they give
+        # in what room is left: before pages, they would cost more answers than they give
+        overviews = [page for page in found.pages if page.overview]
+        yield "overviews", ((f"{self._place(each, context)} {labels['overview']}", each.overview) for each in overviews)
 
     def _fact(self, what: str, fact: Fact, context: Context, zone: tzinfo | None) -> tuple[str, str]:
         page = f" {self._number(fact.index)}" if fact.context == context.id and fact.index else ""

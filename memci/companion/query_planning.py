@@ -63,10 +63,8 @@ class AnalysisResult(BaseModel):
     @property
     def fact(self) -> str | None:
         """The fact to keep, on one line; None if there is none."""
-        kept = self.memory_to_save
-        return (
-            one_line(kept.content, LONGEST_FACT) if self.should_save_memory and kept and kept.content.strip() else None
-        )
+        kept = self.memory_to_save if self.should_save_memory else None
+        return one_line(kept.content, LONGEST_FACT) if kept and kept.content.strip() else None
 
 
 def analyse(
@@ -105,23 +103,17 @@ def _messages(text: str, context: Context, role: str, words: Mapping[str, str]) 
     room = int(min(TURNS_TOKENS, SHARE * context.budget))
     share = max(1, room // (2 * TURNS))
     body: list[str] = []
+
+    def lines(parts: Mapping[str, str], most: int) -> list[str]:
+        return [f"{words.get(who, who)}: {quote(fit(part, most, count))}" for who, part in parts.items()]
+
     for messages in context.turns(TURNS):
         said = {message["role"]: message for message in messages if text_of(message)}
-        for each in ("user", "assistant"):
-            body += (
-                [
-                    f"{words.get(who, who)}: {quote(fit(part, share, count))}"
-                    for who, part in parts_of(said[each]).items()
-                ]
-                if each in said
-                else []
-            )
+        for message in filter(None, map(said.get, ("user", "assistant"))):
+            body += lines(parts_of(message), share)
     body.insert(0, words["turns" if body else "no_turns"])
     parts = parts_of({"role": "user", "content": text}) or {"user": text}
-    body += [
-        words["message"],
-        *(f"{words.get(who, who)}: {quote(fit(part, room // len(parts), count))}" for who, part in parts.items()),
-    ]
+    body += [words["message"], *lines(parts, room // len(parts))]
     system = words["analysis"]
     if role:
         system += f"\n\n{words['role']}: {quote(fit(role, room // 2, count))}"

@@ -29,6 +29,7 @@ from itertools import chain, groupby, takewhile
 from ..errors import InvalidSetting, StorageError, brief
 from ..memory.backend import Fact, FoundPage, Recollection
 from ..messages import Message, arguments_of
+from ..segments.clipping import head_within
 from ..text.interface import section, tool
 from ..text.language.dates import meant, named_days
 from ..text.language.questions import asks_many, asks_who
@@ -349,10 +350,8 @@ def _meant(text: str, said: datetime | None) -> str:
 
 
 def _shorten(line: str, room: int, count: Callable[[str], int]) -> str:
-    size = min(len(line), max(1, room) * 8)
-    while size > 1 and count(line[:size]) + 2 > room:
-        size = size * 3 // 4
-    return f'{line[:size].rstrip(chr(92))}…"' if size < len(line) else line
+    head = head_within(line, room - 2, count, size=min(len(line), max(1, room) * 8), least=1)
+    return line if head == line else f'{head.rstrip(chr(92))}…"'
 
 
 def _mistake(what: str) -> str:

@@ -1,6 +1,7 @@
 """A model with scripted answers, without a server: for fast tests; `ModelServer` answers over a real socket."""
 
 import json
+import re
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from threading import Lock
@@ -89,12 +90,7 @@ class ScriptedChat:
 
 def words(text: str) -> list[str]:
     """Cut *text* into pieces, each up to a blank and at most 8 characters long."""
-    pieces, start = [], 0
-    for place, character in enumerate(text, 1):
-        if character == " " or place - start >= 8:
-            pieces.append(text[start:place])
-            start = place
-    return [*pieces, text[start:]] if text[start:] else pieces
+    return re.findall("[^ ]{0,7} |[^ ]{1,8}", text)
 
 
 def reply_of(given: ScriptedAnswer, messages: Sequence[Message]) -> Reply:

@@ -42,7 +42,7 @@ _UNSPEAKABLE = re.compile(
 _JOINER = "\u200d"  # the zero-width joiner joins the parts of an emoji; anywhere else it only hides
 _ESCAPE = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)")
 _EMOJI = "\u2190-\u27ff\u2900-\u2bff\U0001f000-\U0001f3fa\U0001f400-\U0001faff"
-_INVISIBLE = re.compile(
+INVISIBLE = re.compile(
     rf"(?<![{_EMOJI}\ufe0f\U0001f3fb-\U0001f3ff])\u200d|\u200d(?![{_EMOJI}])|"
     "[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u200c\u200e\u200f"
     "\u202a-\u202e\u2060-\u206f\u2800\u3164\ud800-\udfff\ufdd0-\ufdef\ufeff\uffa0\ufff0-\ufffb\ufffe\uffff"
@@ -136,7 +136,7 @@ def harmless(text: str) -> str:
     if "\x1b" in text:
         text = _ESCAPE.sub("", text)
     if not is_narrow(text):
-        text = _INVISIBLE.sub("", text)
+        text = INVISIBLE.sub("", text)
     elif not (text.isprintable() or text.replace("\n", " ").isprintable()):
         text = _CONTROLS.sub("", text)
     if _is_active(text):

@@ -23,6 +23,7 @@ from ....formats.utterance import entry_text
 from ....messages import Message
 from ....text.language.salience import FACT, find_salient
 from ....text.moments import WEEKDAYS, moment
+from ....text.sanitize import INVISIBLE
 from ....text.summarize import extract
 from ...backend import PageKey, PageRecord
 from ...tiers.events import day_of
@@ -183,7 +184,7 @@ def _frame(lines: Iterable[str]) -> str:
 def _line(value: object) -> str:
     # in JSON, "<\/" is the same string, and it does not end the frame
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":")).replace("</", "<\\/")
-    return _HIDDEN.sub("", _BREAKS.sub(" ", text))
+    return INVISIBLE.sub("", _BREAKS.sub(" ", text))
 
 
 def _fold(lines: Sequence[str]) -> str:
@@ -191,7 +192,3 @@ def _fold(lines: Sequence[str]) -> str:
 
 
 _BREAKS = re.compile("[\x0b\x0c\x1c-\x1f\x85\u2028\u2029]")
-_HIDDEN = re.compile(
-    "[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\xad\u061c\u180e\u200b\u200c\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff"
-    "\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e0fff]"
-)

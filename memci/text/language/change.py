@@ -24,10 +24,9 @@ from typing import Final, Literal, get_args
 
 from ...workers import cached_property
 from .dates import tells_time
-from .patterns import LATIN, PARTICLE, Writing, pattern
+from .patterns import HIRAGANA, LATIN, PARTICLE, Writing, pattern
 from .sentences import languages, sentences, writing
 from .synonyms import (
-    KANA,
     LEAST,
     TIED,
     WORD,
@@ -273,7 +272,7 @@ class Claim:
         if writing(bare) == "hangul":  # its words stand apart, with their particles
             told = (PARTICLE.sub("", _COPULA.sub("", each)) for each in TIED.findall(self._without("told", said=bare)))
             return [each for each in told if len(each) > 1]
-        plain = plain_runs("kana" if KANA.search(self._said) else "han")
+        plain = plain_runs("kana" if HIRAGANA.search(self._said) else "han")
         return [run for each in TIED.findall(bare) for run in plain.split(each) if run]
 
     @cached_property

@@ -9,14 +9,13 @@ import re
 from functools import cache
 from typing import Final, get_args
 
-from .patterns import Writing, pattern, words
+from .patterns import HIRAGANA, Writing, pattern, words
 from .sentences import lower_case, simplify
 from .terms import STOP_WORDS
 
 LEAST: Final = 4  # letters at the beginning that two forms of a word share, at least
 _NOT = pattern("facts", "negation")
 TIED = re.compile("[\u3005-\u3007\u30a1-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7a3]+")
-KANA = re.compile("[\u3041-\u309f]")
 WORD = re.compile(r"[^\W\d_\u3005-\u30ff\u3400-\u9fff\uac00-\ud7a3]+(?:['’-][^\W\d_]+)*")
 
 
@@ -25,7 +24,7 @@ def normal(text: str) -> str:
     lower = lower_case(text)
     if lower.isascii():
         return lower
-    return (lower if KANA.search(lower) else simplify(lower)).replace("’", "'")
+    return (lower if HIRAGANA.search(lower) else simplify(lower)).replace("’", "'")
 
 
 def is_alike(some: str, other: str) -> bool:

@@ -10,20 +10,19 @@ built again when rows are removed. It is not thread-safe.
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-Ids = NDArray[np.int64]
-Cosines = NDArray[np.float32]
+from .layout import Floats, Integers
 
 
 class Positions:
     """Finds the positions of ids in an array of *ids*; of equal ones, that of the last. O(ids · log ids)."""
 
-    def __init__(self, ids: Ids) -> None:
+    def __init__(self, ids: Integers) -> None:
         self._order = np.argsort(ids, kind="stable")
         self._sorted = ids[self._order]
 
-    def of(self, ids: Ids) -> Ids:
+    def of(self, ids: Integers) -> Integers:
         """Return the position of each of *ids*, -1 for an unknown one. O(ids · log of all)."""
         if not len(self._sorted):
             return np.full(len(ids), -1)
@@ -37,7 +36,7 @@ class VectorIndex:
     def __init__(self, dimension: int) -> None:
         """Make an empty index for rows of *dimension* numbers."""
         self.dimension = dimension
-        self._parts: list[tuple[Ids, Cosines]] = [(np.empty(0, np.int64), np.empty((0, dimension), np.float32))]
+        self._parts: list[tuple[Integers, Floats]] = [(np.empty(0, np.int64), np.empty((0, dimension), np.float32))]
         """ids and rows: the first part is what queries have seen"""
         self._positions = Positions(self._parts[0][0])
         """positions of the ids of the first part"""
@@ -45,11 +44,11 @@ class VectorIndex:
     def __len__(self) -> int:
         return sum(len(ids) for ids, _ in self._parts)
 
-    def add(self, ids: Sequence[int] | Ids, rows: ArrayLike) -> None:
+    def add(self, ids: Sequence[int] | Integers, rows: ArrayLike) -> None:
         """Store *rows* under *ids*; of equal ids the last one counts. O(rows), with the next query."""
         self._parts.append((np.array(ids, np.int64), np.asarray(rows, np.float32).reshape(-1, self.dimension)))
 
-    def scores(self, query: ArrayLike, ids: Sequence[int] | Ids, *, missing: float = 0.0) -> Cosines:
+    def scores(self, query: ArrayLike, ids: Sequence[int] | Integers, *, missing: float = 0.0) -> Floats:
         """Return the cosine of *query* and the row of each of *ids*, in their order; *missing* for an unknown id.
 
         O(rows · dimension + ids · log rows).

@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import get_args
 
-from .patterns import WIDE, Writing, alternatives, words
+from .patterns import LATIN, WIDE, Writing, alternatives, words
 
 _KANA = re.compile("[\u3041-\u30ff]")
 _HANGUL = re.compile("[\uac00-\ud7a3]")
@@ -24,14 +24,13 @@ _HAN = re.compile("[\u3400-\u9fff]")
 _CYRILLIC = re.compile("[\u0400-\u04ff]")
 _WORDS = re.compile(r"[^\W\d_]+")
 _ASCII_WORDS = re.compile("[a-z]+")
-_VOTERS: tuple[Writing, ...] = ("latin", "german", "french", "spanish", "italian", "portuguese")
 _COMMON = {
-    word: [one for one in _VOTERS if word in words("words", "common", one)]
-    for voter in _VOTERS
+    word: [one for one in LATIN if word in words("words", "common", one)]
+    for voter in LATIN
     for word in words("words", "common", voter)
 }
 """for each common word, the languages in which it is common"""
-_STRANGE = {one: frozenset(word for word, ones in _COMMON.items() if one not in ones) for one in _VOTERS}
+_STRANGE = {one: frozenset(word for word, ones in _COMMON.items() if one not in ones) for one in LATIN}
 _FENCED = re.compile(r"(?P<fence>```|~~~).*?(?:(?P=fence)|\Z)", re.DOTALL)
 _MACHINE = re.compile(
     r"[{}\[<|$\\]|>|(?:at |File \"|import |def |class |const |function "

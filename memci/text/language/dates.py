@@ -122,13 +122,18 @@ def asked_dates(text: str, now: date | None = None) -> list[str]:
 def meant(text: str, said: date) -> dict[str, date]:
     """Return the words of *text*, said on the day *said*, that name another day by it, with that day. O(length).
 
-    "Tomorrow I fly", on 18 March 2026  ──▶  {"tomorrow": 19 March 2026}; "on Friday" may be the last or the next one
+    "Tomorrow I fly", on 18 March 2026  ──▶  {"tomorrow": 19 March 2026}; "on Friday" may be the last or the next one,
+    and "next Friday", said on a Wednesday, that of this week or of the next
     """
     lower = lower_case(text)
     found = {words: named.first for words, named in _relative(lower, said) if named.first == named.last != said}
     for language in get_args(Writing):
-        for days, form in enumerate(_words(language).coming, 1):
+        words = _words(language)
+        for days, form in enumerate(words.coming, 1):
             found |= {each[0]: said + timedelta(days=days) for each in form.finditer(lower)}
+        for match in words.ahead.finditer(lower) if words.ahead else ():
+            if shift := _days_ahead(match, words, said):
+                found[match[match.lastgroup or 0]] = said + timedelta(days=shift)
     return {words: day for words, day in found.items() if day is not None and not _EITHER_WAY.match(words)}
 
 
@@ -181,7 +186,7 @@ def _relative(lower: str, now: date | None) -> Iterator[tuple[str, Named]]:
             if kind == "days":
                 yield match[0], _span(now - timedelta(days=words.days[match[0]]))
             elif kind == "weekday":
-                number = next(n for n, form in enumerate(words.weekdays) if re.search(form, match[0]))
+                number = words.weekday(match[0])
                 back = (now.weekday() - number - 1) % 7 + 1
                 if language in _UNSPACED:
                     back = now.weekday() + 7 - number
@@ -199,9 +204,7 @@ def _relative(lower: str, now: date | None) -> Iterator[tuple[str, Named]]:
 
 
 def _ago(said: str, words: "_Words", now: date) -> Iterator[Named]:
-    digits = re.search(r"\d+", said)
-    named = words.number.search(said)
-    count = int(digits[0]) if digits else words.numbers[named[0]] if named else 1
+    count = words.count(said)
     unit = next((n for n, form in enumerate(words.units) if form.search(said)), 0)
     try:
         if unit < 2:
@@ -211,6 +214,16 @@ def _ago(said: str, words: "_Words", now: date) -> Iterator[Named]:
             yield _span(date(year, month + 1, min(now.day, monthrange(year, month + 1)[1])))
     except (ValueError, OverflowError):
         return
+
+
+def _days_ahead(match: re.Match[str], words: "_Words", said: date) -> int | None:
+    """Return how many days after *said* what *match* names is; None if that may be one of two days."""
+    if match.lastgroup not in {"next", "week"}:
+        return words.count(match[match.lastgroup or 0])
+    number, today = words.weekday(match[0]), said.weekday()
+    if (number == 6) is not (today == 6) or (match.lastgroup == "next" and number > today):
+        return None  # a week begins on Monday or on Sunday; the next such day may be in this week
+    return 7 + number - today
 
 
 def _span(first: date, last: date | None = None) -> Named:
@@ -227,6 +240,16 @@ class _Words(NamedTuple):
     numbers: dict[str, int]
     number: re.Pattern[str]
     coming: list[re.Pattern[str]]  # tomorrow, the day after it
+    ahead: re.Pattern[str] | None  # in two days, next Monday, Monday next week
+
+    def count(self, said: str) -> int:
+        """Return the number in *said*, or 1."""
+        digits, named = re.search(r"\d+", said), self.number.search(said)
+        return int(digits[0]) if digits else self.numbers[named[0]] if named else 1
+
+    def weekday(self, said: str) -> int:
+        """Return the number of the weekday in *said*, from Monday on."""
+        return next(n for n, form in enumerate(self.weekdays) if re.search(form, said))
 
 
 @cache
@@ -249,10 +272,10 @@ def _words(language: Writing) -> _Words:
     weekdays = [each.replace("/", "|") for each in _text(language, "weekdays").split()]
     units = list(table["units"])
     number = "|".join(sorted(numbers, key=len, reverse=True))
-    ago = _text(language, "ago").replace("{n}", rf"(?:\d{{1,3}}|{number})").replace("{u}", f"(?:{'|'.join(units)})")
+    parts = {"{n}": rf"(?:\d{{1,3}}|{number})", "{u}": f"(?:{'|'.join(units)})", "{w}": f"(?:{'|'.join(weekdays)})"}
     forms = {
-        "ago": ago,
-        "weekday": _text(language, "weekday").replace("{w}", f"(?:{'|'.join(weekdays)})"),
+        "ago": _filled(_text(language, "ago"), parts),
+        "weekday": _filled(_text(language, "weekday"), parts),
         "days": "|".join(sorted(map(re.escape, days), key=len, reverse=True)),
         **dict(zip(("week", "month", "year"), table["last"], strict=True)),
     }
@@ -261,7 +284,13 @@ def _words(language: Writing) -> _Words:
     edged = [f"{start}(?:{each}){end}" for each in (*units, number)]
     *made, counted = map(re.compile, edged)
     coming = [re.compile(f"{start}(?:{each}){end}") for each in table.get("coming", ())]
-    return _Words(re.compile(f"{start}(?:{every}){end}"), days, weekdays, made, numbers, counted, coming)
+    ahead = _filled(re.sub(r"\n\s*", "", _text(language, "ahead")).lstrip(), {**parts, "{u}": f"(?:{units[0]})"})
+    later = re.compile(f"{start}(?:{ahead}){end}") if ahead else None
+    return _Words(re.compile(f"{start}(?:{every}){end}"), days, weekdays, made, numbers, counted, coming, later)
+
+
+def _filled(form: str, parts: dict[str, str]) -> str:
+    return re.sub(r"\{[nuw]\}", lambda part: parts[part[0]], form)
 
 
 def _text(language: Writing, key: str) -> str:

@@ -216,3 +216,49 @@ def test_what_is_said_of_another_day_names_that_day(said, words, day):
     """A result tells the day that its words meant on the day on which they were said, and none that may be two."""
     assert meant(said, date(2026, 3, 18)) == {words: date(2026, 3, day)}
     assert meant("Today is fine, or on Friday.", date(2026, 3, 18)) == {}
+
+
+@pytest.mark.parametrize(
+    ("said", "words", "day"),
+    [
+        ("Next Monday I start.", "next monday", 23),
+        ("The exam is in two days.", "in two days", 20),
+        ("I fly to Rome in 3 days.", "in 3 days", 21),
+        ("Nächsten Dienstag ziehe ich um.", "nächsten dienstag", 24),
+        ("Wir fliegen in zwei Tagen.", "in zwei tagen", 20),
+        ("Freitag nächster Woche bin ich weg.", "freitag nächster woche", 27),
+        ("Voy a Roma en dos días.", "en dos días", 20),
+        ("El próximo lunes empiezo.", "el próximo lunes", 23),
+        ("Lundi prochain, je pars.", "lundi prochain", 23),
+        ("Je pars dans trois jours.", "dans trois jours", 21),
+        ("下周五考试。", "下周五", 27),
+        ("我三天后要考试。", "三天后", 21),
+        ("来週の月曜日に始めます。", "来週の月曜日", 23),
+        ("試験は3日後です。", "3日後", 21),
+    ],
+)
+def test_what_lies_ahead_names_its_day(said, words, day):
+    """A count of days to come, and a weekday of the next week."""
+    assert meant(said, date(2026, 3, 18)) == {words: date(2026, 3, day)}
+
+
+def test_what_may_be_two_days_or_took_so_long_names_none():
+    """A weekday that this week still has; a week that begins on Sunday; a length of time; what is told of the past."""
+    for said in (
+        "Next Friday I start.",
+        "Next Sunday we leave.",
+        "I read the book in two days.",
+        "We did it in two days.",
+        "The next Monday he was gone.",
+        "We are back in a couple of days.",
+        "Ich habe das Buch in zwei Tagen gelesen.",
+        "Er ist in zwei Tagen hingefahren.",
+        "Leí el libro en dos días.",
+        "三天后他走了。",
+        "下下周一开会。",
+        "来週の日曜日に会う。",
+        "その3日後に行きました。",
+        "Vendredi prochain, je pars.",
+    ):
+        assert meant(said, date(2026, 3, 18)) == {}, said
+    assert meant("Next Monday I start.", date(2026, 3, 22)) == {}

@@ -2,12 +2,14 @@
 
 import contextlib
 import multiprocessing
+from unittest.mock import Mock
 
 import pytest
 from machine_kit import check, die, items, keeping, pages, rows
 from tiers_kit import SMALL, fill
 
 from memci import SQLiteStorage
+from memci.errors import HandlePoisoned
 from memci.memory import TieredMemory
 from memci.memory.backend import Scope
 from memci.memory.tiers.rules import Rules
@@ -37,6 +39,20 @@ def test_failed_analysis_marks_nothing(storage, monkeypatch):
     memory.maintain(9e5)
 
     assert rows(memory, marked) == [(4,)]
+
+
+def test_a_handle_that_can_not_work_is_no_fault_of_an_episode(storage, monkeypatch, caplog):
+    """As in a child that inherited it: the caller gets the error, nothing is logged, and no episode is given up."""
+    memory = TieredMemory(storage, owner="anna", rules=Rules(capacity=2, batch=2, promoted=1.0))
+    with monkeypatch.context() as broken:
+        broken.setattr(
+            "memci.memory.consolidation.fact_extraction.facts_of", Mock(side_effect=HandlePoisoned("forked"))
+        )
+        with pytest.raises(HandlePoisoned):
+            fill(memory, 4, topic="I like violins")
+
+    assert caplog.records == []
+    assert not memory.session.owner.failures
 
 
 def test_hot_episode_does_not_starve_another(storage):

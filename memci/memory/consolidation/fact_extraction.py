@@ -16,7 +16,7 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import NamedTuple
 
-from ...errors import MemciError
+from ...errors import CorruptRecord, MemciError, StorageError
 from ..backend import PageKey, PageRecord
 from ..owner import Owner, Session
 from ..repository.pages import FACTS, GRAPH, QUARANTINED
@@ -41,7 +41,9 @@ def analyse(session: Session, now: float) -> None:
         try:
             while failures[key] < POISONED and run_by_rule(session, learn, now, key):
                 pass
-        except Exception as error:  # noqa: BLE001 -- a page may cause any error, and the other episodes go on
+        except Exception as error:  # a page may cause any error, and the other episodes go on
+            if isinstance(error, StorageError) and not isinstance(error, CorruptRecord):
+                raise  # the store is busy or full, or was opened before fork(): no page is the cause
             level = logging.WARNING if isinstance(error, MemciError) else logging.ERROR
             _LOG.log(level, "analysing an episode failed: %s", type(error).__name__)
             failures[key] += 1

@@ -267,6 +267,19 @@ def test_rank_weighs_words_by_how_often_the_question_has_them():
     assert index.best("boat, piano? The piano!")[0] == 0
 
 
+def test_rank_counts_a_common_word_only_where_rarer_ones_are_found(monkeypatch):
+    """What has the common word alone is not found then, and of what the rarer one finds, both words come first."""
+    index = Index()
+    for context, said in enumerate(["The meeting ended"] * 8 + ["A short budget", "A budget meeting", "A budget grew"]):
+        index.add({"role": "user", "content": said}, context=context)
+    every = index.best("budget meeting", 11)
+    monkeypatch.setattr("memci.memory.retrieval.bm25._COMMON", 4)
+    few = index.best("budget meeting", 11)
+
+    assert every[0] == few[0] == 9
+    assert (len(every), set(few)) == (11, {8, 9, 10})
+
+
 def test_rank_of_nothing_is_nothing():
     """No passages: no scores. No words: no score above 0."""
     assert len(Index().scores("violin")) == 0

@@ -259,9 +259,14 @@ class Claim:
     @cached_property
     def words(self) -> list[str]:
         """Its telling words, of writing with spaces: without values, signs of change and words that tell nothing."""
+        return list(dict.fromkeys(word for word in self._words if word))
+
+    @cached_property
+    def _words(self) -> list[str]:
+        """Its words in order, with "" for one that tells nothing."""
         bare = _ID.sub(" ", self._without("clock", "days", "retracts", "told", "ended", "counts"))
-        found = dict.fromkeys(_APOSTROPHE.sub("", each) for each in WORD.findall(bare))
-        return [each for each in found if len(each) > 1 and not tells_nothing(each)]
+        found = (_APOSTROPHE.sub("", each) for each in WORD.findall(bare))
+        return ["" if len(each) < 2 or tells_nothing(each) else each for each in found]
 
     @cached_property
     def runs(self) -> list[str]:
@@ -309,9 +314,14 @@ class Claim:
         return (same and told) or self._same_thing(earlier)
 
     def _names(self, earlier: "Claim") -> bool:
-        """Return whether half of its words are of *earlier*, or one of its runs is."""
+        """Return whether half of its words are of *earlier*, and one of the thing ("the *hotel* in …"), or a run is."""
         _, own, common = self._common(earlier)
-        return (own > 0 and common >= _MOST * own) or any(set(run) <= set(earlier._said) for run in self.runs)
+        thing = set(" ".join(each or "/" for each in self._words).strip("/ ").partition("/")[0].split())
+        named = own > 0 and common >= _MOST * own and not thing.isdisjoint(self._shared(earlier))
+        tied = "".join(self._said.split())
+        pairs = ((run, other) for run in self.runs for other in self.runs if len(other) > 1)
+        places = {run for run, other in pairs if any(run + mark + other in tied for mark in "的の의")}
+        return named or any(set(run) <= set(earlier._said) for run in self.runs if run not in places)
 
     def _same_record(self, earlier: "Claim") -> bool:
         """Return whether both are records of one thing, by its id, which comes first, and a field is not the same."""

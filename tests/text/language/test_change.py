@@ -196,3 +196,23 @@ def test_a_correction_that_names_nothing_is_loose(text):
 def test_an_answer_may_know_nothing(text):
     assert knows_nothing(text)
     assert not knows_nothing("The inn is called Lime Tree.")
+
+
+@pytest.mark.parametrize(
+    ("back", "thing", "beside"),
+    [
+        ("Forget what I said about the hotel in Kassel.", "I booked the hotel Adler in Kassel.", "I live in Kassel."),
+        (
+            "Vergiss, was ich über das Hotel in Kassel gesagt habe.",
+            "Das Hotel in Kassel ist teuer.",
+            "Ich wohne in Kassel.",
+        ),
+        ("Olvida lo que dije sobre el hotel en Kassel.", "Reservé el hotel Adler en Kassel.", "Vivo en Kassel."),
+        ("忘掉我说的关于卡塞尔的酒店的事。", "我订了卡塞尔的酒店。", "我住在卡塞尔。"),
+        ("東京の仕事について言ったことは忘れて。", "東京の仕事は楽しいです。", "東京に住んでいます。"),
+        ("카셀의 호텔에 대해 말한 건 잊어줘.", "카셀의 호텔을 예약했어요.", "카셀에 살아요."),
+    ],
+)
+def test_what_is_taken_back_is_the_thing_and_not_what_shares_its_place(back, thing, beside):
+    assert takes_up(claims(back), claims(thing))
+    assert not takes_up(claims(back), claims(beside))

@@ -240,9 +240,8 @@ class Checksum:
         self._lines = 0
         self._hashes: dict[str, Any] = {"digest": blake2b(digest_size=16)}
         if key is not None:
-            if not (isinstance(key, bytes) and len(key) >= SHORTEST_KEY):
-                given = f"{len(key)} bytes" if isinstance(key, bytes) else type(key).__name__
-                raise InvalidSetting("key", f"expected at least {SHORTEST_KEY} random bytes, got {given}")
+            if len(key) < SHORTEST_KEY:
+                raise InvalidSetting("key", f"expected at least {SHORTEST_KEY} random bytes, got {len(key)} bytes")
             self._hashes["hmac"] = hmac.new(key, digestmod="sha256")
 
     def add(self, line: str) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 import apsw
 import pytest
 
-from memci.errors import HandlePoisoned, LimitExceeded, StorageBusy, StorageFull, StorageUnavailable
+from memci.errors import CorruptRecord, HandlePoisoned, LimitExceeded, StorageBusy, StorageFull, StorageUnavailable
 from memci.rows import PageState
 from memci.storage import SQLiteStorage
 from memci.testing.storage import DurableStorageConformance
@@ -160,6 +160,16 @@ def test_file_takes_as_many_contexts_as_it_has_numbers(storage: SQLiteStorage, p
 
     assert [row.body for row in storage.entries("b")] == [b"2"]
     assert storage.load("c") is None
+
+
+def test_shared_entries_of_no_parent_are_missing(storage: SQLiteStorage) -> None:
+    """A record that shares entries, and does not say with whom, is refused where they are read."""
+    change = appended(current(storage, "a"), b"1", b"2", b"3")
+    storage.commit(change._replace(record=change.record._replace(base=2)))
+
+    with pytest.raises(CorruptRecord, match="what it was forked from is missing"):
+        list(storage.entries("a"))
+    assert [row.body for row in storage.entries("a", 2)] == [b"3"]
 
 
 def test_failing_disk_poisons_the_handle(storage: SQLiteStorage) -> None:

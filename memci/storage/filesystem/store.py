@@ -34,6 +34,7 @@ from ..codec import ERASED
 from ..protocol import CACHE_BYTES, ErasedRows, Erasure, Sidecar, Transition
 from ..sqlite.connection import network_file_system
 from ..sqlite.store import SQLiteStorage
+from ..sqlite.write import holder
 from ..validation import Durability, check_opening
 from .files import Files, append, meaning
 
@@ -127,13 +128,7 @@ class FilesystemStorage(SQLiteStorage):
 
     def _holders(self, erasure: Erasure) -> list[str]:
         """Return the contexts whose copies have an entry that *erasure* names."""
-        found: dict[str, None] = {}
-        for named, row in erasure.entries:
-            context, at = named, self._place(named)
-            while at.parent is not None and row.seq < at.base:
-                context, at = at.parent, self._place(at.parent)
-            found[context] = None
-        return list(found)
+        return [*{self._run(name, row.seq, holder, name, row.seq)[0]: None for name, row in erasure.entries}]
 
     def _append_to_copy(self, context: str, first: int, lines: Iterable[bytes]) -> bool:
         """Add *lines*, from seq *first* on, if the copy ends before *first*; return whether it does. O(bytes).

@@ -189,7 +189,7 @@ def erase(connection: apsw.Connection, erasure: Erasure) -> ErasedRows:
             gone["context"] += _changed(connection, "DELETE FROM context WHERE number = ?", number)
     erased: set[tuple[int, int]] = set()
     for context, tombstone in erasure.entries:
-        number = _owner(connection, context, tombstone.seq)
+        _, number = holder(connection, context, tombstone.seq)
         if not number:
             raise CorruptRecord(context, tombstone.seq, "it is missing")
         connection.execute(_REPLACE_ENTRY, _keyed(ENTRIES, number, [tombstone])[0])
@@ -200,7 +200,7 @@ def erase(connection: apsw.Connection, erasure: Erasure) -> ErasedRows:
         for number, *_ in rows(connection, SELECT_HEAD, transition.record.id):
             gone["compaction"] += _delete(connection, "compaction", number)
             own = {seq for owner, seq in erased if owner == number}
-            shown = [seq for owner, seq in erased if _owner(connection, transition.record.id, seq) == owner]
+            shown = [seq for owner, seq in erased if holder(connection, transition.record.id, seq)[1] == owner]
             if own:
                 before = rows(connection, SELECT_OPS_BEFORE, number, max(own))
                 cleared = without_digests([OPS.read(transition.record.id, number, row) for row in before], own)
@@ -247,17 +247,17 @@ def scrub(connection: apsw.Connection, *, whole: bool = False) -> bool:
     return bool(done)
 
 
-def _owner(connection: apsw.Connection, context: str | None, seq: int) -> int:
-    """Return the number of the context that has entry *seq* of *context*: itself, or one that it was forked from."""
+def holder(connection: apsw.Connection, context: str | None, seq: int) -> tuple[str, int]:
+    """Return the context that has entry *seq* of *context*, itself or one that it was forked from, and its number."""
     while context is not None:
         found = rows(connection, SELECT_HEAD, context)
         if not found or seq >= found[0][1]:
-            return 0
+            break
         number, _, _, parent, base = found[0]
         if seq >= base:
-            return int(number)
+            return context, int(number)
         context = parent
-    return 0
+    return "", 0
 
 
 def _delete(connection: apsw.Connection, table: str, number: int) -> int:

@@ -4,7 +4,7 @@ alice      0 1 2 3 4 5 6                 the rows of an entry are those of the c
 alice-2    └──────┘ 4 5                  so 0 to 3 are read from alice, with the views of alice-2
 """
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from bisect import bisect_left
 from collections.abc import Collection, Iterator, Sequence
 from typing import NamedTuple, NoReturn
@@ -31,7 +31,7 @@ class Place(NamedTuple):
         return self.tokens[back] if 0 <= back < len(self.tokens) else None
 
 
-class TableStorage(ABC):
+class TableStorage:
     """A store that finds the rows of a context by its `Place`."""
 
     @abstractmethod

@@ -10,7 +10,7 @@ from hypothesis import settings
 
 # the same examples each time, so that a change is what makes a test fail; `make faults` tries thousands of others,
 # and so does `pytest --hypothesis-profile=explore`
-settings.register_profile("memci", deadline=None, max_examples=40, derandomize=True)
+settings.register_profile("memci", deadline=None, max_examples=25, derandomize=True)
 settings.register_profile("explore", deadline=None, max_examples=400)
 settings.load_profile("memci")
 

@@ -21,6 +21,8 @@ from memci.errors import (
 from memci.formats.streams import streamed
 from memci.messages import text_of
 
+pytestmark = pytest.mark.usefixtures("no_memory")
+
 
 def said(content, *calls):
     message = {"role": "assistant", "content": content}

@@ -2,7 +2,7 @@
 
 import json
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from memci.chapters.chapter import Entry
@@ -44,7 +44,6 @@ def contents(draw) -> ContentsPage:
     return ContentsPage(tuple(blocks))
 
 
-@settings(max_examples=40, deadline=None)
 @given(contents(), st.booleans())
 def test_compaction_comes_back_equal(compaction, recount):
     """What is read equals what was written: messages, tokens, lines, ranges, levels."""

@@ -1,7 +1,7 @@
 """Folding: within the ceiling, nothing lost, oldest first, no block touched without need."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from memci.chapters.chapter import Entry
@@ -85,7 +85,6 @@ def test_compaction_without_new_lines_is_the_one_before():
     assert step(contents, [], contents.tokens) == (contents, ())
 
 
-@settings(max_examples=40, deadline=None)
 @given(
     st.lists(st.lists(st.tuples(st.integers(1, 6), st.integers(0, 30)), min_size=1, max_size=12), max_size=8),
     st.integers(0, 1_500),

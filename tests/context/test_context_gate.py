@@ -4,7 +4,7 @@ import json
 import re
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from memci import EphemeralStorage, Policy
@@ -180,7 +180,6 @@ def test_gate_is_checked(gate):
         opened(policy=Policy(gate=gate))
 
 
-@settings(max_examples=40, deadline=None)
 @given(
     st.lists(st.tuples(st.sampled_from(["word ", "a/b_2.py\n", "\r\n", '{"id": 7},', "错误：文件。", "🙂", "E\u2028"]),
                        st.integers(1, 400)), min_size=1, max_size=12),

@@ -5,7 +5,7 @@ import re
 from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from memci import EphemeralStorage
@@ -207,7 +207,6 @@ steps = st.lists(
 )
 
 
-@settings(max_examples=30, deadline=None)
 @given(steps, st.booleans())
 def test_each_time_is_that_of_the_message_behind_it(steps, pending):
     """Whatever was said: the time is true, never between a call and its result, and nothing shown before changes."""

@@ -9,6 +9,8 @@ from memci import Context, EphemeralStorage
 from memci.formats import FORMATS
 from memci.testing.formats import problems
 
+pytestmark = pytest.mark.usefixtures("no_memory")
+
 RECALL = {"index": 1, "entry": None, "offset": None}
 ARGUMENTS = '{"index": 1, "entry": null, "offset": null}'
 FUNCTION = {"name": "recall_page", "arguments": ARGUMENTS}

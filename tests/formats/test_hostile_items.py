@@ -15,6 +15,8 @@ from memci.messages import check
 from memci.storage.codec import encode
 from tests.formats.test_round_trips import ITEMS
 
+pytestmark = pytest.mark.usefixtures("no_memory")
+
 ODD = (None, "", 7, [], {}, ["x"], {"a": 1}, "\ud83d", [None], [{}], True, 1.5, {"type": 7}, [{"type": "text"}])
 STEP = 1 if os.environ.get("MEMCI_EXAMPLES") else 23
 

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from memci.errors import BudgetExceeded
@@ -86,7 +86,6 @@ def irreducible(state: Occupancy, limits: Limits) -> int:
     return state.fixed + floor + pinned + sum(unit.tokens for unit in units) - saved
 
 
-@settings(max_examples=60, deadline=None)
 @given(states(), limits)
 def test_fit_meets_the_budget_or_nothing_could(state, limits):
     """A plan brings the window within its budget; only what is irreducible can make it raise."""
@@ -100,7 +99,6 @@ def test_fit_meets_the_budget_or_nothing_could(state, limits):
         assert irreducible(state, limits) <= limits.budget
 
 
-@settings(max_examples=40, deadline=None)
 @given(states(), limits)
 def test_fit_archives_oldest_first_and_the_task_last(state, limits):
     """What is archived is a run of the oldest pages that may go; the task goes only after all others."""
@@ -114,7 +112,6 @@ def test_fit_archives_oldest_first_and_the_task_last(state, limits):
     assert plan.archive == tuple(sorted(order[: len(plan.archive)]))
 
 
-@settings(max_examples=40, deadline=None)
 @given(states(), limits)
 def test_fit_takes_no_step_without_need(state, limits):
     """Each later step happens only when the earlier ones were taken as far as they go."""
@@ -159,7 +156,6 @@ def test_the_contents_page_is_folded_only_if_that_is_enough(tokens, contents, cl
     assert (plan.contents, plan.clips) == (contents, clips)
 
 
-@settings(max_examples=40, deadline=None)
 @given(states(), limits)
 def test_fit_is_a_pure_function(state, limits):
     """The same values give the same plan, or the same error."""

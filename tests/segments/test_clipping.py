@@ -4,7 +4,7 @@ import copy
 import json
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from memci.messages import check
@@ -63,7 +63,6 @@ messages = st.one_of(
 )
 
 
-@settings(max_examples=60, deadline=None)
 @given(messages, st.integers(3 * SMALLEST, 3_000))
 def test_clipped_costs_at_most_its_limit(message, limit):
     """A view of a message of a few pieces never costs more than the limit, and the message stays what it was."""
@@ -76,14 +75,12 @@ def test_clipped_costs_at_most_its_limit(message, limit):
     check(view)
 
 
-@settings(max_examples=40, deadline=None)
 @given(messages, st.integers(SMALLEST, 3_000))
 def test_clipped_is_deterministic(message, limit):
     """The same message and the same limit give the same bytes, each time."""
     assert json.dumps(clip(message, limit)) == json.dumps(clip(copy.deepcopy(message), limit))
 
 
-@settings(max_examples=40, deadline=None)
 @given(messages, st.integers(SMALLEST, 3_000))
 def test_clipped_keeps_roles_ids_and_names(message, limit):
     """What pairs a message with others is never touched, and no key comes in."""
@@ -96,7 +93,6 @@ def test_clipped_keeps_roles_ids_and_names(message, limit):
     assert [key for key in message if key in view] == list(view)
 
 
-@settings(max_examples=40, deadline=None)
 @given(arguments, st.integers(SMALLEST, 1_000))
 def test_clipped_arguments_are_valid_json(text, limit):
     """Arguments that were JSON are JSON afterwards, whatever was long in them; text that was none becomes JSON."""

@@ -4,7 +4,7 @@ import json
 import re
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from memci import Context, EphemeralStorage, PageNotFound
@@ -173,7 +173,6 @@ def test_request_teaches_what_was_wrong(arguments, told):
     text.encode()
 
 
-@settings(max_examples=40, deadline=None)
 @given(
     st.text(max_size=30)
     | st.recursive(st.none() | st.floats() | st.text(max_size=3), st.lists, max_leaves=4).map(json.dumps)
@@ -294,7 +293,6 @@ def as_sent(text: str) -> str:
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass")
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.lists(messages, min_size=1, max_size=5), st.integers(160, 900))
 @example([said("")], 160)
 @example([said("x" * 3_000), said(""), said("", "assistant")], 160)
@@ -314,7 +312,6 @@ def test_following_the_calls_gives_every_entry_back(entries, room):
             assert text == each["content"]
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.lists(messages, min_size=1, max_size=5), st.integers(160, 900))
 def test_answer_respects_its_room(entries, room):
     """No answer costs more than the room that it is given."""

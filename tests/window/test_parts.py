@@ -2,7 +2,7 @@
 
 import json
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from memci.chapters.contents import ListedPart
@@ -61,7 +61,6 @@ def test_what_is_shown_or_listed_is_not_said_again():
     assert both[1].line == "cat · src/d.py"
 
 
-@settings(max_examples=40, deadline=None)
 @given(st.lists(st.text(max_size=200), min_size=1, max_size=3 * MOST), st.integers(50, 800))
 def test_lines_keep_to_their_room_and_cover_what_left(texts, room):
     """However much leaves: a bounded number of lines, which together name each entry once, and are plain text."""

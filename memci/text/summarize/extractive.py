@@ -21,7 +21,6 @@ import re
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
-from ...messages import Message, check
 from ..language.salience import FACT, NAME, NUMBER, Piece, error_lines, find_salient, has_error
 from ..language.sentences import is_small_talk, point, request
 from ..language.telling import telling_keys
@@ -29,6 +28,7 @@ from ..sanitize import SCANNED, harmless, one_line, plain, width
 from .bounds import clip
 from .gists import gists, read_text, weight
 from .observations import command, drop_wordless, without_commands
+from .parts import Message
 from .said import TAIL, Part, clean, content_of, is_observation, parts_of, shorten, speech, split_quotations
 from .structured import arguments, pairs, parse_json, shape, values
 
@@ -91,14 +91,9 @@ def extract(messages: Sequence[Message], quotes: Sequence[tuple[int, int | None]
     """Return the title and the lines of one page. O(characters), of at most 25,000 for each message.
 
     Args:
-        messages: One page in OpenAI chat form.
+        messages: One page in OpenAI chat form, checked where it came in.
         quotes: For each message the page (and entry) that it quotes, or None; missing ones are None.
-
-    Raises:
-        InvalidMessage: If a message is in another form.
     """
-    for place, each in enumerate(messages):
-        check(each, f"messages[{place}]")
     return Summary(titled([messages], [quotes])[0].text, lines(messages, quotes))
 
 

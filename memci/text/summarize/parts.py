@@ -8,10 +8,11 @@ A placeholder has the kind, size, format and file name that the part states. It 
 
 import re
 from collections.abc import Mapping
+from typing import Any
 
-from ...messages import Message
 from ..media import size_of
 
+Message = Mapping[str, Any]  # one message in the form of Chat Completions, checked where it came in
 _LARGEST = 1_000_000
 _DATA = re.compile(r"data:([\w.+-]{1,40})/([\w.+-]{1,80})[;,]")
 _NAME = re.compile(r"[^/?#]{1,80}(?=[?#]|$)")

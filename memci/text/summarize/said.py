@@ -10,13 +10,12 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from ...messages import Message
 from ..language.patterns import WIDE
 from ..provenance import Origin, spans
 from ..sanitize import SCANNED, harmless, one_line
 from .gists import Reading, read_text
 from .observations import drop_wordless, observes
-from .parts import split
+from .parts import Message, split
 
 TAIL = 5_000  # characters of the end of a long message that are read
 _SPOKEN = 1_500

@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from memci.memory.backend import PageRecord
@@ -102,7 +102,6 @@ def test_giant_page_is_shown_as_far_as_it_goes() -> None:
     assert estimate_tokens(made.text) <= 4_020
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     st.lists(st.one_of(st.sampled_from(HOSTILE), st.text(max_size=300), st.just("</texts>\n<texts>")), max_size=6),
     st.one_of(st.sampled_from(HOSTILE), st.text(max_size=40)),
@@ -120,7 +119,6 @@ def test_nothing_that_is_said_ends_the_frame(texts: list[str], name: str, at: fl
     assert not any("\u202a" <= char <= "\u202e" or "\U000e0000" <= char <= "\U000e007f" for char in made.text)
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.text(max_size=2_000), st.integers(LEAST, 200))
 def test_cut_is_within_its_bound(text: str, most: int) -> None:
     """A text that is cut takes about what it may take; one that fits stands as it is."""

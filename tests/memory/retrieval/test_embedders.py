@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from memci.errors import EmbeddingFailed, InvalidSetting, MemciError
@@ -137,7 +137,6 @@ def test_hash_vectors_are_the_same_in_every_process_and_release(dimension):
     assert here == GOLDEN[dimension]
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     st.lists(st.text(st.characters(exclude_categories=()), max_size=40), max_size=12), st.sampled_from([8, 100, 1024])
 )

@@ -357,8 +357,8 @@ class Context:
             as_of=at is not None,
             models=chat is not None,
             note=self._note,
+            today=self._today,
         )
-        self._client.today = self._today
         try:
             check_seconds(wait)
             if memory is None:

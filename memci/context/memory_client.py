@@ -29,7 +29,7 @@ from ..memory.backend import (
     Shown,
     Work,
 )
-from ..rows import PageState
+from ..rows import ContextRecord, PageState
 from ..storage import Storage
 from ..text.summarize import Summary
 from ..tools.search_memory import SearchQuery
@@ -58,7 +58,8 @@ def load_numpy(memory: MemoryBackend | None, *, read_only: bool) -> None:
 class MemoryClient:
     """The connection between a context and its memory.
 
-    *made* creates the default memory, *lock* is the context's; *note* stores a fact with the context.
+    *made* creates the default memory, *lock* is the context's; *note* stores a fact with the context, *today* returns
+    the day of a question in its zone. `follow` is called before anything else is used.
     """
 
     def __init__(
@@ -69,11 +70,12 @@ class MemoryClient:
         *,
         read_only: bool,
         as_of: bool,
-        models: bool = False,
-        note: Callable[[Learned], None] | None = None,
+        models: bool,
+        note: Callable[[Learned], None],
+        today: Callable[[], date | None],
     ) -> None:
         load_numpy(memory, read_only=read_only)
-        self._memory, self._made, self._lock = memory, made, lock
+        self._memory, self._made, self._lock, self._today = memory, made, lock, today
         self._models, self._as_of = models, as_of
         self._note, self._noted = note, False
         self._owned = memory is None
@@ -82,9 +84,8 @@ class MemoryClient:
         self._feeds = not (self.off or read_only)
         self._closed = False
         self._feed: MemoryFeed | None = None
-        self._place: tuple[Storage, Window] | None = None
-        self.today: Callable[[], date | None] = lambda: None
-        """returns the day of a question, in the zone of the context"""
+        self._record: ContextRecord | None = None
+        """that of the window when it was read; None: it was not"""
         self.due = ALL
         """the number of the next page at which the worker is to be asked to feed pages"""
         self._part: tuple[int, int] | None = None
@@ -98,7 +99,8 @@ class MemoryClient:
 
     def follow(self, storage: Storage, window: Window) -> None:
         """Feed the pages of *window* from now on: the context was reloaded."""
-        self._place, self._feed, self._record, self._noted = (storage, window), None, window.record, False
+        self._storage, self._window, self._record = storage, window, window.record
+        self._feed, self._noted = None, False
         self._first = window.record.next_page
         self._postpone()
 
@@ -108,21 +110,20 @@ class MemoryClient:
         worker.submit(self)
 
     def _postpone(self) -> None:
-        if self._place is not None:
-            self._part = self._place[1].part_left
-        if self._place is not None and self._feeds:
+        self._part = self._window.part_left
+        if self._feeds:
             every = 1 if self.has_model else BATCH  # of the page numbers: a context may be open for one page only
-            self.due = (self._place[1].record.next_page // every + 1) * every
+            self.due = (self._window.record.next_page // every + 1) * every
 
     @property
     def part_waits(self) -> bool:
         """Whether more has left the open page than when the worker was asked last. O(1)."""
-        return self._feeds and self._place is not None and self._place[1].part_left != self._part
+        return self._feeds and self._window.part_left != self._part
 
     @property
     def patience(self) -> float:
         """Seconds for which the context must be idle: longer for a page that is fed alone, for a model."""
-        if self.has_model and self._place is not None and self._place[1].record.next_page - self._first < BATCH:
+        if self.has_model and self._window.record.next_page - self._first < BATCH:
             return ALONE_SECONDS
         return QUIET_SECONDS
 
@@ -131,15 +132,14 @@ class MemoryClient:
         if self._memory is None:  # loading takes 0.2 s: a call of the context must not wait for it
             from ..memory import tiered_memory  # noqa: F401
         with self._lock:
-            if self._closed or self._place is None:
+            if self._closed:
                 return False
-            storage, window = self._place
-            storage.revision(window.record.id)  # raises if the store was closed: it is not opened again for this
+            self._storage.revision(self._window.record.id)  # raises if the store was closed: it is not opened again
             feed = self._open_feed()
             if feed.send(1):
                 self._owed += 1
                 return True
-            self._first = window.record.next_page
+            self._first = self._window.record.next_page
             if self._owed >= BATCH:
                 feed.retry()
         if self._owed >= BATCH or not self.has_model:  # with a model each page is fed at once, and maintenance waits
@@ -155,7 +155,7 @@ class MemoryClient:
             return Recollection(query.text)
         feed = self._open_feed()
         shown = (feed.catch_up() if self._feeds else set()) | (set(_shown(feed)) if seen else set())
-        given: dict[str, Any] = {"wall": query.wall, "skip": query.skip, "now": self.today()}
+        given: dict[str, Any] = {"wall": query.wall, "skip": query.skip, "now": self._today()}
         bounds = {"since": query.since, "until": query.until} | {name: each for name, each in given.items() if each}
         found = feed.memory.search(query.text, k=k, budget=budget, exclude=shown, **bounds)
         user, assistant = (
@@ -259,23 +259,23 @@ class MemoryClient:
         """The memory itself, created now if it was not needed before."""
         if self._memory is None:
             self._memory = self._made()
-        if not self._noted and self._place is not None and self._feeds and self._note is not None:
+        if not self._noted and self._feeds:
             self._noted = True
             if isinstance(self._memory, Learns):
-                self._memory.notebooks[self._place[1].record.id] = self._note
+                self._memory.notebooks[self._window.record.id] = self._note
         return self._memory
 
     def close(self) -> None:
         """Hand over the pages if this context was used, and release the memory; close it if it was created here."""
         try:
-            if self._place is not None and (self._feed is not None or self._place[1].record is not self._record):
+            if self._record is not None and (self._feed is not None or self._window.record is not self._record):
                 self.hand_over()
         except Exception as error:  # noqa: BLE001 -- whatever it is: the context closes, and they are fed another time
             _LOG.debug("pages are handed over later: %s", type(error).__name__)
         finally:
             self._closed = True
-            if self._noted and isinstance(self._memory, Learns) and self._place is not None:
-                self._memory.notebooks.pop(self._place[1].record.id, None)
+            if self._noted and isinstance(self._memory, Learns):
+                self._memory.notebooks.pop(self._window.record.id, None)
             if self._owned and self._memory is not None:
                 self._memory.close()
 
@@ -286,9 +286,8 @@ class MemoryClient:
             time.sleep(left)
 
     def _open_feed(self) -> MemoryFeed:
-        assert self._place is not None, "a context is read before its memory is used"
         if self._feed is None:
-            self._feed = MemoryFeed(*self._place, self.memory, as_of=self._as_of)
+            self._feed = MemoryFeed(self._storage, self._window, self.memory, as_of=self._as_of)
         return self._feed
 
     def _known_here(self, found: Sequence[FoundPage]) -> Iterator[FoundPage]:

@@ -3,7 +3,7 @@
 from ...rows import ContextRecord, OpRow, PageState
 from ...storage import EphemeralStorage
 from ...storage.protocol import ErasedRows, Erasure, Storage, Transition
-from .rows import appended, compacted, current, everything, forked, tombstone, with_op
+from .rows import appended, compacted, current, everything, forked, tombstone
 
 
 class PairedStore:
@@ -42,17 +42,15 @@ class PairedStore:
         self.removed.discard(transition.record.id)
         return op
 
-    def append(self, context: str, *bodies: bytes, op: str | None = None, compaction: str | None = None) -> Transition:
+    def append(self, context: str, *bodies: bytes, compaction: str | None = None) -> Transition:
         """Commit *bodies* as the next page of *context*, and return the transition. O(bodies)."""
-        transition = with_op(compacted(appended(self.following(context), *bodies), compaction), op)
+        transition = compacted(appended(self.following(context), *bodies), compaction)
         self.commit(transition)
         return transition
 
-    def fork(
-        self, parent: str, context: str, base: int, *bodies: bytes, op: str | None = None, compaction: str | None = None
-    ) -> Transition:
+    def fork(self, parent: str, context: str, base: int, *bodies: bytes, compaction: str | None = None) -> Transition:
         """Commit *context* as a fork of *parent*, and return the transition. O(bodies)."""
-        transition = with_op(compacted(forked(parent, context, base, *bodies), compaction), op)
+        transition = compacted(forked(parent, context, base, *bodies), compaction)
         self.commit(transition)
         return transition
 

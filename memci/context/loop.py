@@ -105,11 +105,7 @@ def answer(
 ) -> Generator[str, None, None]:
     """Carry out the steps of *exchange*, and yield the text of the model as it comes.
 
-    Args:
-        exchange: Makes the requests and keeps the replies.
-        ask: Sends a request to the model; yields pieces of text, and at the end the whole reply.
-        toolbox: The program's functions.
-        most: Requests to the model at most.
+    *ask* sends a request to the model, and yields pieces of text, then the whole reply; *most* bounds how often.
     """
     steps = rounds(exchange, most)
     step, outcome = next_step(steps, None), None

@@ -151,14 +151,8 @@ def request(
 ) -> dict[str, Any]:
     """Return the keyword arguments of the call of *format*'s own client. O(parts).
 
-    Args:
-        format: One of `FORMATS`.
-        messages: The conversation, without the system prompt.
-        system: The system prompt, as a message.
-        schemas: The schemas of the tools; a second one of the same name is left out.
-        stable: The numbers of messages after which a part ends that the next requests will repeat unchanged.
-        model: The model's name. OpenAI's models, and others behind its form, get breakpoints only if they are known to
-            read them.
+    A second schema of a name is left out. *stable* are the numbers of messages after which a part ends that the next
+    requests will repeat. OpenAI's models, and others behind its form, get breakpoints there only if they read them.
     """
     given = [plain(schema, "tools") for schema in schemas]
     names = [call_name(schema) or schema.get("name") for schema in given]

@@ -148,16 +148,8 @@ def levels(
     the next one, equals what carrying the pages costs until then, r for each token and call: the classic order quantity
     (Harris, "How many parts to make at once", 1913).
 
-    Args:
-        preset: "economy", or another one, which is taken as "balanced".
-        share: κ, or None if the policy decides.
-        pricing: The prices of the provider's prompt cache.
-        use: How the context used its past.
-        budget: Tokens of the whole request.
-        fixed: Tokens that no compaction changes: system, tools, framing.
-        ceiling: Tokens that the Contents Page may have.
-        contents: Tokens that it has now.
-        chosen: Whether the user chose the ceiling, so that it is never exceeded.
+    Another *preset* than "economy" is taken as "balanced". *fixed*: tokens that no compaction changes; *ceiling* and
+    *contents*: those that the Contents Page may have, and has. A ceiling that the user has *chosen* is never exceeded.
     """
     if share is not None:
         room = max(0, budget - fixed - ceiling)

@@ -111,14 +111,8 @@ def answer(
     Nothing is quoted after a mistake, of a page that the window shows in full, and of one that can't be read just now,
     which is logged as well. The text explains it.
 
-    Args:
-        arguments: The model's JSON, or an object.
-        read: Reads the page.
-        room: Tokens that the text may cost.
-        count: Counts the tokens of a text.
-        nonce: The random word in the frame of the text.
-        media_room: Tokens that the media may cost. For media that is too large, the text names the call that reads it.
-        weigh: Counts the tokens of a message; None: no media.
+    The text costs at most *room* tokens by *count*; *nonce* is the random word in its frame. Media cost at most
+    *media_room* by *weigh* (None: no media); for what is too large, the text names the call that reads it.
     """
     asked = parse(arguments)
     if isinstance(asked, str):

@@ -40,27 +40,19 @@ def make_compaction(
     plan: Plan,
     *,
     rules: Sequence[UnloadRule],
-    recalled: Sequence[StoredPage] = (),
-    pinned: Sequence[StoredPage] = (),
-    summaries: Mapping[int, Summary] | None = None,
-    prepared: deque[Prepared] | None = None,
-    cold: bool = False,
+    recalled: Sequence[StoredPage],
+    pinned: Sequence[StoredPage],
+    summaries: Mapping[int, Summary],
+    prepared: deque[Prepared],
+    cold: bool,
 ) -> Compaction:
     """Return the compaction of *window* that *plan* asks for; the window is not changed.
 
-    O(messages that leave the window + lines).
-
-    Args:
-        window: The window.
-        plan: What to archive, condense, let leave and clip, and what the Contents Page may cost.
-        rules: Which archived pages leave the Contents Page, asked in order.
-        recalled: Pages to list again on a line of their own.
-        pinned: Pages to bring back into the window.
-        summaries: A model's summaries of pages that leave the window, or that left it last; others are extracted.
-        prepared: Contents Pages that were made before; one that is made now is added to them.
-        cold: Whether the provider's cache has nothing of the window, so that blocks need not keep their bytes.
+    The *rules* say which archived pages leave the Contents Page. Pages that were *recalled* are listed again on a line
+    of their own, *pinned* ones come back. *summaries* are a model's; others are extracted. A Contents Page that is made
+    now is added to those *prepared* before. *cold*: the provider's cache has nothing of the window, so that blocks need
+    not keep their bytes. O(messages that leave the window + lines).
     """
-    summaries = summaries or {}
     turn, nonce = window.record.turn, window.state.nonce
     rows = dict(window.listed)
     changed: dict[int, PageRow] = {}
@@ -118,7 +110,7 @@ def make_compaction(
     for page in recalled:
         rows[page.row.index] = page.row._replace(state=PageState.ARCHIVED)
     changed.update((page.row.index, rows[page.row.index]) for page in (*leaving, *recalled))
-    made = _next(window, basis, rows, deque() if prepared is None else prepared)
+    made = _next(window, basis, rows, prepared)
     for index in made.unloaded:
         changed[index] = rows.pop(index)._replace(state=PageState.UNLOADED)
     if made.unloaded:

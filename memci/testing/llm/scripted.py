@@ -39,11 +39,7 @@ class ScriptedChat:
     """A `memci.llm.ChatModel` with given answers. Thread-safe."""
 
     def __init__(self, answers: Iterable[ScriptedAnswer] | Callable[[Asked], ScriptedAnswer] = ()) -> None:
-        """Set the answers.
-
-        Args:
-            answers: One per call, in their order, after which a call raises ModelUnavailable; or a function.
-        """
+        """Set the answers: one per call, in their order, after which a call raises ModelUnavailable; or a function."""
         self.calls: list[Asked] = []
         """all calls, in order"""
         self.ledger = Ledger()

@@ -103,12 +103,8 @@ def place_instructions(items: Iterable[Item]) -> list[Item]:
         if waiting and (item is None or item["role"] == "assistant"):
             if not placed or placed[-1]["role"] != "user":
                 placed.append({"role": "user", "content": NO_TEXT})
-            told = (
-                waiting[0]
-                if len(waiting) == 1
-                else {"content": [b for each in waiting for b in _blocks(each["content"])]}
-            )
-            placed.append({"role": "system", "content": told["content"]})
+            told = [block for each in waiting for block in _blocks(each["content"])]
+            placed.append({"role": "system", "content": told if len(waiting) > 1 else waiting[0]["content"]})
             waiting = []
         if item is not None:
             (waiting if item["role"] == "system" else placed).append(item)
@@ -124,9 +120,8 @@ def without_thoughts(message: Message) -> Message:
     if native is None or message["role"] != "assistant" or not isinstance(blocks := native.items[0]["content"], list):
         return message
     kept = [block for block in blocks if block["type"] not in {"thinking", "redacted_thinking"}]
-    return (
-        message if kept == blocks else Enveloped(message, native._replace(items=[{**native.items[0], "content": kept}]))
-    )
+    items = [{**native.items[0], "content": kept}]
+    return message if kept == blocks else Enveloped(message, native._replace(items=items))
 
 
 def tools(schemas: Iterable[Message]) -> list[Item]:

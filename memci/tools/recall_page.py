@@ -193,11 +193,8 @@ def _quotation(
 ) -> tuple[str, int]:
     """Return the text, and the number of the *chosen* entries that it quotes whole."""
     ordinals = [entry.ordinal for entry, _ in page.entries]
-    of = (
-        f"of {ordinals[0]} to {ordinals[-1]}"
-        if (ordinals[0], chosen[0][0].ordinal) != (1, 1)
-        else f"of {len(ordinals)}"
-    )
+    begins = ordinals[0] == chosen[0][0].ordinal == 1
+    of = f"of {len(ordinals)}" if begins else f"of {ordinals[0]} to {ordinals[-1]}"
     left = room - _CLOSING - count(_opening(page, ordinals[0], ordinals[-1], of)) - count(frame("recall", nonce, ""))
     lines: list[str] = []
     whole, following = 0, ""

@@ -355,6 +355,5 @@ def _shorten(line: str, room: int, count: Callable[[str], int]) -> str:
 
 
 def _mistake(what: str) -> str:
-    return (
-        f'error: {what}. Call it like this: search_memory({{"query": "…", "since": null, "until": null, "skip": null}})'
-    )
+    call = 'search_memory({"query": "…", "since": null, "until": null, "skip": null})'
+    return f"error: {what}. Call it like this: {call}"

@@ -34,7 +34,10 @@ class Calls(NamedTuple):
 
 def calls(format: str, reply: Mapping[str, Any], own: Collection[str]) -> Calls:  # noqa: A002
     """Return the calls in *reply*, where *own* are the names of memci's tools. O(parts)."""
-    names = [name for piece in pieces_of(reply) if (name := called(piece)) is not None]
+    pieces = pieces_of(reply)
+    done = {each.get("call_id") for each in pieces if str(each.get("type")).endswith("_output")}  # by the provider
+    left = [each for each in pieces if each.get("call_id", "") not in done]
+    names = [name for piece in left if (name := called(piece)) is not None]
     if format == "openai_chat":
         cut = (reply.get("choices") or [{}])[0].get("finish_reason") == "length"
     elif format == "anthropic":

@@ -5,14 +5,14 @@ import json
 import anthropic
 import openai
 import pytest
-from starlette.responses import JSONResponse
+from starlette.responses import JSONResponse, StreamingResponse
 
 from memci import Context
 from memci.serve.answer import MOST_ROUNDS
 from memci.serve.gateway import app
 
 from .kit import FORMATS, TOOL, Talk, filled
-from .upstream import Said, Served
+from .upstream import Said, Served, responses, responses_stream
 
 RECALL = ("m1", "recall_page", {"index": 3})
 READ = ("c1", "read", {"path": "a"})
@@ -78,6 +78,36 @@ def test_calls_of_both_in_one_message(provider, store, form, stream, order):
     names = json.dumps(provider.seen[-1].items)
     assert names.count('"recall_page"') == 1 and names.count('"read"') == 1
     assert len(Context.list(store)) == 1
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_recall_beside_a_call_that_the_provider_answers_is_answered_inside(provider, gateway, stream):
+    """A shell of the provider's own comes with its result: the client has nothing to answer."""
+    container = {"type": "container_reference", "container_id": "cntr_1"}
+    shell = {"id": "sh_1", "type": "shell_call", "call_id": "s1", "status": "completed", "environment": container}
+    shell["action"] = {"commands": ["ls"], "timeout_ms": None, "max_output_length": None}
+    printed = [{"stdout": "a", "stderr": "", "outcome": {"type": "exit", "exit_code": 0}}]
+    ran = {"id": "so_1", "type": "shell_call_output", "call_id": "s1", "status": "completed", "output": printed}
+
+    def script(seen):
+        if any("Question 2." in text for text in seen.results):
+            return Said("It was question 2.")
+        whole = responses(Said("", (RECALL,)), "gpt-4o", (5, 5))
+        whole["output"][:0] = [shell, {**ran, "max_output_length": None}]
+        return (
+            StreamingResponse(responses_stream(whole), media_type="text/event-stream")
+            if stream
+            else JSONResponse(whole)
+        )
+
+    with Talk("openai_responses", gateway, stream=stream) as talk:
+        filled(talk)
+        provider.script = script
+        assert talk.say("What was my third question?") == "It was question 2."
+        kinds = ["shell_call", "shell_call_output"]
+        assert [each.type for each in talk.reply.output] == [*kinds, "message"]
+        asked = [each.get("type") for each in provider.seen[-1].items]
+        assert asked[-4:] == [*kinds, "function_call", "function_call_output"]
 
 
 @pytest.mark.parametrize(("form", "stream"), [(FORMATS[0], True), (FORMATS[1], False), (FORMATS[2], True)])

@@ -21,6 +21,7 @@ import re
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
+from ...errors import InvalidMessage
 from ..language.salience import FACT, NAME, NUMBER, Piece, error_lines, find_salient, has_error
 from ..language.sentences import is_small_talk, point, request
 from ..language.telling import telling_keys
@@ -91,10 +92,16 @@ def extract(messages: Sequence[Message], quotes: Sequence[tuple[int, int | None]
     """Return the title and the lines of one page. O(characters), of at most 25,000 for each message.
 
     Args:
-        messages: One page in OpenAI chat form, checked where it came in.
+        messages: One page in OpenAI chat form.
         quotes: For each message the page (and entry) that it quotes, or None; missing ones are None.
+
+    Raises:
+        InvalidMessage: If a message is in another form.
     """
-    return Summary(titled([messages], [quotes])[0].text, lines(messages, quotes))
+    try:
+        return Summary(titled([messages], [quotes])[0].text, lines(messages, quotes))
+    except (AttributeError, KeyError, TypeError) as error:
+        raise InvalidMessage("messages", f"give messages in the form of Chat Completions ({error!r})") from error
 
 
 def lines(messages: Sequence[Message], quotes: Sequence[tuple[int, int | None] | None] = ()) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ import sys
 
 import pytest
 
+from memci.errors import InvalidMessage
 from memci.text.language import salience
 from memci.text.sanitize import width
 from memci.text.summarize import extract
@@ -39,6 +40,12 @@ def test_a_message_stands_as_it_is_when_it_fits() -> None:
     text = "Yes, but keep seat 14C for Maya Brandt."
 
     assert line(said("user", text)) == text
+
+
+@pytest.mark.parametrize("message", ["hello", None, {"role": "user", "content": 3}, {"role": "tool", "content": "a"}])
+def test_a_message_of_another_form_is_named(message: Message) -> None:
+    with pytest.raises(InvalidMessage, match="give messages in the form of Chat Completions"):
+        extract([message])
 
 
 LONG = [

@@ -16,7 +16,7 @@ from typing import Any
 from .. import formats
 from ..formats.identity import MARKS, identity, value_of
 from ..messages import Enveloped, Item, Message, call_body, call_name, parts_of, text_of, tool_calls
-from .replies import called, message_of, pieces_of, visible
+from .replies import called, message_of, pieces_of, placed, visible
 
 
 def insert_hidden(
@@ -87,7 +87,7 @@ def _own(thought: Any, before: Sequence[Any]) -> Any:
         return thought
     at = thought.get("index")
     if type(at) is int and at >= len(before):
-        return {**thought, "index": at - len(before)}
+        return placed(thought, -len(before))
     known = [each for each in before if isinstance(each, dict)]
     begun = tuple(text for each in known if (text := str(each.get("text") or "")))
     same = any(thought == {**each, **({"index": at} if "index" in thought else {})} for each in known)

@@ -119,3 +119,9 @@ def called(piece: Item) -> str | None:
     if "function" in piece or "custom" in piece:
         return call_name(piece)
     return str(piece.get("name")) if piece.get("type") in _CALLS else None
+
+
+def placed(thought: Any, shift: int) -> Any:
+    """Return a signed *thought*, or a piece of one, with its index moved by *shift*: clients join those of the same."""
+    at = thought.get("index") if isinstance(thought, dict) else None
+    return {**thought, "index": at + shift} if type(at) is int else thought

@@ -17,7 +17,7 @@ from ..formats.events import Events, data_of, load_object
 from ..formats.streams import ChatAnswer, MessagesAnswer, ResponsesAnswer, StreamedAnswer, streamed
 from ..formats.usage import usages_in
 from ..messages import Item, call_name, parts_of
-from .replies import Calls, calls, merged, pieces_of, total, visible
+from .replies import Calls, calls, merged, pieces_of, placed, total, visible
 
 
 class ReplyStream:
@@ -179,7 +179,7 @@ class ChatStream(ReplyStream):
         if self.rounds > 1 and "role" in made:
             made = {key: value for key, value in made.items() if key != "role"}
         if self._thoughts and isinstance(thoughts := made.get("reasoning_details"), list):
-            made = {**made, "reasoning_details": [self._placed(each) for each in thoughts]}
+            made = {**made, "reasoning_details": [placed(each, self._thoughts) for each in thoughts]}
         if not (given := delta.get("tool_calls")):
             return made
         assert isinstance(self._answer, ChatAnswer), "it is the one of this format"
@@ -193,11 +193,6 @@ class ChatStream(ReplyStream):
             return made
         made = {key: value for key, value in made.items() if key != "tool_calls"}
         return {**made, "tool_calls": kept} if kept else {k: v for k, v in made.items() if v is not None}
-
-    def _placed(self, thought: Any) -> Any:
-        """Return a piece of a *thought* with its index behind those of earlier rounds."""
-        at = thought.get("index") if isinstance(thought, dict) else None
-        return {**thought, "index": at + self._thoughts} if type(at) is int else thought
 
 
 class MessagesStream(ReplyStream):

@@ -32,13 +32,13 @@ ROLES = ("quoted", "opens", "closes")
 RARE = 60  # parts that a sign must have
 LEAST = 0.03  # the smallest weight that is kept
 REQUESTED = 280  # requests put together with texts, of each language
-TOGETHER = 700  # texts that are put together of parts
-COUNTS = {"short": 14.0, "fit": 16.0, "requests": 12.0, "orders": 9.0, "below": 7.0, "within": 4.5, "together": 1.0}
+TOGETHER = 1100  # texts that are put together of parts
+COUNTS = {"short": 22.0, "fit": 40.0, "requests": 12.0, "orders": 5.0, "below": 7.0, "within": 6.5, "together": 1.0}
 """how much a text of each kind counts; those of many voices are few"""
 FURTHER = 3.0  # how much a text of a FILE counts
 TAKEN, LOST = (
-    2.0,
     1.0,
+    0.4,
 )  # how far ahead a right part must be: others' words taken for the user's cost more than lost ones
 LARGE = 3.0  # how much the largest part counts, beside 1
 ORDERED = 4.0  # how much more a part of others with an order counts: it would stand as the user's

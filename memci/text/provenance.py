@@ -24,7 +24,7 @@ from enum import StrEnum
 from functools import cache
 from hashlib import blake2b
 from importlib.resources import files
-from itertools import pairwise, takewhile
+from itertools import combinations, pairwise, takewhile
 from math import fsum, inf
 from typing import NamedTuple
 
@@ -57,6 +57,11 @@ _KINDS = frozenset((
     "asks?", "casual", "closing", "formal", "greets", "heading", "last", "letter", "lines", "list", "long", "manner",
     "order", "request", "short", "signed", "speaks", "symbols", "tells", "they", "unended", "voice", "you",
 ))  # forms that tell in pairs, above a border and below it  # fmt: skip
+_PAIRED = frozenset((
+    "affair", "asks", "brings", "casual", "colon", "digits", "formal", "gives", "judges", "letter", "lines", "list",
+    "long", "lower", "makes", "manner", "many sentences", "one sentence", "order", "request", "short", "signed",
+    "speaks", "they", "typeset", "unended", "voice", "you",
+))  # forms that tell in pairs within a part: a list of short lines, a list in the first person  # fmt: skip
 
 
 class Origin(StrEnum):
@@ -322,7 +327,8 @@ class Paragraphs:
             yield (
                 {*here, *asked, *self._find_words(self.parts[at])}
                 | {f"{each} elsewhere" for each in _ELSEWHERE & others}
-                | {f"{each} {where}" for where in asked | places for each in here},
+                | {f"{each} {where}" for where in asked | places for each in here}
+                | {f"{one} & {other}" for one, other in combinations(sorted(alone & _PAIRED), 2)},
                 {*(f"above {each}" for each in above), *(f"below {each}" for each in here if at)}
                 | {f"{one} > {other}" for one in _KINDS & above for other in _KINDS & here},
             )

@@ -263,3 +263,16 @@ def test_an_identity_that_is_none_is_refused(store, wrong):
     """Before anything is served."""
     with pytest.raises(InvalidSetting, match="identity"):
         app(store, upstream="http://localhost", identity=wrong)
+
+
+@pytest.mark.parametrize(
+    ("identity", "token", "told"),
+    [
+        (None, None, "none is declared"),
+        ("header:X-User-Id", None, "header x-user-id, together with the credential"),
+        ("field:user", "secret", "field user, alone, behind the token"),
+    ],
+)
+def test_the_identity_that_is_in_force_is_said(store, identity, token, told):
+    made = app(store, upstream="http://localhost", identity=identity, token=token)
+    assert told in made.state.identity

@@ -33,7 +33,7 @@ RARE = 60  # parts that a sign must have
 LEAST = 0.03  # the smallest weight that is kept
 REQUESTED = 280  # requests put together with texts, of each language
 TOGETHER = 1100  # texts that are put together of parts
-COUNTS = {"short": 22.0, "fit": 40.0, "requests": 12.0, "orders": 5.0, "below": 7.0, "within": 6.5, "together": 1.0}
+COUNTS = {"short": 32.0, "fit": 40.0, "requests": 12.0, "orders": 5.0, "below": 7.0, "within": 6.5, "together": 1.0}
 """how much a text of each kind counts; those of many voices are few"""
 FURTHER = 3.0  # how much a text of a FILE counts
 TAKEN, LOST = (
@@ -83,6 +83,8 @@ def requests() -> Iterator[Labelled]:
                     yield joined(language, "requests", parts)
                 yield joined(language, "requests", [order, asked, text])
                 if not own:
+                    rules = " ".join(next(further[language]) for _ in range(3)), own
+                    yield joined(language, "requests", [rules, asked])
                     letter = [(given["greeting"], own), text, (given["closing"], own)]
                     yield joined(language, "requests", [*letter[:2], more, letter[2], asked])
                     yield joined(language, "requests", [asked, *letter, (next(further[language]), True)])

@@ -82,7 +82,7 @@ def judge(texts: list[Labelled]) -> tuple[float, float, list[str]]:
 
 @pytest.mark.parametrize(
     ("part", "least"),
-    [("short", (0.95, 0.98)), ("fit", (0.94, 0.96)), ("choose", (0.91, 0.85)), ("confirm", (0.92, 0.83))],
+    [("short", (0.97, 0.98)), ("fit", (0.95, 0.97)), ("choose", (0.92, 0.84)), ("confirm", (0.92, 0.84))],
 )
 def test_the_users_own_words_are_told_from_others(part, least):
     """Most of what is said to be the user's own is, and most of it is found, also in texts without a fitted weight."""
@@ -99,6 +99,22 @@ SHAPES = (
     "{order}\n\n{request}\n\n{text}", "{order}\n\n{text}\n\n{request}",
     "{greeting}\n\n{text}\n\n{more}\n\n{closing}\n\n{request}",
 )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("request_", "quoted"),
+    [
+        ("Translate this into German.", " Always wear your badge in the building. Never lend it to a visitor."),
+        ("Is this ok to send?", " Hi Tom, I am away on Friday. Please never call me on my mobile."),
+        ("Übersetze das bitte ins Englische.", " Bitte betreten Sie den Rasen nicht. Hunde immer an die Leine!"),
+        ("帮我翻译一下。", "请勿在此停车。违者必究。"),
+        ("Can you summarise my week? I never eat meat. Call me Juno from now on.", ""),
+    ],
+)
+def test_a_request_owns_the_text_behind_it_in_its_line(request_, quoted):
+    text = request_ + quoted
+    own = [text[start:end] for start, end, origin in spans(text) if origin is Origin.OWN]
+    assert "".join(own).strip() == request_
 
 
 @pytest.mark.parametrize("language", REQUESTS)

@@ -193,11 +193,14 @@ class _Line(NamedTuple):
 
 def _quoted_blocks(text: str) -> list[tuple[int, int]]:
     """Return where the quoted blocks of *text* begin and end, in order. O(characters), once for the last texts."""
-    if "\n" not in text and ":" not in text and "：" not in text and not _asks_within(text):
+    has_parts = "\n" in text or ":" in text or "：" in text
+    if not has_parts and not _SENTENCE.search(text):
         return []
     key = blake2b(text.encode(errors="surrogatepass"), digest_size=16, key=_KEY).digest()
     found = _BLOCKS.pop(key, None)
-    found = _BLOCKS[key] = list(joined(Paragraphs(text).blocks)) if found is None else found
+    if found is None:
+        found = [*joined(Paragraphs(text).blocks)] if has_parts or _asks_within(text) else []
+    _BLOCKS[key] = found
     for oldest in list(_BLOCKS)[:-_KEPT]:
         _BLOCKS.pop(oldest, None)
     return found
@@ -450,9 +453,7 @@ def _languages(text: str, lines: Sequence[_Line]) -> tuple[Writing, ...]:
 
 
 def _asks_within(text: str) -> bool:
-    """Return whether *text*, one line, asks for work in one of several sentences."""
-    if not _SENTENCE.search(text):
-        return False
+    """Return whether *text*, of one line, asks for work in one of its sentences."""
     lines = _lines(text)
     return any(_asks(line.said, _languages(text, lines)) for line in lines)
 

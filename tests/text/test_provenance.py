@@ -82,7 +82,7 @@ def judge(texts: list[Labelled]) -> tuple[float, float, list[str]]:
 
 @pytest.mark.parametrize(
     ("part", "least"),
-    [("short", (0.97, 0.98)), ("fit", (0.95, 0.97)), ("choose", (0.92, 0.84)), ("confirm", (0.92, 0.84))],
+    [("short", (0.97, 0.98)), ("fit", (0.95, 0.97)), ("choose", (0.92, 0.84)), ("confirm", (0.92, 0.82))],
 )
 def test_the_users_own_words_are_told_from_others(part, least):
     """Most of what is said to be the user's own is, and most of it is found, also in texts without a fitted weight."""

@@ -10,8 +10,8 @@ the run stores what is new and puts the window in its place. Items are stored un
 
 A run gives an item in up to three ways: as a reply, in its list, and to be saved. Each run counts them by itself, and
 stores an item as often as it came in one of these ways. So several runs may share a session: all is stored in the order
-in which it came, and none is shown what those say that run at the same time: that is not of its question. A run that
-goes on after an approval is known by the calls in its list that are stored.
+in which it came, and a run is not shown what others say while it runs. A run that goes on after an approval is known by
+the calls in its list that are stored.
 """
 
 import asyncio

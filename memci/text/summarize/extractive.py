@@ -289,7 +289,7 @@ def _show_said(text: str, columns: int, seen: str, *, user: bool) -> str:
         return _show_text(text, columns, seen)
     least = max(columns // 2, columns * len(own) // len(own + quoted))
     shown = [_show_text(own, max(least, columns - width(quoted[:columns])), seen)] if own.strip() else []
-    room = columns - sum(width(each) + len(_JOINT) for each in shown) - len("“”")
+    room = max(_LEAST_HEAD, columns - sum(width(each) + len(_JOINT) for each in shown) - len("“”"))
     return _JOINT.join([*shown, f"“{_show_text(quoted, room, seen)}”"])
 
 

@@ -48,6 +48,10 @@ def test_a_message_of_another_form_is_named(message: Message) -> None:
         extract([message])
 
 
+def test_a_quotation_behind_words_that_fill_a_line_is_no_error() -> None:
+    assert line(said("user", "-".join(["abcdefghij"] * 33) + "\n\n> Yes. Go now.")).startswith("abcdefghij")
+
+
 LONG = [
     (
         (

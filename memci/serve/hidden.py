@@ -145,6 +145,8 @@ def _words(piece: Item) -> str:
     if called(piece) is not None:
         body = call_body(piece) or piece
         given = next((body[key] for key in ("arguments", "input", "action") if key in body), None)
-        return json.dumps([piece.get("call_id") or piece.get("id"), body.get("name"), value_of(given)], sort_keys=True)
-    left = MARKS | ({"id", "status"} if piece.get("type") == "reasoning" else {"status"})
-    return json.dumps({k: v for k, v in piece.items() if k not in left and v is not None}, sort_keys=True)
+        said: object = [piece.get("call_id") or piece.get("id"), body.get("name"), value_of(given)]
+    else:
+        left = MARKS | ({"id", "status"} if piece.get("type") == "reasoning" else {"status"})
+        said = {key: value for key, value in piece.items() if key not in left}
+    return json.dumps(value_of(json.dumps(said)), sort_keys=True)

@@ -51,8 +51,12 @@ SAME = [
         )[0],
     ],
     [
+        call("c1", '{"a": {"of": 5.0, "id": 1234567890123456789}, "b": null}', "book"),
+        call("c1", '{"a": {"of": 5, "id": 1234567890123456800, "c": null}}', "book"),
+    ],
+    [
         {"role": "tool", "tool_call_id": "c1", "content": '{"found": 2}'},
-        {"role": "tool", "tool_call_id": "c7", "content": '{ "found":2 }'},
+        {"role": "tool", "tool_call_id": "c7", "content": '{ "found":2.0 }'},
     ],
     [
         {"role": "assistant", "content": "Yes.", "reasoning": "hm"},
@@ -81,6 +85,7 @@ OTHERS = [
     call("c1", '{"a": 2, "b": [2]}'),
     call("c1", '{"a": 1, "b": [2]}', name="book"),
     call("c1", '{"a": 1, "b": [2'),
+    call("c1", '{"a": {"of": 5.5, "id": 1234567890123456789}}', "book"),
     {"role": "tool", "tool_call_id": "c1", "content": '{"found": "2"}'},
     image("data:image/png;base64," + "ab+/" * 29 + "ab+b"),
     image("https://example.org/a.png"),
@@ -88,7 +93,7 @@ OTHERS = [
 
 
 def test_what_a_framework_writes_anew_is_the_same_message():
-    """Marks, order, ids, white space of JSON, thoughts and the format are no difference."""
+    """Marks, order, ids, forms of JSON, fields without a value, thoughts and the format are no difference."""
     for group in SAME:
         assert len({identity(message) for message in group}) == 1
 

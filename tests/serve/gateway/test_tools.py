@@ -82,18 +82,25 @@ def test_calls_of_both_in_one_message(provider, store, form, stream, order):
 
 @pytest.mark.parametrize("stream", [False, True])
 def test_a_recall_beside_a_call_that_the_provider_answers_is_answered_inside(provider, gateway, stream):
-    """A shell of the provider's own comes with its result: the client has nothing to answer."""
+    """A shell of the provider's own comes with its result: the client has nothing to answer, and sends no empty field.
+
+    The recall stands in its next request, too.
+    """
     container = {"type": "container_reference", "container_id": "cntr_1"}
     shell = {"id": "sh_1", "type": "shell_call", "call_id": "s1", "status": "completed", "environment": container}
     shell["action"] = {"commands": ["ls"], "timeout_ms": None, "max_output_length": None}
     printed = [{"stdout": "a", "stderr": "", "outcome": {"type": "exit", "exit_code": 0}}]
     ran = {"id": "so_1", "type": "shell_call_output", "call_id": "s1", "status": "completed", "output": printed}
+    searched = {"type": "search", "query": "q", "sources": None}
+    search = {"id": "ws_1", "type": "web_search_call", "status": "completed", "action": searched}
 
     def script(seen):
+        if seen.text == "Thanks.":
+            return Said("Fine.")
         if any("Question 2." in text for text in seen.results):
             return Said("It was question 2.")
         whole = responses(Said("", (RECALL,)), "gpt-4o", (5, 5))
-        whole["output"][:0] = [shell, {**ran, "max_output_length": None}]
+        whole["output"][:0] = [shell, {**ran, "max_output_length": None}, search]
         return (
             StreamingResponse(responses_stream(whole), media_type="text/event-stream")
             if stream
@@ -104,10 +111,12 @@ def test_a_recall_beside_a_call_that_the_provider_answers_is_answered_inside(pro
         filled(talk)
         provider.script = script
         assert talk.say("What was my third question?") == "It was question 2."
-        kinds = ["shell_call", "shell_call_output"]
+        kinds = ["shell_call", "shell_call_output", "web_search_call"]
         assert [each.type for each in talk.reply.output] == [*kinds, "message"]
-        asked = [each.get("type") for each in provider.seen[-1].items]
-        assert asked[-4:] == [*kinds, "function_call", "function_call_output"]
+        asked = provider.seen[-1].items
+        assert [each.get("type") for each in asked[-5:]] == [*kinds, "function_call", "function_call_output"]
+        assert talk.say("Thanks.") == "Fine."
+        assert provider.seen[-1].items[: len(asked)] == asked
 
 
 @pytest.mark.parametrize(("form", "stream"), [(FORMATS[0], True), (FORMATS[1], False), (FORMATS[2], True)])

@@ -23,7 +23,7 @@ from ..storage import Storage
 from ..storage.arguments import checked
 from ..storage.audit import audit, mark
 from ..storage.codec import ERASED, decode, digest
-from ..storage.names import owned
+from ..storage.names import beside, owned
 from ..storage.protocol import Erasure, Transition
 from ..storage.validation import check_filled, check_forks, has_memory, without_digests
 from ..window import snapshot as snapshots
@@ -70,7 +70,7 @@ def erase(store: Storage, *, context: str | None = None, owner: str | None = Non
     check_forks(((fork.id, name) for name in gone for fork in store.forks(name)), gone)
     owners = _owners_of(store, records)
     _forget_found(store, owners, but=gone)
-    records = kin(store, [*records, *(each for name in owners for each in store.contexts(owner=name))])
+    records = kin(store, [*records, *_contexts_of(store, owners)])
     left = [record for record in records if record.id not in gone]
     # a message that can't be read must not keep the others from being erased
     rows = (row for each in records if each.id in gone for row in readable_entries(store, each))
@@ -183,8 +183,8 @@ def _erase_seqs(
     record = window.record
     owners = _owners_of(storage, [record])
     _forget_found(storage, owners, but=[record.id])
-    others = [each for each in kin(storage, [record, *storage.contexts(owner=record.owner)]) if each.id != record.id]
-    shown = Spread(storage, [*others, record]).of_messages(record, seqs)
+    others = [each for each in kin(storage, [record, *_contexts_of(storage, owners)]) if each.id != record.id]
+    shown = Spread(storage, [*others, record]).of_messages(record, seqs, owners)
     erasure, pages = _plan_erasure(storage, shown, {record.id: window}, counter)
     job = begin_erasure(storage, _foresee(storage, erasure), **subject)
     # the outboxes name these pages: the memory is fed their remaining messages
@@ -219,8 +219,11 @@ def _erased_before(storage: Storage, context: str | None, owner: str | None) -> 
         return _receipt_again(storage, find_erasure(storage, context=None, owner=owner), error)
     whose = "" if owner is None else f" of {owner!r:.60}"
     error = InvalidSetting("context", f"there is no context {context!r:.60}{whose} in this store")
-    subject = {"page": None} if owner is None else {"page": None, "owner": owner}
-    return _receipt_again(storage, find_erasure(storage, context=context, **subject), error)
+    names = [{"context": context}]
+    if owner is not None:  # whose context may have been stored beside that of another owner
+        names = [{"context": name, "owner": owner} for name in (context, beside(context, owner))]
+    jobs = (find_erasure(storage, page=None, **name) for name in names)
+    return _receipt_again(storage, next(filter(None, jobs), None), error)
 
 
 def _receipt_again(storage: Storage, found: tuple[str, ErasureReceipt] | None, error: MemciError) -> ErasureReceipt:
@@ -260,7 +263,7 @@ def _forget_found(storage: Storage, owners: Collection[str], but: Collection[str
     O(contexts of the owners).
     """
     changed = False
-    for found in [each for owner in owners for each in storage.contexts(owner=owner) if each.id not in but]:
+    for found in [each for each in _contexts_of(storage, owners) if each.id not in but]:
         record: ContextRecord | None = found
         while record is not None and (bare := own_record(record)) != record:
             try:
@@ -280,6 +283,10 @@ def _owners_of(storage: Storage, records: Collection[ContextRecord]) -> set[str]
 
         owners |= owners_of(storage, [record.id for record in records])
     return owners
+
+
+def _contexts_of(storage: Storage, owners: Collection[str]) -> list[ContextRecord]:
+    return [each for owner in sorted(owners) for each in storage.contexts(owner=owner)]
 
 
 def _posted(record: ContextRecord) -> list[int]:

@@ -1,7 +1,7 @@
 """Finds quotations: all other places that show a message. They are erased together with it.
 
     recall_page(index=1)        "<memci:recall 1f9a03c2> page #1 …"                    by the page number in the answer
-    search_memory("Oslo")       "<memci:memory 1f9a03c2> … #1 entry 1 user: "I am …""   by the words in the answer
+    search_memory("Oslo")       "<memci:memory 1f9a03c2> … #1 entry 1 user: "I am …""   by the words that end a line
                                 a line may have two: … "I am …"; later, #4 entry 1 user: "Now …"
 
     a fork                      shows the messages that it shares
@@ -25,8 +25,12 @@ from ..text.summarize import one_line
 from ..window.state import WindowState
 
 _FOUND = b"<memci:memory "
-_PAGE = re.compile(r"#(\d+) entry \d+ |another conversation, ")
-_QUOTING = re.compile(_PAGE.pattern + '|known of the (?:user|assistant)(?:, [^:"]{1,40})?: ')
+_INSIDE = re.compile(r"<memci:memory \w*>\\")  # an answer within a JSON string: an escape follows its first frame
+_ESCAPES = re.compile(r'(?:\\u[0-9a-fA-F]{4})+|\\["\\/bfnrt]')
+_NESTED = 3
+"""JSON strings within one another that are read: programs put the answer to a call into the JSON of its result"""
+_PAGE = re.compile(r"#(\d{1,10}) ")
+_FACT = "known of the "
 _LATER = re.compile(r'(?<="); later, (?=#\d+ entry \d+ |another conversation, )')
 _SPEAKER = re.compile(r"^[^:]{1,60}: ")
 _LONGEST = 100_000
@@ -66,17 +70,17 @@ class Spread:
         self._storage = storage
         self._records = {record.id: record for record in records}
 
-    def of_messages(self, record: ContextRecord, seqs: set[int]) -> Shown:
-        """Return where the messages *seqs* of the context of *record* are shown.
+    def of_messages(self, record: ContextRecord, seqs: set[int], owners: Collection[str]) -> Shown:
+        """Return where the messages *seqs* of the context of *record*, which *owners* have found, are shown.
 
-        O(contexts + entries of those that were forked from one another or belong to the same owner).
+        O(contexts + entries of those that were forked from one another or belong to *owners*).
         """
         storage, root = self._storage, self._holder(record.id)
         messages = [decode(entry.codec, entry.body) for entry in storage.entries_at(record.id, seqs)]
         found = {(self._holder(record.id, seq), seq) for seq in seqs}
         for each in self._records.values():
             related = self._holder(each.id) == root
-            if related or each.owner == record.owner:
+            if related or each.owner in owners:
                 pages = {row.index for row in pages_with(storage, each, seqs)} if related else set[int]()
                 found |= self._quoting(each, messages, pages)
         return self._shown(found)
@@ -140,7 +144,9 @@ def recalls(storage: Storage, record: ContextRecord, seqs: set[int]) -> Iterator
     gone = {origin: max(found) for origin, own in held.items() if (found := seqs.intersection(own))}
     """the last of *seqs* in each interaction"""
     nonce = WindowState.loads(record.state).nonce.encode()
-    frame = re.compile(rb"<memci:recall " + nonce + rb">[\\n\s]*page #(\d+)(?: of turn \d+, entr(?:y|ies) (\d+))?")
+    frame = re.compile(
+        rb"<memci:recall " + nonce + rb">[\\n\s]*page #(\d{1,10})(?: of turn \d+, entr(?:y|ies) (\d{1,10}))?"
+    )
     for each in storage.entries(record.id):
         if each.quotes is None and b"<memci:recall " not in each.body:
             continue
@@ -167,22 +173,27 @@ def searches(
     texts = [text for message in messages if (text := entry_text(message)).strip()]
     lines = [one_line(text, _LONGEST) for text in texts]
     for each in storage.entries(record.id, containing=_FOUND):
-        quoting = (line for line in text_of(decode(each.codec, each.body)).splitlines() if _QUOTING.match(line))
+        quoting = (line for line in _lines(text_of(decode(each.codec, each.body))) if ': "' in line)
         shown = (piece for line in quoting for piece in _LATER.split(line))
         if any(_shows(line, texts, lines, pages) for line in islice(shown, _MOST_LINES)):
             yield each.seq
 
 
+def _lines(text: str) -> Iterator[str]:
+    """Yield the lines of *text*, and those of answers that stand in JSON strings in it. O(characters)."""
+    for _ in range(_NESTED + 1):
+        yield from text.splitlines()
+        if not _INSIDE.search(text):
+            break
+        text = _ESCAPES.sub(lambda found: str(json.loads(f'"{found[0]}"')), text)
+
+
 def _shows(line: str, texts: Collection[str], lines: Collection[str], pages: Collection[int]) -> bool:
-    page = _PAGE.match(line)
-    if page is not None:
-        if page[1] is not None and int(page[1]) not in pages:
-            return False
-        piece = _string(line)
-        return bool(piece) and any(piece in text for text in texts)
-    fact = _string(line)
-    bare = _SPEAKER.sub("", fact)
-    return bool(bare) and any(fact in text or bare in text for text in lines)
+    page, piece = _PAGE.match(line), _string(line)
+    if not piece or (page is not None and int(page[1]) not in pages):
+        return False
+    bare = _SPEAKER.sub("", piece) if line.startswith(_FACT) else ""
+    return any(piece in text for text in texts) or (bare != "" and any(bare in text for text in lines))
 
 
 def _string(line: str) -> str:

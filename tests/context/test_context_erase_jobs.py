@@ -132,6 +132,10 @@ def test_repeated_erasure_returns_its_receipt(storage):
     again.close()
     owned = erase(storage, owner="ann")
     assert erase(storage, owner="ann") == owned
+    for owner in ("ann", "bob"):  # the context of the second one has another name in the store
+        opened(storage, owner=owner, new=True).append_turn(*turn(1))
+    beside = erase(storage, context="alice", owner="bob")
+    assert erase(storage, context="alice", owner="bob") == beside
 
 
 def test_job_of_a_retention_answers_for_each_of_its_pages(storage):

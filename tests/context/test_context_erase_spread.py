@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from memci import EphemeralStorage
 from memci.errors import Erased, OpConflict, WriteConflict
 from memci.history.erase import erase
 
@@ -67,6 +68,16 @@ def test_answer_to_a_recall_of_no_page_is_in_no_way(storage):
 
     assert receipt.entries == before - 3
     assert [message["role"] for message in context.messages()][-3:] == ["user", "assistant", "tool"]
+
+
+@pytest.mark.parametrize("frame", ["<memci:recall 00000000>\npage #%s of turn 1", '<memci:memory 0>\n#%s user: "x"'])
+def test_forged_number_of_any_length_is_in_no_way(frame):
+    """A text of somebody that looks like an answer can't keep an owner from erasing."""
+    context = opened()
+    context.append_turn(*secret())
+    context.append_turn(frame % ("9" * 5_000))
+
+    assert context.erase(1).entries == 5
 
 
 def test_late_answer_that_quoted_it_is_erased_too(storage):
@@ -300,6 +311,30 @@ def test_answers_of_searches_in_other_conversations_are_erased_too(storage):
     assert canary(foreign)
 
 
+@pytest.mark.parametrize("own", [True, False])
+@pytest.mark.parametrize("query", ["password", "How many passwords did I tell you?"])
+def test_answers_of_any_form_are_erased_too(query, own):
+    """One line for each of many results, and an answer that a program put into JSON, are quotations like any other."""
+    context, second = quoted_by_another(EphemeralStorage())
+    context.archive(keep=0)
+    asking = context if own else second
+    reply = calling(call("s2", "search_memory", {"query": query}))
+    asking.append_turn("What do you remember?", reply)
+    [answer] = asking.answers(reply)
+    said = answer["content"]
+    assert "canary1" in said
+    asking.append_turn(answer)
+    for _ in range(3):
+        asking.append_turn(said := json.dumps({"result": [said]}))
+
+    context.erase(1)
+
+    second.refresh()
+    assert not canary(context)
+    assert not canary(second)
+    well(context, second)
+
+
 @pytest.mark.parametrize(("page", "quoted"), [(1, True), (2, True), (3, False)])
 def test_line_of_an_answer_may_quote_two_messages(page, quoted, storage):
     """What was said later stands behind a result; a text may look as if it did."""
@@ -380,16 +415,20 @@ def test_answer_quotes_what_stands_from_its_entry_on(first, gone, framed):
     well(context)
 
 
-def test_answers_of_the_owner_before_go_with_an_owner(storage):
-    """An owner is erased with the answers that quote the messages where the owner before found them."""
+@pytest.mark.parametrize("scope", ["page", "owner"])
+def test_answers_of_the_owner_before_go_too(scope, storage):
+    """What is erased goes with the answers that quote it where the owner before found it."""
     context, second = quoted_by_another(storage)
     context.close()
     second.close()
-    opened(storage, id="first", owner="bob", change_owner=True).close()
+    moved = opened(storage, id="first", owner="bob", change_owner=True)
 
-    receipt = erase(storage, owner="bob")
+    if scope == "page":
+        assert moved.erase(1).entries == 3
+    else:
+        moved.close()
+        assert erase(storage, owner="bob").contexts == 1
 
-    assert receipt.contexts == 1
     left = opened(storage, id="second", owner="ann")
     assert not canary(left)
     well(left)

@@ -27,8 +27,11 @@ def figures(text: str) -> Iterator[str]:
     for head, numeral in _NUMERAL.findall(text):
         units = any(letter in _UNITS or letter in _GROUPS for letter in numeral)
         if len(head) + len(numeral) > 1 and (head or numeral[0] not in _GROUPS) and (units or not head):
-            value = _value(head, numeral) if units else int("".join(str(_DIGITS[letter]) for letter in numeral))
-            yield f"{value:g}" if value % 1 else str(int(value))
+            if units:
+                value = _value(head, numeral)
+                yield f"{value:g}" if value % 1 else str(int(value))
+            else:
+                yield "".join(str(_DIGITS[letter]) for letter in numeral).lstrip("0") or "0"
 
 
 def _value(head: str, numeral: str) -> float:

@@ -25,7 +25,7 @@ from ..storage.audit import audit, mark
 from ..storage.codec import ERASED, decode, digest
 from ..storage.names import beside, owned
 from ..storage.protocol import Erasure, Transition
-from ..storage.validation import check_filled, check_forks, has_memory, without_digests
+from ..storage.validation import check_filled, check_forks, without_digests
 from ..window import snapshot as snapshots
 from ..window.compaction import entries_of, list_pages
 from ..window.draft import StoredPage
@@ -277,12 +277,9 @@ def _forget_found(storage: Storage, owners: Collection[str], but: Collection[str
 
 def _owners_of(storage: Storage, records: Collection[ContextRecord]) -> set[str]:
     """Return the owners of *records*, and the owners before, whose memories still know these contexts."""
-    owners = {record.owner for record in records}
-    if has_memory(storage):
-        from ..memory.forgetting import owners_of
+    from ..memory.forgetting import owners_of  # imports numpy, which takes long
 
-        owners |= owners_of(storage, [record.id for record in records])
-    return owners
+    return {record.owner for record in records} | owners_of(storage, [record.id for record in records])
 
 
 def _contexts_of(storage: Storage, owners: Collection[str]) -> list[ContextRecord]:
@@ -323,16 +320,13 @@ def _count(rows: Iterable[object]) -> int:
 
 def forget_pages(storage: Storage, gone: Mapping[str, Collection[int] | None]) -> None:
     """Make the memories in *storage* forget the pages *gone*, by context. None: the whole context."""
-    if has_memory(storage):
-        from ..memory.forgetting import forget_everywhere
+    from ..memory.forgetting import forget_everywhere
 
-        forget_everywhere(storage, gone)
+    forget_everywhere(storage, gone)
 
 
 def scrub_memories(storage: Storage, *, whole: bool = False) -> bool:
     """Remove the bytes that the memories in *storage* forgot, and return whether all are surely removed."""
-    if not has_memory(storage):
-        return True
     from ..memory.forgetting import scrub
 
     return scrub(storage, whole=whole)

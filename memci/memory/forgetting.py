@@ -9,13 +9,13 @@ The other pages from which a removed item was derived are analysed again.
 """
 
 from collections.abc import Collection, Mapping
-from contextlib import closing
+from itertools import product
 
 from ..errors import KeyMissing
 from ..storage import Storage
 from .backend import Forgotten, Scope
 from .owner import Owner, owner_of
-from .repository.home import tables_of
+from .repository.home import all_tables_of
 from .repository.pages import QUARANTINED
 from .repository.passages import DAY, NOTE, STRATEGY, TALK, TOPIC, TRAITS
 from .tiers import episodes, facts
@@ -51,8 +51,8 @@ def forget_everywhere(storage: Storage, gone: Mapping[str, Collection[int] | Non
     A context may have had another owner before, and its forks may have others. An owner without contexts is removed,
     and so is one without a key, if a whole context goes. Use `scrub` to remove the bytes in the files. O(what goes).
     """
-    with closing(tables_of(storage)) as store:
-        for context, pages in gone.items():
+    with all_tables_of(storage) as stores:
+        for store, (context, pages) in product(stores, gone.items()):
             for name in store.owner_names(context):
                 with store.lock:
                     owner = owner_of(store, name)
@@ -68,14 +68,15 @@ def forget_everywhere(storage: Storage, gone: Mapping[str, Collection[int] | Non
 
 def owners_of(storage: Storage, contexts: Collection[str]) -> set[str]:
     """Return the owners whose memories know one of *contexts*. O(contexts)."""
-    with closing(tables_of(storage)) as store:
-        return {name for context in contexts for name in store.owner_names(context)}
+    with all_tables_of(storage) as stores:
+        return {name for store in stores for context in contexts for name in store.owner_names(context)}
 
 
 def scrub(storage: Storage, *, whole: bool) -> bool:
     """Remove the bytes of forgotten rows from the files; return whether none are left (`MemoryStore.scrub`)."""
-    with closing(tables_of(storage)) as store:
-        return store.scrub(whole=whole)
+    with all_tables_of(storage) as stores:
+        scrubbed = [store.scrub(whole=whole) for store in stores]
+    return all(scrubbed)
 
 
 def forget(owner: Owner, scope: Scope) -> Forgotten:

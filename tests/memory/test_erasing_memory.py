@@ -105,6 +105,20 @@ def test_no_byte_of_an_erased_page_is_left(storage, tells):
     assert tells(SECRET) == []
 
 
+@pytest.mark.parametrize("scope", ["context", "owner"])
+def test_memory_in_a_file_of_its_own_forgets_too(scope, storage, tells, tmp_path):
+    """A memory that is open on the store is told of what goes whole, wherever its file is."""
+    with contextlib.closing(TieredMemory(storage, owner="alice", path=tmp_path / "own.db")) as memory:
+        context = chat(storage, memory=memory)
+        context.append_turn(*secretly(2))
+        context.close()
+        assert "own.db-wal" in tells(SECRET)
+
+        receipt = erase(storage, **{scope: "alice"})
+
+        assert (receipt.physical, receipt.memory, tells(SECRET)) == ("done", "done", [])
+
+
 def test_no_byte_of_an_erased_entry_is_left(storage, tells):
     """Erased messages leave nothing in any tier either; what else their page says is found as before."""
     context, memory = lived(storage)

@@ -6,12 +6,14 @@ The choice depends on the protocol of the store, never on its class: `memci.stor
 
 import os
 import weakref
+from collections.abc import Iterator
+from contextlib import ExitStack, closing, contextmanager
 from threading import RLock
 
 from ...storage import Storage
 from ...storage.arguments import checked
 from ...storage.protocol import DatabaseStorage, KeyedStorage, Sidecar, SidecarStorage
-from ...storage.validation import check_memory
+from ...storage.validation import check_memory, has_memory
 from ...workers import guard_lock
 from .sqlite import SQLiteMemory
 from .store import MemoryStore
@@ -37,6 +39,19 @@ def tables_of(storage: Storage, path: str | os.PathLike[str] | None = None) -> M
             found.keys = storage.keys if isinstance(storage, KeyedStorage) else None
             found.join()
         return found
+
+
+@contextmanager
+def all_tables_of(storage: Storage) -> Iterator[list[MemoryStore]]:
+    """Give all tables of *storage*: those beside its pages, and those at paths that this process has open."""
+    with _lock, ExitStack() as opened:
+        known = next((tables for held, tables in _shared.items() if held is storage), {})
+        paths: list[str | None] = [path for path, tables in known.items() if path and not tables.closed]
+        paths += [None] if has_memory(storage) else []
+        made = [opened.enter_context(closing(tables_of(storage, path))) for path in paths]
+        closes = opened.pop_all()
+    with closes:
+        yield made
 
 
 def _open_offered(storage: Storage) -> MemoryStore:

@@ -73,8 +73,9 @@ def erase(store: Storage, *, context: str | None = None, owner: str | None = Non
     records = kin(store, [*records, *_contexts_of(store, owners)])
     left = [record for record in records if record.id not in gone]
     # a message that can't be read must not keep the others from being erased
-    rows = (row for each in records if each.id in gone for row in readable_entries(store, each))
-    messages = [decode(row.codec, row.body) for row in rows if isinstance(row, EntryRow) and row.codec != ERASED]
+    read = ((each.base, row) for each in whole for row in readable_entries(store, each))
+    rows = (row for base, row in read if isinstance(row, EntryRow) and row.seq >= base)
+    messages = [decode(row.codec, row.body) for row in rows if row.codec != ERASED]
     erasure, pages = _plan_erasure(store, Spread(store, left).of_quotations(messages, owners), {}, None)
     erasure = erasure._replace(contexts=tuple(gone))
     job = begin_erasure(store, _foresee(store, erasure, whole), context=context, owner=owner)
@@ -181,9 +182,10 @@ def _erase_seqs(
     counter: Callable[[str], int] | None,
 ) -> ErasureReceipt:
     record = window.record
-    owners = _owners_of(storage, [record])
+    sharing = kin(storage, [record])
+    owners = _owners_of(storage, sharing)
     _forget_found(storage, owners, but=[record.id])
-    others = [each for each in kin(storage, [record, *_contexts_of(storage, owners)]) if each.id != record.id]
+    others = [each for each in kin(storage, [*sharing, *_contexts_of(storage, owners)]) if each.id != record.id]
     shown = Spread(storage, [*others, record]).of_messages(record, seqs, owners)
     erasure, pages = _plan_erasure(storage, shown, {record.id: window}, counter)
     job = begin_erasure(storage, _foresee(storage, erasure), **subject)

@@ -93,6 +93,19 @@ def test_words_found_by_other_contexts_are_erased(scope, kind, tmp_path):
         assert tells(tmp_path, WORD) == []
 
 
+def test_words_that_the_owner_before_found_go_whoever_shares_them():
+    """The memory of the owner before knows the context; what it found of it goes, also if a fork is erased from."""
+    storage = EphemeralStorage()
+    diary(storage).close()
+    asking(storage)
+    fork = Context.open(storage, "diary", owner="bob", change_owner=True).fork("fork")
+    assert WORD in storage.load("work")[0].state
+
+    fork.erase(1)
+
+    assert WORD not in storage.load("work")[0].state
+
+
 def test_words_found_after_the_page_was_stored_elsewhere_are_not_kept(storage):
     """A handle that has searched, and not appended yet, stores nothing that was erased meanwhile."""
     first = diary(storage)

@@ -393,6 +393,17 @@ def test_answers_of_searches_go_with_a_whole_conversation(storage):
         well(each)
 
 
+def test_answers_stay_that_quote_what_the_parent_of_an_erased_fork_keeps(storage):
+    """A fork that is erased whole takes its own messages along, not those that it shared."""
+    context, _ = quoted_by_another(storage)
+    context.fork("fork").append_turn(*turn(3))
+
+    erase(storage, context="fork")
+
+    assert canary(context)
+    assert canary(again(storage, id="second"))
+
+
 @pytest.mark.parametrize("framed", [True, False])
 @pytest.mark.parametrize("first", [1, 2, 3, 4, 5])
 @pytest.mark.parametrize("gone", [1, 3, 5])
@@ -415,7 +426,7 @@ def test_answer_quotes_what_stands_from_its_entry_on(first, gone, framed):
     well(context)
 
 
-@pytest.mark.parametrize("scope", ["page", "owner"])
+@pytest.mark.parametrize("scope", ["page", "page of a fork", "owner"])
 def test_answers_of_the_owner_before_go_too(scope, storage):
     """What is erased goes with the answers that quote it where the owner before found it."""
     context, second = quoted_by_another(storage)
@@ -423,8 +434,9 @@ def test_answers_of_the_owner_before_go_too(scope, storage):
     second.close()
     moved = opened(storage, id="first", owner="bob", change_owner=True)
 
-    if scope == "page":
-        assert moved.erase(1).entries == 3
+    if scope != "owner":
+        eraser = moved if scope == "page" else moved.fork("fork")
+        assert eraser.erase(1).entries == 3
     else:
         moved.close()
         assert erase(storage, owner="bob").contexts == 1

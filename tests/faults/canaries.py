@@ -50,6 +50,8 @@ SAID = (
     "My sister {word} loves the {topic}; her birthday is on Friday.",
     "{word} opens the {topic}.",
 )
+ASKED = (*3 * ("What is the launch code of the {topic}?",), "How many launch codes did I tell you?")
+"""the last one is answered with a line for each of many"""
 CANARY = re.compile(r"qux[0-9a-f]{9}z", re.IGNORECASE)
 KEY = b"k" * 32
 STEPS = ("forget_pages", "scrub_memories", "end_erasure")
@@ -90,6 +92,8 @@ class Canaries:
         self.handles: dict[str, Context] = {}
         self.moved: dict[str, set[str]] = {}
         """contexts that changed their owner, and the owners before: their memories keep them"""
+        self.passed_on: set[str] = set()
+        """contexts with what tools had answered to another owner before: it is theirs now"""
         for owner in OWNERS:
             self._context(owner)
 
@@ -119,7 +123,7 @@ class Canaries:
     def _question(self) -> str:
         """Return a question about something that was said, lately most often."""
         at = min(len(self.topics), 1 + int(self.random.expovariate(0.15)))
-        return f"What is the launch code of the {self.topics[-at]}?"
+        return self.random.choice(ASKED).format(topic=self.topics[-at])
 
     def _word(self) -> str:
         return f"qux{self.random.getrandbits(36):09x}z"
@@ -183,18 +187,22 @@ class Canaries:
             owner = self.random.choice((None, *OWNERS))
             name = self._name()
             self.handles[name] = context.fork(name, owner=owner)
+            if owner not in {None, context.owner} or context.id in self.passed_on:
+                self.passed_on.add(name)
 
     def carry(self) -> None:
         context = self._any()
         if len(self.handles) < _LARGEST:
             name = self._name()
             self.handles[name] = Context.import_(self.store, list(context.export()), id=name)
+            self.passed_on |= {name} if context.id in self.passed_on else set()
 
     def move(self) -> None:
         context = self._any()
         owner, name = self.random.choice(OWNERS), context.id
         if owner != context.owner:
             self.moved.setdefault(name, set()).add(context.owner)
+            self.passed_on.add(name)
             context.close()
             self.handles[name] = Context.open(self.store, name, owner=owner, change_owner=True)
 
@@ -348,11 +356,17 @@ class Canaries:
 
     def check(self) -> None:
         """Search everything."""
-        held = {name: canaries(json.dumps(list(self.fresh(name).messages()))) for name in sorted(self.handles)}
+        told = {name: list(self.fresh(name).messages()) for name in sorted(self.handles)}
+        held = {name: canaries(json.dumps(messages)) for name, messages in told.items()}
         own: dict[str, set[str]] = {owner: set() for owner in OWNERS}
+        said: dict[str, set[str]] = {owner: set() for owner in OWNERS}
         for name, words in held.items():
             for owner in {self.handles[name].owner, *self.moved.get(name, ())}:
                 own[owner] |= words
+                said[owner] |= canaries(json.dumps([each for each in told[name] if each["role"] != "tool"]))
+        for name in told.keys() - self.passed_on:
+            answers = [each for each in told[name] if each["role"] == "tool"]
+            self._expect(f"answer in {name}", canaries(json.dumps(answers)), said[self.handles[name].owner])
         for name, words in held.items():
             context = self.fresh(name)
             shown = json.dumps(context.render(strict=False))

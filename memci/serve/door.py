@@ -2,7 +2,8 @@
 
     Host, Origin      must name this machine or an allowed host, so that no web page can reach the gateway by a name
     x-memci-token     must be the token, if one is set
-    credentials       a keyed digest of them all, with their names, names the conversations; they are never stored
+    credentials       a keyed digest of them all, with their names, names the conversations; they are never stored;
+                      under another kind of identity they make other names, so that no conversation changes its owner
     the identity      as the operator declared it: conversations of one identity share a memory
         header:x-user-id           the value of a header
         field:metadata.user_id     the value of a field of the body
@@ -74,7 +75,7 @@ class Identity:
             found = found.get(key) if isinstance(found, dict) else None
         if type(found) is int:
             return str(found)
-        return found.strip() or None if isinstance(found, str) else None
+        return found if isinstance(found, str) and found.strip() else None
 
 
 @dataclass(frozen=True)
@@ -113,13 +114,15 @@ class Door:
         user = declared.value(headers, body) if declared and known and declared.kind != "credential" else None
         name = sole(headers, CONVERSATION)
         if declared and user is not None:
-            key = self._digest("user", user, [] if self.token is not None else credentials)
-            plain = _PLAIN.fullmatch(user) and not self._is_credential(declared.name)
+            plain = bool(_PLAIN.fullmatch(user)) and not self._is_credential(declared.name)
+            told = [] if self.token is not None else credentials
+            key = self._digest("user" if plain else "hidden user", user, told)
             shown = f"user:{user}" if plain else f"user-{self._digest('user', user)}"
             return Caller(key, shown if self.token is not None else f"{shown}:{key}", name)
-        key = self._digest("credentials", credentials)
         if declared and declared.kind == "credential" and credentials:
+            key = self._digest("credential", credentials)
             return Caller(key, key, name)
+        key = self._digest("credentials", credentials)
         return Caller(key, f"{key}:named:{name}" if name and known else None, name)
 
     def identified(self) -> str:
@@ -147,9 +150,9 @@ class Door:
 
 
 def sole(headers: "Headers", name: str) -> str | None:
-    """Return the value of the header *name*; None if it is empty, missing, or given with several values."""
-    found = {value.strip() for value in headers.getlist(name)}
-    return found.pop() or None if len(found) == 1 else None
+    """Return the value of the header *name*; None if it is blank, missing, or given with several values."""
+    found = {*headers.getlist(name)}
+    return value if len(found) == 1 and (value := found.pop()).strip() else None
 
 
 def key_beside(store: str | os.PathLike[str]) -> bytes:

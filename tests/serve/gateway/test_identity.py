@@ -232,13 +232,14 @@ def test_no_credential_is_no_identity():
 @pytest.mark.parametrize("token", [None, "secret"])
 @given(one=st.text(max_size=4), other=st.text(max_size=4))
 @example(one="a", other="a:key-1")
+@example(one="a", other="a ")
 @example(one="\ud800", other="\ud801")
 def test_two_users_are_two_owners(token, one, other):
-    """Whatever their names are; an owner's name can be stored."""
+    """Whatever their names are, white space included; an owner's name can be stored."""
     door = Door(b"k" * 32, token, (), Identity.parse("field:user"))
     headers = Headers(raw=[(b"authorization", b"Bearer k")])
     found = [door.caller(headers, "", {"user": user}) for user in (one, other)]
-    same = one.strip() == other.strip()
+    same = one == other or not (one.strip() or other.strip())
     assert (found[0].owner == found[1].owner) == (found[0].key == found[1].key) == same
     assert all(each.owner is None or each.owner.isprintable() for each in found)
 
@@ -256,6 +257,19 @@ def test_a_secret_that_is_the_identity_is_not_stored():
     door = Door(b"k" * 32, "secret", (), Identity.parse("header:x-auth-user"))
     owner = door.caller(Headers(raw=[(b"x-auth-user", b"tim")]), "", {}).owner
     assert owner is not None and "tim" not in owner
+
+
+@pytest.mark.parametrize("name", [None, "trip"])
+def test_no_conversation_gets_another_owner_when_another_identity_is_declared(name):
+    """A context belongs to one owner: under another identity the same request finds another one."""
+    raw = [(b"authorization", b"Bearer k"), (b"x-user-id", b"tim"), (b"x-auth-user", b"tim")]
+    headers = Headers(raw=[*raw, *([(b"x-memci-conversation", name.encode())] if name else [])])
+    owners = {}
+    for declared in (None, "credential", "header:x-user-id", "header:x-auth-user", "field:user", "header:x-none"):
+        for token in (None, "secret"):
+            identity = Identity.parse(declared) if declared else None
+            found = Door(b"k" * 32, token, (), identity).caller(headers, "", {"user": "tim"})
+            assert owners.setdefault(found.key, found.owner) == found.owner
 
 
 @pytest.mark.parametrize("wrong", ["", "user", "header:", "header:a b", "field:", "field:a..b", "header:X-Memci-Token"])

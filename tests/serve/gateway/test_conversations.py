@@ -257,4 +257,4 @@ def test_a_list_that_is_sent_twice_at_once_is_answered_twice(provider, store, fo
             talk.client.close()
     assert ["line 2" in answer for answer in answers] == [True, True]
     (texts,) = stored(store).values()
-    assert texts.count("Search!") == 1
+    assert (texts.count("Search!"), json.dumps(texts).count("<memci:memory ")) == (1, 1)

@@ -5,13 +5,15 @@ import json
 import socket
 import threading
 from operator import attrgetter
+from unittest.mock import Mock
 
 import anthropic
 import openai
 import pytest
 from starlette.responses import JSONResponse, Response
 
-from memci.errors import InvalidSetting
+from memci.errors import InvalidSetting, StorageBusy
+from memci.serve import gateway as serving
 from memci.serve.gateway import app
 
 from .kit import FORMATS, Talk, filled
@@ -40,8 +42,9 @@ def test_only_this_machine_comes_in(provider, gateway):
 
 
 def test_a_token_is_wanted_where_it_is_set(provider, store):
-    """Without it nothing but the health is answered; it is not passed on."""
-    with Served(app(store, upstream=provider.url, window=6_000, token="secret", hosts=["gate.example"])) as url:
+    """Without it nothing but the health is answered; it is not passed on. Named hosts and formats are, too."""
+    settings = {"token": "secret", "hosts": ["Gate.example"], "formats": ["openai_chat"]}
+    with Served(app(store, upstream=provider.url, window=6_000, **settings)) as url:
         with Talk("anthropic", url) as talk, pytest.raises(anthropic.AuthenticationError, match="x-memci-token"):
             talk.say("Hi")
         with Talk("openai_chat", url, **{"x-memci-token": "secret"}) as talk:
@@ -52,19 +55,24 @@ def test_a_token_is_wanted_where_it_is_set(provider, store):
         assert status == 200
         assert b'memci_gateway_requests_total{format="openai_chat",view="untouched"} 1' in text
         assert b"memci_gateway_added_seconds_count 1" in text
-    assert [seen.headers.get("x-memci-token") for seen in provider.seen] == [None]
+        given = {"x_memci_token": "secret", "origin": "https://gate.example"}
+        assert asked(url, "POST", "/x/v1/messages", b'{"messages": [{}]}', **given)[1]["x-memci-view"] == "passed"
+    assert [seen.headers.get("x-memci-token") for seen in provider.seen] == [None, None]
 
 
 def test_everything_else_is_passed_on_as_it_comes(provider, gateway, caplog):
     """Path, query, method, body and headers, both ways; also lists that are elsewhere, or that memci can't read."""
     caplog.set_level("INFO")
-    status, headers, body = asked(
-        gateway, "POST", "/v1/files?purpose=x%2Fy&key=secret", b"\0\1 bytes", anthropic_beta="new-1", x_unknown="1"
-    )
+    own = {"anthropic_beta": "new-1", "x_unknown": "1", "te": "trailers"}
+    status, headers, body = asked(gateway, "POST", "/v1/files?purpose=x%2Fy&key=secret", b"\0\1 bytes", **own)
     assert (status, body, headers["x-request-id"]) == (200, b"/v1/files \0\1 bytes", "r1")
-    assert (headers["x-memci-view"], "secret" in caplog.text) == ("passed", False)
+    assert headers["x-memci-view"] == "passed"
     assert asked(gateway, "GET", "/v1/models")[1]["x-memci-view"] == "passed"
-    assert (provider.seen[0].headers["anthropic-beta"], provider.seen[0].headers["x-unknown"]) == ("new-1", "1")
+    got = provider.seen[0].headers
+    assert (got["anthropic-beta"], got["x-unknown"], "te" in got) == ("new-1", "1", False)
+    assert got["host"] == provider.url.removeprefix("http://")
+    assert asked(gateway, "POST", "/x/v1/messages", b'{"messages": [{"role": "secret", "content": "Hi"}]}')[0] == 200
+    assert "secret" not in caplog.text
     for body in (
         b'{"input": "Hi", "previous_response_id": "resp_0"}',
         b'{"input": [{"role": "user", "content": "Hi"}], "n": 2}',
@@ -121,6 +129,7 @@ def test_errors_of_the_gateway_have_the_form_of_the_format(provider, store, form
         with pytest.raises(library.APIStatusError, match="larger than 20,000") as caught:
             talk.say("x" * 20_000)
         assert caught.value.status_code == 413
+        assert asked(url, "POST", "/v1/messages", b" " * 20_000)[0] == 502
     with Served(app(store, upstream=provider.url)) as url:
         with Talk(form, url, model="mystery") as talk, pytest.raises(library.BadRequestError, match="--window"):
             talk.say("Hi")
@@ -134,13 +143,22 @@ def test_errors_of_the_gateway_have_the_form_of_the_format(provider, store, form
             talk.say("Hi")
 
 
-def test_errors_of_the_gateway_for_clients_of_gemini_have_its_form(provider, gateway):
-    """Its calls are passed on; only a refusal is the gateway's own."""
+def test_errors_of_the_gateway_for_what_is_passed_have_the_clients_form(provider, gateway):
+    """Calls of Gemini are passed on, and others of Anthropic's; only a refusal is the gateway's own."""
     path = "/v1beta/models/gemini-2.5-pro:generateContent"
     assert asked(gateway, "POST", path, b"{}")[0] == 200
     status, _, body = asked(gateway, "POST", path, b"{}", host="evil.example")
     error = json.loads(body)["error"]
     assert (status, error["code"], error["status"]) == (403, 403, "PERMISSION_DENIED")
+    body = asked(gateway, "GET", "/v1/models", host="evil.example", anthropic_version="2023-06-01")[2]
+    assert json.loads(body)["error"]["type"] == "permission_error"
+
+
+def test_a_store_that_is_busy_is_the_servers_fault(gateway, monkeypatch):
+    """Clients repeat what is answered with 503, and not what is answered with 400."""
+    monkeypatch.setattr(serving, "Conversation", Mock(side_effect=StorageBusy("locked")))
+    body = b'{"model": "gpt-4o", "messages": [{"role": "user", "content": "Hi"}]}'
+    assert asked(gateway, "POST", "/v1/chat/completions", body)[0] == 503
 
 
 def test_a_provider_that_does_not_answer_is_not_called_unreachable(store):

@@ -94,11 +94,16 @@ def test_a_kill_in_the_middle_loses_nothing(provider, store):
         assert context.verify() == []
 
 
-def test_the_key_beside_the_store_is_made_once_and_for_its_user_only(tmp_path):
-    """Every worker has the same key, and other users can't read it."""
-    for _ in range(2):
-        app(tmp_path / "agents.db", upstream="http://localhost")
+def test_the_key_beside_the_store_is_made_once_and_for_its_user_only(tmp_path, monkeypatch):
+    """Every worker has the same key, also one that looked before it was there, and other users can't read it."""
+    app(tmp_path / "agents.db", upstream="http://localhost")
     (key,) = tmp_path.iterdir()
+    made = key.read_text()
+    app(f"{tmp_path}/agents.db/", upstream="http://localhost")
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "exists", lambda _self: False)
+        app(tmp_path / "agents.db", upstream="http://localhost")
+    assert ([*tmp_path.iterdir()], key.read_text()) == ([key], made)
     assert key.name == "agents.db.gateway-key" and key.stat().st_mode & 0o077 == 0
     assert len(bytes.fromhex(key.read_text())) == 32
     for held in ("", "ab" * 31, "ab" * 65, "no key"):  # cut short, or another file

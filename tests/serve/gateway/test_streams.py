@@ -84,6 +84,24 @@ def test_a_stream_without_memcis_calls_is_sent_byte_for_byte(form, answer, split
     assert not stream.goes_on
 
 
+CUT = {
+    "openai_chat": lambda whole: whole["choices"][0].update(finish_reason="length"),
+    "openai_responses": lambda whole: whole.update(status="incomplete"),
+    "anthropic": lambda whole: whole.update(stop_reason="max_tokens"),
+}
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_a_reply_that_is_cut_goes_not_on(form):
+    """Its calls may not be whole; nor does one go on in which the client has a call to answer."""
+    own, client = ("m1", "recall_page", {}), ("c1", "read", {})
+    whole, both = (WHOLE[form](Said("Let", each), "m", (1, 1)) for each in ((own,), (own, client)))
+    assert calls(form, whole, OWN) == (1, 0, False) and calls(form, whole, OWN).goes_on
+    assert calls(form, both, OWN) == (1, 1, False) and not calls(form, both, OWN).goes_on
+    CUT[form](whole)
+    assert calls(form, whole, OWN) == (1, 0, True) and not calls(form, whole, OWN).goes_on
+
+
 STRANGE = {
     "openai_chat": b'data: {"choices": [3]}\n\n',
     "openai_responses": b'data: {"type": "response.output_text.delta"}\n\n',

@@ -12,7 +12,7 @@ from memci.serve.answer import MOST_ROUNDS
 from memci.serve.gateway import app
 
 from .kit import FORMATS, TOOL, Talk, filled
-from .upstream import Said, Served, responses, responses_stream
+from .upstream import Said, Served, chat, responses, responses_stream
 
 RECALL = ("m1", "recall_page", {"index": 3})
 READ = ("c1", "read", {"path": "a"})
@@ -135,6 +135,22 @@ def test_the_model_may_not_recall_for_ever(provider, gateway, form, stream):
         assert talk.say("Enough.") == "Fine."
 
 
+def test_a_recall_in_an_answer_that_is_cut_is_not_stored(provider, gateway):
+    """It may be half of what the model meant: the client gets the text, and the model never sees the call again."""
+
+    def script(seen):
+        whole = chat(Said("Let me", (RECALL,)), "gpt-4o", (5, 5))
+        whole["choices"][0]["finish_reason"] = "length"
+        return JSONResponse(whole) if seen.text == "What was it?" else Said("Fine.")
+
+    with Talk("openai_chat", gateway) as talk:
+        filled(talk)
+        provider.script = script
+        assert (talk.say("What was it?"), talk.calls) == ("Let me", [])
+        assert talk.say("Go on.") == "Fine."
+    assert b'"tool_calls"' not in provider.seen[-1].body
+
+
 @pytest.mark.parametrize(("form", "stream"), [(FORMATS[0], True), (FORMATS[1], True), (FORMATS[2], False)])
 def test_a_provider_that_fails_in_a_later_round_is_asked_again_from_there(provider, gateway, form, stream):
     """The client gets the error, as an event if its answer has begun; when it repeats, nothing is recalled twice."""
@@ -171,22 +187,30 @@ def test_a_client_with_a_tool_of_the_same_name_keeps_it(provider, gateway):
 
 @pytest.mark.parametrize("form", FORMATS)
 def test_a_cost_that_is_stored_while_a_request_is_answered_is_no_conflict(provider, gateway, store, form):
-    """The request before may store what it cost late: a recall goes on, and the client gets its answer."""
+    """The request before may store what it cost late: a recall goes on, and the client gets its answer.
+
+    If another request stores messages meanwhile, the cost is stored behind them.
+    """
 
     def script(seen):
         if seen.results:
             return Said("Found.")
-        if "What was" not in seen.text:
-            return Said("Noted.")
         (info,) = Context.list(store)
         with Context.open(store, info.id, owner=info.owner) as context:
-            context.append_turn(usage={"input_tokens": 9, "output_tokens": 1})
-        return Said("", (RECALL,))
+            if "What was" in seen.text:
+                context.append_turn(usage={"input_tokens": 9, "output_tokens": 1})
+                return Said("", (RECALL,))
+            context.append_turn({"role": "assistant", "content": "Of another request."})
+        return Said("Noted.")
 
     with Talk(form, gateway) as talk:
         filled(talk)
         provider.script = script
         assert talk.say("What was my third question?") == "Found."
+        assert talk.say("Thanks.") == "Noted."
+    (info,) = Context.list(store)
+    with Context.view(store, info.id) as context:
+        assert context.report().cost.calls == 4
 
 
 def test_functions_of_old_get_no_tools_beside_them(provider, gateway):

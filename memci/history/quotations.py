@@ -14,6 +14,7 @@ import json
 import re
 from bisect import bisect_left
 from collections.abc import Collection, Iterable, Iterator
+from contextlib import suppress
 from itertools import islice
 from typing import TypeAlias
 
@@ -39,7 +40,6 @@ _MOST_LINES = 256
 """lines of one answer that are compared, at most; a search never returns so many, but a forged answer may"""
 _CUT = 6
 """characters of an escape that was cut, at most: "\\ud83d" has six"""
-_DECODER = json.JSONDecoder()
 
 
 Shown: TypeAlias = dict[str, tuple[ContextRecord, set[int]]]
@@ -71,29 +71,30 @@ class Spread:
         self._records = {record.id: record for record in records}
 
     def of_messages(self, record: ContextRecord, seqs: set[int], owners: Collection[str]) -> Shown:
-        """Return where the messages *seqs* of the context of *record*, which *owners* have found, are shown.
+        """Return where the messages *seqs* of the context of *record* are shown.
 
-        O(contexts + entries of those that were forked from one another or belong to *owners*).
+        *owners*: those that have found them, and of all contexts that share them. O(entries of their contexts).
         """
-        storage, root = self._storage, self._holder(record.id)
-        messages = [decode(entry.codec, entry.body) for entry in storage.entries_at(record.id, seqs)]
+        messages = [decode(entry.codec, entry.body) for entry in self._storage.entries_at(record.id, seqs)]
         found = {(self._holder(record.id, seq), seq) for seq in seqs}
-        for each in self._records.values():
-            related = self._holder(each.id) == root
-            if related or each.owner in owners:
-                pages = {row.index for row in pages_with(storage, each, seqs)} if related else set[int]()
-                found |= self._quoting(each, messages, pages)
-        return self._shown(found)
+        return self._shown(found | self._quoting(messages, owners, self._holder(record.id), seqs))
 
     def of_quotations(self, messages: Collection[Message], owners: Collection[str]) -> Shown:
         """Return where answers to searches that quote *messages* are shown. O(entries of the contexts of *owners*)."""
-        kin = [record for record in self._records.values() if record.owner in owners]
-        return self._shown({found for record in kin for found in self._quoting(record, messages, ())})
+        return self._shown(self._quoting(messages, owners))
 
     def _quoting(
-        self, record: ContextRecord, messages: Collection[Message], pages: Collection[int]
+        self, messages: Collection[Message], owners: Collection[str], root: str = "", seqs: Collection[int] = ()
     ) -> set[tuple[str, int]]:
-        return {(self._holder(record.id, seq), seq) for seq in searches(self._storage, record, messages, pages)}
+        """Return the answers that quote *messages*, those with *seqs* in what was forked from the context *root*."""
+        found = set[tuple[str, int]]()
+        for each in self._records.values():
+            if each.owner in owners:
+                own = seqs if self._holder(each.id) == root else ()
+                pages = {row.index for row in pages_with(self._storage, each, own)} if own else set[int]()
+                quoting = searches(self._storage, each, messages, pages)
+                found |= {(self._holder(each.id, seq), seq) for seq in quoting}
+        return found
 
     def _holder(self, context: str, seq: int = -1) -> str:
         """Return the context that stores message *seq* of *context*; for -1, the context at the root of its forks."""
@@ -107,7 +108,7 @@ class Spread:
         while True:
             shown: Shown = {}
             for name, record in self._records.items():
-                seqs = {seq for holder, seq in found if seq < record.head and self._holder(name, seq) == holder}
+                seqs = {seq for holder, seq in found if self._holder(name, seq) == holder}
                 if seqs:
                     shown[name] = record, seqs
             quoting = {
@@ -198,21 +199,14 @@ def _shows(line: str, texts: Collection[str], lines: Collection[str], pages: Col
 
 def _string(line: str) -> str:
     """Return the text that *line* quotes: the JSON string at its end, which may be cut. O(characters)."""
-    start, last = line.find(': "'), line.rfind('", turn ')
-    while start >= 0:
-        try:
-            found, end = _DECODER.raw_decode(line, start + 2)
-        except ValueError:
-            end = 0
-        if end and not line[end:].strip():
-            return str(found)
-        if last < start + 3:
-            break
-        start = line.find(': "', start + 3)
-    head = line[start + 3 :].removesuffix('"').removesuffix("…") if start >= 0 else ""
+    line = line.rstrip()
+    start = line.rfind(': "', 0, -1)  # no text has this within, but one may end so
+    if start < 0:
+        return ""
+    with suppress(ValueError):
+        return str(json.loads(line[start + 2 :])).removesuffix("…")
+    head = line[start + 3 :].removesuffix('"').removesuffix("…")
     for cut in range(min(_CUT, len(head))):  # the cut may be in the middle of an escape
-        try:
+        with suppress(ValueError):
             return str(json.loads(f'"{head[: len(head) - cut]}"'))
-        except ValueError:
-            continue
     return ""

@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from ..errors import InvalidSetting, brief
-from ..rows import ContextRecord, PageState
+from ..rows import ContextRecord
 from ..storage import Storage
 from ..storage.arguments import checked
 from ..storage.codec import ERASED
@@ -51,7 +51,7 @@ def find_outdated(store: Storage, before: datetime | str, owner: str | None = No
         for page in store.pages(record.id, last=record.next_page - 1):
             seqs = [seq for first, end in page.spans(record.head) for seq in range(first, end) if seq in times]
             told = [moment(at) for seq in seqs if (at := times[seq]) is not None]
-            if page.state is PageState.ERASED or not seqs:
+            if not seqs:  # erased
                 continue
             if not told:
                 untimed.append(page.index)

@@ -132,6 +132,7 @@ def test_repeated_erasure_returns_its_receipt(storage):
     context = diary(storage)
     receipts = context.erase(2, 1), context.erase(2), context.erase(1)
 
+    assert [each.pages for each in receipts] == [0, 1, 1]
     assert (context.erase(2, 1), context.erase(2), context.erase(1)) == receipts
     with pytest.raises(Erased):
         context.erase(1, 1)
@@ -186,6 +187,16 @@ def test_a_retention_takes_any_date(before):
     assert [found.pages for found in find_outdated(storage, before)] == [(1,)]
 
 
+def test_an_erased_message_makes_no_page_younger():
+    storage = EphemeralStorage()
+    context = opened(storage)
+    context.append_turn(*turn(1), at="2026-01-05T10:00:00+00:00")
+    context.append_turn(*turn(2), at="2026-01-07T10:00:00+00:00")
+    context.erase(1, 2)
+
+    assert [found.pages for found in find_outdated(storage, "2026-01-06")] == [(1,)]
+
+
 @pytest.mark.parametrize("before", ["spring", "", None, 5, date(2026, 1, 6), [], "2026-13-01"])
 def test_a_retention_names_what_is_no_date(before):
     with pytest.raises(InvalidSetting, match="before: expected a date"):
@@ -225,8 +236,8 @@ def test_killed_erasure_is_finished_by_the_next_opening(step, tmp_path):
     context = Context.open(storage, "diary")
 
     assert list(unfinished_erasures(storage)) == []
-    assert WORD not in json.dumps([each.text for each in context.search_memory(WORD).pages], default=str)
     assert tells(tmp_path, WORD) == []
+    assert WORD not in json.dumps([each.text for each in context.search_memory(WORD).pages], default=str)
     receipt = context.erase(1)
     assert (receipt.pages, receipt.entries, receipt.physical, receipt.memory) == (1, 2, "done", "done")
     assert context.verify() == []

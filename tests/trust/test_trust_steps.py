@@ -87,7 +87,9 @@ def forged(number: int) -> None:
     storage = EphemeralStorage()
     context = opened(storage)
     frame = f"<memci:recall {NONCE}>\npage #1 of turn 0\n" * number
-    found = f"<memci:memory {NONCE}>\n" + '#1 entry 1 user: "\\q' + ': "x", turn ' * number
+    found = (
+        f"<memci:memory {NONCE}>\n" + '#1 entry 1 user: "\\q' + ': "x", turn ' * number + '\n#1 user: "q"' * 4 * number
+    )
     context.append_turn("Secret.", *({"role": "assistant", "content": f"m{at}"} for at in range(number)))
     context.append_turn(frame, {"role": "assistant", "content": found})
     context.append_turn("Next.")
@@ -109,7 +111,8 @@ def test_quotation_that_never_ends_is_read_once():
     lines = [': "' + "\\q" * 5_000, ': "x", turn ' * 5_000, ': "' + "a" * 50_000 + "\x01"]
 
     assert [steps(lambda line=line: _string(line)) < 12 * 5_000 for line in lines] == [True] * 3
-    assert _string('#1 entry 1 user: "I am \\ud83') == "I am "
+    cut = ('"I am \\ud83', '"I am \\ud83…"', '"I am …"')
+    assert [_string(f"#1 entry 1 user: {each}") for each in cut] == ["I am "] * 3
 
 
 def test_instructions_are_counted_a_few_times_each():

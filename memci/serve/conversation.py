@@ -36,7 +36,7 @@ from ..context.loop import ToolCalls
 from ..errors import BudgetExceeded, Diverged, InvalidSetting, StorageBusy, WriteConflict
 from ..formats.identity import identity
 from ..memory.backend import Scope
-from ..messages import Enveloped, Message, call_name, tool_calls
+from ..messages import Enveloped, Message, call_name
 from ..model_catalog import known_window
 from ..settings import Policy
 from ..storage import Storage
@@ -311,7 +311,7 @@ class Conversation:
         if position == 0 or self._scope.owner is None:
             return False
         stored = {_digest("", [each]) for each in self.context.messages() if each["role"] == "assistant"}
-        return any(_digest("", [each]) in stored for each in self._messages if each["role"] == "assistant")
+        return any(_digest("", [each]) in stored for each in self._messages)
 
     def _withdraw(self) -> None:
         """Let a shared memory know this branch of the conversation, and no other one. O(branches, and their pages)."""
@@ -352,7 +352,7 @@ class Conversation:
         stored, listed = [identity(each) for each in log], [identity(each) for each in self._list]
         same = next((at for at, (old, new) in enumerate(zip(stored, listed, strict=False)) if old != new), len(listed))
         lost, new = log[same:], self._list[same:]
-        asked = lost[:-1] if lost and lost[-1]["role"] == "assistant" and not tool_calls(lost[-1]) else lost
+        asked = lost[:-1] if lost and lost[-1]["role"] == "assistant" else lost
         answered = [any(each["role"] == "assistant" for each in part) for part in (asked, new)]
         moved = not asked or stored[-1] in listed[same:] or answered == [False, True]
         if not same or len(lost) > _MOVED or not moved:

@@ -38,7 +38,7 @@ def insert_hidden(
         each = client[at] if at < len(client) else None
         calls, following = tool_calls(kept), tool_calls(log[number]) if number < len(log) else []
         mine = {call["id"] for call in calls if call_name(call) in own}
-        begun = kept["role"] == "assistant" and not calls and following and own.issuperset(map(call_name, following))
+        begun = kept["role"] == "assistant" and following and own.issuperset(map(call_name, following))
         if kept["role"] == "tool" and kept["tool_call_id"] in answered:
             pass
         elif each is not None and identity(each) == identity(kept):

@@ -48,7 +48,10 @@ def test_an_edited_history_forks_at_the_last_shared_turn(provider, store, form, 
 
 
 def test_equal_histories_of_two_credentials_never_meet(provider, store):
-    """Each has its own context and owner; a header names the conversation. No credential is stored."""
+    """Each has its own context and owner; a header names the conversation. No credential is stored.
+
+    A named list without its front takes nothing back: it gets a context of its own.
+    """
     with Served(app(store, upstream=provider.url, window=6_000)) as url:
         for key in ("sk-alpha", "sk-beta"):
             with Talk("openai_chat", url, key=key) as talk:
@@ -56,9 +59,13 @@ def test_equal_histories_of_two_credentials_never_meet(provider, store):
                 talk.say("Still the same.")
         with Talk("openai_chat", url, **{"x-memci-conversation": "trip"}) as talk:
             talk.say("The same.")
+            talk.say("Two.")
+            talk.items = talk.items[2:]
+            talk.say("Three.")
 
     found = Context.list(store)
-    assert len({info.id for info in found}) == len({info.owner for info in found}) == 3
+    assert (len(found), len({info.owner for info in found})) == (4, 3)
+    assert ["The same.", "Hello!", "Two."] in stored(store).values()
     assert [info.id.endswith(":named:trip") for info in found].count(True) == 1
     raw = b"".join(path.read_bytes() for path in store.parent.iterdir())
     assert b"sk-alpha" not in raw and b"sk-beta" not in raw
@@ -110,7 +117,9 @@ def test_a_system_prompt_and_a_model_that_change_are_no_other_conversation(provi
 
     assert [seen.body for seen in provider.seen[:-1]] == talk.sent[:-1]
     assert provider.seen[-1].items[0]["content"].startswith("It is 7 o'clock.\n\n# Earlier parts")
-    assert len(stored(store)) == 1
+    (info,) = Context.list(store)
+    with Context.view(store, info.id) as context:
+        assert context.model == "gpt-4o"
 
 
 def test_a_request_that_comes_again_stores_nothing_and_a_shorter_list_is_a_fork(provider, store):

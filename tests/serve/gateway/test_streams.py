@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memci.formats.events import Events, data_of, load_object
+from memci.serve.hidden import insert_hidden
 from memci.serve.replies import calls, merged
 from memci.serve.streams import stream_of
 
@@ -118,3 +119,19 @@ def test_an_event_that_cannot_be_read_is_sent_as_it_came(form):
     for event in STREAMS[form](WHOLE[form](Said("Hello."), "m", (10, 5))):
         stream.shown(event)
     assert stream.ended
+
+
+def test_what_a_client_left_out_of_one_answer_is_no_part_of_the_next():
+    """It dropped the text before the first recall, and joined those around the second one."""
+
+    def recall(at, text):
+        call = {"id": f"m{at}", "type": "function", "function": {"name": "recall_page", "arguments": "{}"}}
+        return [
+            {"role": "assistant", "content": text, "tool_calls": [call]},
+            {"role": "tool", "tool_call_id": f"m{at}", "content": f"Page {at}."},
+        ]
+
+    one, two, new = ({"role": "user", "content": text} for text in ("One?", "Two?", "Three?"))
+    log = [one, *recall(1, "Let me look. "), two, *recall(2, "So. "), {"role": "assistant", "content": "Fine."}]
+    client = [one, two, {"role": "assistant", "content": "So. Fine."}, new]
+    assert insert_hidden("openai_chat", client, log, OWN) == [*log, new]

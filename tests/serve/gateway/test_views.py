@@ -8,11 +8,14 @@ import anyio
 import pytest
 
 from memci import Context, Policy
+from memci.serve.conversation import Caller, Conversation, Options
 from memci.serve.gateway import app
-from memci.serve.wire import PATHS
+from memci.serve.streams import stream_of
+from memci.serve.wire import PATHS, ClientRequest
+from memci.storage.ephemeral import EphemeralStorage
 
 from .kit import FORMATS, LONG, SYSTEM, Talk, filled
-from .upstream import Said, Served
+from .upstream import Said, Served, chat
 
 
 def spoken(talk, turns, first=0):
@@ -127,6 +130,78 @@ def test_the_cost_of_a_call_is_stored_if_the_client_leaves_behind_the_last_event
         assert context.report().cost.calls == 1
 
 
+def opened(items, *, storage=None, model="unknown", window=None, policy=None, **fields):
+    """The conversation of a request of Chat Completions, in memory."""
+    raw = json.dumps({"model": model, "messages": items, **fields}).encode()
+    request = ClientRequest("openai_chat", raw, raw)
+    return Conversation(storage or EphemeralStorage(), Caller("key", None), Options(window, None, policy), request)
+
+
+SUMMARY = "Your task is to create a detailed summary of the conversation so far."
+
+
+@pytest.mark.parametrize(
+    ("asked", "window", "reply"),
+    [
+        ({"model": "gpt-4o", "max_tokens": 16_000}, 128_000, 16_000),
+        ({"model": "gpt-4o", "max_tokens": 100_000, "window": 200_000}, 128_000, 64_000),
+        ({"model": "gpt-4o", "max_tokens": 9_000, "window": 6_000}, 6_000, 0),  # it fits into the model's own window
+        ({"model": "gpt-4o", "max_tokens": 9_000, "window": 126_000}, 126_000, 7_000),
+        ({"max_tokens": 64_000, "window": 6_000}, 6_000, 1_500),
+        ({"max_tokens": 500, "max_completion_tokens": 700, "window": 6_000}, 6_000, 700),
+        ({"model": "gpt-4", "text": SUMMARY + "x" * 20_000, "window": 6_000}, 8_192, None),
+        ({"text": SUMMARY + " " * 20_000, "window": 6_000}, 20_136, None),
+    ],
+)
+def test_the_room_of_a_request(asked, window, reply):
+    """The smaller one of both windows, and of the reply what the model's own window has not beyond that."""
+    made = opened([{"role": "user", "content": asked.pop("text", "Hi")}], **asked)
+    assert made.context.window == window
+    assert reply is None or made.context.reply == reply
+    made.close()
+
+
+def test_more_than_moves_in_a_list_is_a_fork():
+    """Files and a question are some ten messages; each is taken back by itself."""
+    storage = EphemeralStorage()
+    first, *others = [{"role": "user", "content": f"Text {at}."} for at in range(66)]
+    for items in ([first, *others], [first, {"role": "assistant", "content": "Yes."}, others[0]]):
+        opened(items, storage=storage, window=6_000).close()
+    assert len([*storage.contexts()]) == 2
+
+
+def test_a_further_round_goes_on_behind_others():
+    """Another request of the same list has stored its own messages meanwhile; calls of memci's tools are counted."""
+    storage, talk = EphemeralStorage(), SimpleNamespace(items=[])
+    filled(talk)
+    made = opened([*talk.items, {"role": "user", "content": "Hi"}], storage=storage, window=6_000)
+    with Context.open(storage, made.context.id) as other:
+        other.append_turn({"role": "assistant", "content": "Hello!"})
+    assert b"Hi" in made.next_request(last=False)
+    reply = stream_of("openai_chat", made.own, {})
+    reply.begin(final=False)
+    reply.take(chat(Said("", (("m1", "recall_page", {"index": 3}), ("c1", "read", {}))), "m", (1, 1)))
+    assert made.keep(reply, last=False) is None
+    assert made.called == {"recall_page": 1}
+    made.close()
+
+
+def test_results_are_shown_whole_where_the_model_has_no_tool_to_read_on():
+    """A client with functions of old gets no tools of memci's."""
+    talk = SimpleNamespace(items=[])
+    filled(talk)
+    call = {"role": "assistant", "content": None, "function_call": {"name": "read", "arguments": "{}"}}
+    bulk = "".join(f"src/part_{at}.py: def read_part_{at}(path)\n" for at in range(60))
+    new = [{"role": "user", "content": "Read."}, call, {"role": "function", "name": "read", "content": bulk}]
+    for functions in ([], [{"name": "read"}]):
+        given = {"window": 8_000, "policy": Policy(preset="economy", gate=400), "functions": functions}
+        given["storage"] = EphemeralStorage()
+        opened(talk.items, **given).close()
+        made = opened(talk.items + new, **given)
+        assert (b"read_part_30(" in made.sent) == bool(functions)
+        made.close()
+
+
 @pytest.mark.parametrize("form", FORMATS)
 def test_large_results_become_digests_after_the_first_compaction(provider, store, form):
     """Until then a body goes as it came; from then on new bulk is shown as a digest, and stays so."""
@@ -142,6 +217,9 @@ def test_large_results_become_digests_after_the_first_compaction(provider, store
         talk.say("Read part 1.")
         talk.give(talk.calls[0][0], bulk)
         early = provider.seen[-1]
+        (info,) = Context.list(store)
+        with Context.view(store, info.id) as context:
+            assert context.report().gated_tokens == 0
         filled(talk)
         spoken(talk, 2, first=40)
         talk.say("Read part 2.")

@@ -284,6 +284,25 @@ def test_erasure_that_fails_behind_its_transaction_is_pending(tmp_path, monkeypa
     assert context.erase(1).memory == "done"
 
 
+def test_erasure_that_left_bytes_is_pending_until_it_is_finished(monkeypatch):
+    """The log says so: it was not killed, and what has its name later is not taken for it."""
+    storage = EphemeralStorage()
+    opened(storage).append_turn(*turn(1))
+    erase_rows = storage.erase
+
+    with monkeypatch.context() as patch:
+        patch.setattr(storage, "erase", lambda erasure: erase_rows(erasure)._replace(scrubbed=False))
+        patch.setattr("memci.history.erasures.this_process", lambda: "")  # no process is told from another
+        assert erase(storage, context="alice").physical == "pending"
+    assert [killed for _, killed, _ in unfinished_erasures(storage)] == [False]
+    opened(storage).append_turn(*turn(1))
+    assert storage.audit_log.looked
+
+    assert finish_erasures(storage).done
+    assert [line["action"] for line in storage.audit_log.with_field("job")] == ["erase", "erased", "erased"]
+    assert not [*unfinished_erasures(storage)]
+
+
 def test_erasure_whose_end_is_not_logged_is_pending(storage, monkeypatch):
     """The job has no end in the log: its receipt says that something is left, and the repeated call finishes it."""
     context = diary(storage)

@@ -78,17 +78,31 @@ def test_waiting_writes_nothing(storage: Storage) -> None:
 
 
 def test_lock_is_renewed(storage: Storage) -> None:
-    """A holder that renews its ticket keeps the lock, and its place."""
+    """A holder that renews its ticket keeps the lock, and its place; one that is asked late renews it first."""
     lock = hold(storage, "a", 0)
-    [before] = storage.tickets("a")
+    for renew, left in ((lock.step, EXPIRY_SECONDS), (lock.is_kept, EXPIRY_SECONDS / 2)):
+        [now] = storage.tickets("a")
+        lock._ticket = before = now._replace(expires=time.time() + left)
+        storage.replace_ticket(now, before)
 
-    assert lock.step()
+        assert renew()
 
-    [after] = storage.tickets("a")
-    assert after.expires > before.expires
-    assert after.token == before.token
+        [after] = storage.tickets("a")
+        assert after.expires > before.expires
+        assert after.token == before.token
     lock.release()
     assert not lock.step()
+
+
+def test_lock_is_not_released_by_a_child(storage: Storage, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After fork() it is the parent's."""
+    lock = hold(storage, "a", 0)
+    with monkeypatch.context() as patch:
+        patch.setattr(lock, "_pid", 0)
+        lock.release()
+    assert storage.tickets("a")
+    lock.release()
+    assert not storage.tickets("a")
 
 
 @pytest.mark.parametrize(("error", "again"), [(HandlePoisoned, False), (StorageBusy, True)])

@@ -127,7 +127,8 @@ def hold(storage: Storage, context: str, seconds: float) -> HeldLock:
                 return HeldLock(storage, mine)
             elif now - renewed >= RENEWAL_SECONDS:
                 later = mine._replace(expires=time.time() + EXPIRY_SECONDS)
-                renewed, mine = now, later if storage.replace_ticket(mine, later) else None
+                storage.replace_ticket(mine, later)
+                renewed, mine = now, later
             else:
                 if len(alive) != ahead:
                     moved, ahead = now, len(alive)

@@ -98,8 +98,6 @@ class Witness:
 
     def make(self) -> None:
         """Make the file if there is none, and sync its folder. An error is ignored: the store works without it."""
-        if self.is_there or not READS_AT:
-            return
         with suppress(OSError):
             if self._file is None:
                 self._open(os.O_RDWR | os.O_CREAT)
@@ -189,7 +187,6 @@ class Witness:
 def forget_all(path: str) -> None:
     """Clear the witness in the file *path*, so that its store is accepted as it is."""
     with closing(Witness(path)) as witness:
-        witness.make()
         witness.reset()
 
 

@@ -57,8 +57,11 @@ def test_lock_is_released_once(storage: Storage) -> None:
     theirs.release()
 
 
-def test_waiting_writes_nothing(storage: Storage) -> None:
-    """A wait writes its ticket and removes it, however often it looks; without time to wait it writes nothing."""
+def test_waiting_writes_nothing(storage: Storage, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A wait writes its ticket and removes it, however often it looks; without time to wait it writes nothing.
+
+    A long one renews its ticket.
+    """
     lock = hold(storage, "a", 0)
     changes: list[object] = []
 
@@ -74,6 +77,10 @@ def test_waiting_writes_nothing(storage: Storage) -> None:
         with pytest.raises(StorageBusy):
             hold(Watched(), "a", seconds)  # type: ignore[arg-type]  # what else it asked for would be an error
         assert len(changes) == expected
+    monkeypatch.setattr("memci.storage.locks.RENEWAL_SECONDS", 0.0)
+    with pytest.raises(StorageBusy):
+        hold(Watched(), "a", 0.03)  # type: ignore[arg-type]
+    assert len(changes) > 4
     lock.release()
 
 

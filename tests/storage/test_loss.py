@@ -1,8 +1,11 @@
 """A store that has lost what was committed says so when it is opened: by its log, or by its witness."""
 
+import os
 import shutil
 import stat
 from collections.abc import Callable, Iterator
+from contextlib import closing
+from itertools import count
 from pathlib import Path
 from threading import Event, Thread
 
@@ -10,11 +13,11 @@ import apsw
 import pytest
 
 from memci import Context, SQLiteStorage
-from memci.errors import CorruptRecord, MemciError, StorageBusy
+from memci.errors import CorruptRecord, MemciError, StorageBusy, StorageUnavailable
 from memci.storage import FilesystemStorage
 from memci.storage.protocol import Erasure, Storage
 from memci.storage.sqlite.loss import accept_loss
-from memci.storage.witness import Witness
+from memci.storage.witness import Slot, Witness, _place, key_of
 from memci.testing.storage.rows import append, bodies_of
 
 FRAME = 4096 + 24
@@ -372,3 +375,30 @@ def test_witness_of_the_next_revision_is_a_loss(tmp_path: Path, kind: str) -> No
     with pytest.raises(CorruptRecord, match="at revision 2, it was at revision 3"):
         storage.load("a")
     storage.close()
+
+
+def test_witness_keeps_what_was_noted_and_nothing_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Slots are synced when they are made and cleared; one that others share, or that was cut, is nobody's loss."""
+    path, syncs = str(tmp_path / "agent.db-witness"), list[int]()
+    fsync = os.fsync
+    monkeypatch.setattr(os, "fsync", lambda file: syncs.append(file) or fsync(file))
+    alike = next(name for name in map(str, count()) if _place(key_of(name)) == _place(key_of("a")))
+    with closing(Witness(path)) as witness:
+        counts = []
+        for act in (witness.make, lambda: witness.note(Slot(key_of("a"), 5)), lambda: witness.forget(alike)):
+            act()
+            counts.append(len(syncs))
+        before = witness.slot("a")
+        assert (before, witness.slot(alike)) == (Slot(key_of("a"), 5), None)
+        with pytest.raises(CorruptRecord):
+            witness.check("a", before, 4)
+        witness.forget("a")
+        witness.check("a", before, 0)  # it was erased meanwhile
+        assert [*counts, len(syncs)] == [2, 2, 2, 3]
+        os.truncate(path, 40)
+        assert (witness.slot("a"), witness.slots()) == (None, [])
+    with closing(Witness(path, read_only=True)) as witness:
+        witness.note(Slot(key_of("a"), 6))
+    os.mkfifo(path + "-pipe")
+    with pytest.raises(StorageUnavailable):
+        Witness(path + "-pipe")

@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -33,7 +34,8 @@ def test_process_that_has_ended_is_passed_over():
         child.stdout.read()
         while os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT) is None:
             pass
-        zombie = mine._replace(process=f"{boot} {space} {child.pid} 1")
+        born = Path(f"/proc/{child.pid}/stat").read_text("utf-8").rpartition(")")[2].split()[19]
+        zombie = mine._replace(process=f"{boot} {space} {child.pid} {born}")
         assert find_living([mine, zombie]) == [mine]
 
     reused = mine._replace(process=f"{boot} {space} {pid} {int(began) - 1}")
@@ -41,11 +43,12 @@ def test_process_that_has_ended_is_passed_over():
     assert find_living([mine, reused, gone]) == [mine]
 
 
-def test_ticket_of_another_machine_ends_by_time_only():
+def test_ticket_of_another_machine_ends_by_time_only(monkeypatch):
     """A process that can't be seen from here counts as alive until its ticket ends, whatever its number is."""
     mine = _ticket("a")
+    monkeypatch.setattr("memci.storage.locks._beginning", lambda _: "")
     others = [mine._replace(process=process) for process in ("", "boot pid:[1] 1 1", "boot", "a b c d", "\ud83d 1 1 1")]
     late = mine._replace(process="", expires=time.time() - 0.001)
     far = mine._replace(process="", expires=time.time() + 3 * EXPIRY_SECONDS)
 
-    assert find_living([*others, late, far]) == others
+    assert find_living([mine, *others, late, far]) == [mine, *others]

@@ -10,6 +10,7 @@ from math import inf, nan
 from pathlib import Path
 from threading import Lock
 from typing import Any
+from unittest.mock import DEFAULT, Mock
 
 import pytest
 
@@ -199,16 +200,23 @@ def test_lock_is_given_in_the_order_of_arrival(storage: Storage) -> None:
     assert not storage.tickets()
 
 
-def test_holder_that_renews_nothing_is_replaced(storage: Storage) -> None:
-    """The next one gets the lock, and a change that the old holder had in hand is WriteConflict."""
+def test_holder_that_renews_nothing_is_replaced(storage: Storage, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The next one gets the lock, and a change that the old holder had in hand is WriteConflict.
+
+    So it is if another commit comes first. The log tells of it.
+    """
     append(storage, "a", b"1")
     old = hold(storage, "a", 0)
     late = appended(current(storage, "a"), b"late")
     [ticket] = storage.tickets("a")
     storage.replace_ticket(ticket, ended("a"))
+    commit = Mock(wraps=storage.commit, side_effect=[WriteConflict("another was first"), DEFAULT])
 
-    new = hold(storage, "a", 0)
+    with monkeypatch.context() as patch:
+        patch.setattr(storage, "commit", commit)
+        new = hold(storage, "a", 0)
 
+    assert [line["action"] for line in storage.audit_log] == ["lock"]  # type: ignore[attr-defined]
     with pytest.raises(WriteConflict):
         storage.commit(late)
     assert not old.is_kept()

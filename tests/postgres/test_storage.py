@@ -20,9 +20,12 @@ from memci.errors import (
     StorageUnavailable,
     WriteConflict,
 )
+from memci.memory import TieredMemory
+from memci.memory.forgetting import scrub
 from memci.storage import EncryptedStorage, PostgresStorage
 from memci.storage.locks import hold
 from memci.storage.protocol import Erasure, Transition
+from memci.testing.memory.pages import told
 from memci.testing.storage import DurableStorageConformance
 from memci.testing.storage.rows import append, appended, bodies_of, current, everything, forked, with_op
 from tests.postgres.server import Server
@@ -369,6 +372,43 @@ def test_no_byte_of_what_was_erased_is_in_the_tables(storage, server):
 
     assert not any(b"canary 6f0c" in each for each in files())
     assert bodies_of(storage, "b") == [b"stays"]
+
+
+def remember(storage):
+    """Store pages about canaries in the memory."""
+    with closing(TieredMemory(storage, owner="canary")) as memory:
+        for page in range(1, 4):
+            memory.admit(told(page, f"My canary is called Olga {page}.", names=[f"canary {page}"]))
+
+
+def test_an_erasure_says_that_bytes_are_left_while_a_transaction_may_read_them(postgres_url, server):
+    """The server keeps removed rows for every transaction that began before, also one of another table."""
+    with (
+        closing(PostgresStorage(postgres_url, wait_seconds=0.1)) as storage,
+        closing(psycopg.connect(server.url)) as other,
+    ):
+        append(storage, "a", b"canary")
+        remember(storage)
+        other.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+        other.execute("SELECT 1")
+        storage.erase(Erasure(contexts=("a",)))
+
+        assert not storage.erase(Erasure()).scrubbed
+        assert not scrub(storage, whole=True)
+        other.rollback()
+        assert storage.erase(Erasure()).scrubbed
+        assert scrub(storage, whole=True)
+
+
+def test_the_servers_statistics_hold_no_text(storage):
+    """They are samples, which an erasure can't reach."""
+    for nr in range(20):
+        append(storage, f"canary {nr}", b"a canary")
+    remember(storage)
+    storage.database.run_alone("ANALYZE")
+
+    sampled = "SELECT tablename, attname FROM pg_stats WHERE schemaname = %s AND pg_stats::text ~ 'canary|63616e617279'"
+    assert storage.database.read_rows(sampled, storage.database.schema) == []
 
 
 def test_erasures_lock_contexts_in_one_order(storage, postgres_url):

@@ -17,6 +17,7 @@ from typing import Any, Final
 from ...errors import StorageReadOnly
 from ...storage.postgres.database import Connection, Database
 from ...storage.postgres.rows import escape, unescape
+from ...storage.postgres.schema import NO_SAMPLES
 from ...storage.protocol import CACHE_BYTES
 from ...storage.sqlite.schema import sql_file
 from ..repository.store import FIND_VERSION, SCHEMA, MemoryStore, OwnerKey
@@ -34,7 +35,7 @@ _TYPES: Final = {
     ", WITHOUT ROWID": "",
 }
 """what SQLite calls it, and what Postgres does"""
-_TABLES: Final = reduce(lambda tables, names: tables.replace(*names), _TYPES.items(), SCHEMA) + _WORDS
+_TABLES: Final = reduce(lambda tables, names: tables.replace(*names), _TYPES.items(), SCHEMA) + _WORDS + NO_SAMPLES
 _THERE = "SELECT to_regclass('memory_schema') IS NOT NULL"
 _LOCK_MAKING = "SELECT pg_advisory_xact_lock(7881692370212)"
 
@@ -110,10 +111,13 @@ class PostgresMemory(MemoryStore):
 
     def scrub(self, *, whole: bool = False) -> bool:
         """Rewrite the tables if *whole* is set; bytes of removed rows stay in them until then."""
-        if whole and self.there:
-            for table in _REWRITE:
-                self._database.run_alone(_REWRITE[table])
-        return whole or not self.there
+        if not self.there:
+            return True
+        if not whole or not self._database.outlast():
+            return False
+        for table in _REWRITE:
+            self._database.run_alone(_REWRITE[table])
+        return True
 
     def purge(self) -> None:
         """Do nothing: terms are removed at once."""

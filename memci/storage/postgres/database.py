@@ -53,13 +53,23 @@ _LOCK_MAKING = "SELECT pg_advisory_xact_lock(7881692370211)"
 _SETTINGS = "SELECT pg_backend_pid(), current_setting('server_version_num')::int, current_setting('server_encoding')"
 _TIMEOUT = "SELECT set_config('statement_timeout', %s, false)"
 _TIMEOUT_HERE = "SELECT set_config('statement_timeout', %s, true)"
+_NOW = "SELECT pg_snapshot_xmax(pg_current_snapshot())::text"
+# Whether a transaction that began before %s is open. A lazy VACUUM reads no removed rows.
+_IS_OLDER_OPEN = """
+SELECT coalesce(max(age), 0) > age(%s::xid8::xid) FROM (
+    SELECT greatest(age(backend_xid), age(backend_xmin)) FROM pg_stat_activity AS one
+        WHERE (datid IS NULL OR datname = current_database()) AND pid <> pg_backend_pid()
+        AND NOT EXISTS (SELECT 1 FROM pg_stat_progress_vacuum AS lazy WHERE lazy.pid = one.pid)
+    UNION ALL SELECT age(transaction) FROM pg_prepared_xacts WHERE database = current_database()
+    UNION ALL SELECT age(xmin) FROM pg_replication_slots) AS open (age)
+"""
 
 Row = tuple[Any, ...]
 Connection = psycopg.Connection[Row]
 _T = TypeVar("_T")
 
 _PAUSE_SECONDS = 0.05
-"""between two attempts to connect to a server that restarts: short beside the seconds that a restart takes"""
+"""between two attempts to connect to a server that restarts, which takes seconds, or two looks at what is open"""
 _inherited: list[ConnectionPool[Any]] = []  # pools of the parent process, whose threads do not exist here
 logging.getLogger("psycopg.pool").addHandler(logging.NullHandler())  # otherwise Python prints its warnings
 
@@ -197,6 +207,19 @@ class Database:
             finally:
                 if not self.pooled and not connection.closed:
                     self._execute(connection, _TIMEOUT, (self._timeout,))
+
+    def outlast(self) -> bool:
+        """Wait until no transaction is open that began before now; return False if one still is after `wait_seconds`.
+
+        It may read rows that were removed, so VACUUM would keep them.
+        """
+        ((now,),) = self.read_rows(_NOW)
+        until = time.monotonic() + self.wait_seconds
+        while self.read_rows(_IS_OLDER_OPEN, now)[0][0]:
+            if time.monotonic() > until:
+                return False
+            time.sleep(_PAUSE_SECONDS)
+        return True
 
     def close(self) -> None:
         """Close all free connections; those in use are closed when they are returned."""

@@ -21,6 +21,26 @@ ROWS: Final = ("context", "entry", "view", "page", "compaction", "op", "call", "
 """the tables whose rows belong to a context"""
 REWRITE: Final = {table: f"VACUUM (FULL) our.{table}" for table in (*ROWS, "ticket")}
 """writes each table again without deleted rows, and locks it meanwhile"""
+NO_SAMPLES: Final = """
+DO $$
+DECLARE one record;
+BEGIN
+    FOR one IN
+        SELECT c.relkind, c.oid::regclass AS name, a.attnum, a.attname
+        FROM pg_class AS c JOIN pg_attribute AS a ON a.attrelid = c.oid LEFT JOIN pg_index AS i ON i.indexrelid = c.oid
+        WHERE c.relnamespace = 'our'::regnamespace AND a.attnum > 0 AND NOT a.attisdropped
+            AND a.atttypid IN ('text'::regtype, 'text[]'::regtype, 'bytea'::regtype)
+            AND (c.relkind = 'r' OR i.indkey[a.attnum - 1] = 0)
+    LOOP
+        IF one.relkind = 'r' THEN
+            EXECUTE format('ALTER TABLE %s ALTER COLUMN %I SET STATISTICS 0', one.name, one.attname);
+        ELSE
+            EXECUTE format('ALTER INDEX %s ALTER COLUMN %s SET STATISTICS 0', one.name, one.attnum);
+        END IF;
+    END LOOP;
+END $$;
+"""
+"""the server's own statistics have samples of no text: they would outlast an erasure; keys decide how rows are found"""
 
 TYPES: Final = {
     int: "bigint",
@@ -79,5 +99,5 @@ CREATE UNIQUE INDEX ticket_key ON our.ticket (key, token);
 CREATE TABLE our.audit (number {_GIVEN} PRIMARY KEY, line text NOT NULL);
 CREATE TABLE our.store (version integer NOT NULL);
 INSERT INTO our.store VALUES ({SCHEMA_VERSION});
-"""
+{NO_SAMPLES}"""
 """the statements to execute in a new schema"""

@@ -105,7 +105,7 @@ def _cut(text: str, width: int) -> Iterator[str]:
 def _end(text: str, start: int, width: int) -> int:
     """Return the end of the piece that begins at *start*: the best border in the second half of *width*."""
     reach = min(len(text), start + width)
-    if not text[start:reach].isascii():
+    if _WIDE.search(text, start, reach):
         room = width
         for place in range(start, reach):
             room -= 3 if _WIDE.match(text[place]) else 1

@@ -14,6 +14,7 @@ also leaves out the politeness, for titles. In a text that is only small talk, t
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from typing import get_args
 
 from .patterns import LATIN, WIDE, Writing, alternatives, words
@@ -57,6 +58,8 @@ _SHORTENED, _NUMBERED, _CLOSING, _COUNTS = (
     frozenset(word for one in get_args(Writing) for word in words("words", key, one))
     for key in ("abbreviations", "numbered", "closing", "ordinal")
 )
+_NEVER, _ALWAYS, _ORDINAL, _CLOSES, _NUMBER = range(5)
+"""a short form: never, always, with a word that counts before it, before a digit or a small letter, before a digit"""
 _LEAD = re.compile(r"[\s#>›*•\-–—,，、.!！。~～:：]+")
 SMALL_TALK = re.compile(
     rf"(?:(?:{alternatives('small_talk', 'greetings')})(?=[\s,.!?;:…]|$)"
@@ -106,19 +109,29 @@ def is_short_form(text: str, end: int, start: int = 0) -> bool:
     "Dr. Li"; "No. 5", but not "No. I walked"; "at 5 p.m. on Friday", but not "at 5 p.m. We left"; "am 12. Juni".
     """
     least = max(start, end - 12)
-    cut = max(text.rfind(" ", least, end - 1) + 1, least)
+    cut = text.rfind(" ", least, end - 1) + 1 or least
     if end - cut > _LONGEST_SHORT:
         return False
-    word = text[cut : end - 1].lower().rpartition("\n")[2].lstrip('([«„“"')
-    if word in _SHORTENED or (len(word) == 1 and word.isalnum()):
-        return True
-    if word.isdigit():
-        return len(word) == 2 and text[max(start, cut - 8) : cut].lower().rstrip().rpartition(" ")[2] in _COUNTS
-    closes = word in _CLOSING or ("." in word and word.isascii() and word.replace(".", "").isalpha())
-    if not closes and word not in _NUMBERED:
-        return False
+    shortened = _shortened(text[cut : end - 1])
+    if not shortened or shortened == _ALWAYS:
+        return shortened == _ALWAYS
+    if shortened == _ORDINAL:
+        return text[max(start, cut - 8) : cut].lower().rstrip().rpartition(" ")[2] in _COUNTS
     behind = text[end : end + 4].lstrip()[:1]
-    return behind.isdigit() or (closes and behind.islower())
+    return behind.isdigit() or (shortened == _CLOSES and behind.islower())
+
+
+@lru_cache(maxsize=4_096)  # most words before a stop were there before
+def _shortened(word: str) -> int:
+    """Return what the *word* before a stop may be: never a short form, always one, or one if something else is true."""
+    word = word.lower().rpartition("\n")[2].lstrip('([«„“"')
+    if word in _SHORTENED or (len(word) == 1 and word.isalnum()):
+        return _ALWAYS
+    if word.isdigit():
+        return _ORDINAL if len(word) == 2 else _NEVER
+    if word in _CLOSING or ("." in word and word.isascii() and word.replace(".", "").isalpha()):
+        return _CLOSES
+    return _NUMBER if word in _NUMBERED else _NEVER
 
 
 def writing(text: str) -> Writing:

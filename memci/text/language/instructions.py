@@ -33,6 +33,7 @@ _FEW = 1  # common words by which the language of a sentence may be mistaken: th
 
 _EDGE = " \t,;:–—-，、；：。."
 _COMMA = re.compile(r"[,，、] ?")
+_READ = re.compile(rf"[A-Za-z\u00c0-\u024f\u0400-\u04ff]|{WIDE.pattern}")  # letters of the languages of the tables
 _ASKED = re.compile(r"[?？][\s)”\"'»]*$")
 _HEADING = pattern("instructions", "heading", flags=re.MULTILINE)
 _LIST = re.compile(
@@ -88,7 +89,7 @@ def clauses(text: str, own: str) -> list[Clause]:
             item = text[place : place + len(sentence)]
             found.setdefault(item, Clause(item))
             continue
-        if len(sentence) < (_SHORTEST if sentence.isascii() else _SHORTEST_WIDE):
+        if len(sentence) < (_SHORTEST if sentence.isascii() else _SHORTEST_WIDE) or not _READ.search(sentence):
             continue
         for one in languages(sentence, written, slack=_FEW):
             said = prepared[place : place + len(sentence)]

@@ -6,9 +6,11 @@
 import re
 from collections.abc import Iterator
 
+from ..text.language.patterns import with_marks
 from ..text.language.terms import query_terms, terms
 
-_WORD = re.compile(r"(?>[^\W_]+(?:['’.,:/@#&+_-]+[^\W_]+)*)")
+_LETTERS = with_marks(r"[^\W_]")
+_WORD = re.compile(rf"(?>{_LETTERS}(?:['’.,:/@#&+_-]+{_LETTERS})*)")
 
 
 def find_words(text: str, query: str) -> Iterator[tuple[int, int]]:

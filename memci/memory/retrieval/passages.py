@@ -14,6 +14,7 @@ from ...formats.utterance import utterances
 from ...messages import Message
 from ...text.language.change import SIGNS, Sign, signs
 from ...text.language.dates import date_terms
+from ...text.language.patterns import STOPS
 from ...text.language.sentences import greeted
 from ...text.language.terms import terms
 
@@ -23,7 +24,7 @@ MOST = 256  # passages of one message at most; those of longer messages are larg
 _BORDERS = (
     re.compile(r"\n\s*\n\s*"),
     re.compile(r"\n+"),
-    re.compile(r"(?<=[.!?…])[\"'”’)\]]*\s+|[。！？；]+[”’」』）]*"),
+    re.compile(rf"(?<=[.!?…{STOPS}])[\"'”’)\]]*\s+|[。！？；{STOPS}]+[”’」』）]*"),
     re.compile(r"[,;:，、]\s*|[}\]]"),
     re.compile(r"\s+"),
 )

@@ -14,6 +14,7 @@ of each, first in first out.) Facts that contradict each other are both kept, be
 
 import hashlib
 import re
+import unicodedata
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache, reduce
@@ -23,7 +24,7 @@ from ...formats.provenance import own_words, parts_of
 from ...messages import Message, call_name, text_of, tool_calls
 from ...text.language.change import Claim, claims, takes_up
 from ...text.language.keywords import stems_of
-from ...text.language.patterns import LATIN, Writing, alternatives, pattern
+from ...text.language.patterns import LATIN, Writing, alternatives, pattern, with_marks
 from ...text.language.sentences import languages, lower_case, sentences, simplify, writing
 from ...text.language.terms import is_single, terms
 from ...text.summarize import lines, one_line, reads
@@ -36,6 +37,7 @@ _SCANNED = 20_000  # characters of a shortest fact, and of a message that are re
 _ALIKE = 0.8  # share of common stems from which two facts say the same
 SAYINGS = 4  # pages of which the words of a fact are stored: while one is left, it outlives the others' erasure
 COMMON = 3  # pages that may have a word for which it still shows where a text comes from
+_WORDS = re.compile(with_marks(r"\w"))
 _SHORTEST_WORD = 3  # letters of a word that shows where a text comes from: shorter ones are in many pages
 
 About = Literal["user", "assistant"]
@@ -289,9 +291,9 @@ def _join(old: Known, new: Known) -> Known:
 @lru_cache(maxsize=4096)
 def _comparison(text: str) -> tuple[str, tuple[frozenset[str], bool], frozenset[str]]:
     """Return the features of a fact for comparison: its words, its figures and negation, and its stems."""
-    lowered = text.casefold()
+    lowered = unicodedata.normalize("NFC", text.casefold())
     signs = frozenset(_FIGURE.findall(lowered)), _NOT.search(lowered.replace("’", "'")) is not None
-    return " ".join(re.findall(r"\w+", lowered)), signs, frozenset(map(stems_of, terms(text))) - {""}
+    return " ".join(_WORDS.findall(lowered)), signs, frozenset(map(stems_of, terms(text))) - {""}
 
 
 @lru_cache(maxsize=4096)

@@ -18,7 +18,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 
 from ...workers import yield_to_calls
-from .patterns import GRAMMAR, HAN, HIRAGANA, WIDE
+from .patterns import GRAMMAR, HAN, HIRAGANA, STOPS, WIDE
 from .telling import EVERYDAY_SHARE, FACT_SHARE, WORD_SHARE, telling_words
 from .terms import is_single, terms
 
@@ -30,7 +30,7 @@ _NAME, _ID, _PLAIN, _COMMON = 1.5, 1.25, 1.0, 0.35
 """Weights of a name, an id, any other word, and an everyday word. Chosen so that a name said once comes before a word
 said once, and an everyday word must be said often."""
 _HAN = re.compile(f"[{HAN}]+")
-_SENTENCE_END = re.compile(r"[.!?:;\n。！？|>*•\"“(\[-]\s*$")
+_SENTENCE_END = re.compile(rf"[.!?:;\n。！？{STOPS}|>*•\"“(\[-]\s*$")
 
 
 def keywords(texts: Iterable[str], limit: int = 10) -> tuple[str, ...]:

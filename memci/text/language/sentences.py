@@ -12,18 +12,19 @@ also leaves out the politeness, for titles. In a text that is only small talk, t
 """
 
 import re
+import unicodedata
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import get_args
 
-from .patterns import LATIN, WIDE, Writing, alternatives, words
+from .patterns import LATIN, STOPS, WIDE, Writing, alternatives, with_marks, words
 
 _KANA = re.compile("[\u3041-\u30ff]")
 _HANGUL = re.compile("[\uac00-\ud7a3]")
 _HAN = re.compile("[\u3400-\u9fff]")
 _CYRILLIC = re.compile("[\u0400-\u04ff]")
-_WORDS = re.compile(r"[^\W\d_]+")
+_WORDS = re.compile(with_marks(r"[^\W\d_]"))
 _ASCII_WORDS = re.compile("[a-z]+")
 _COMMON = {
     word: [one for one in LATIN if word in words("words", "common", one)]
@@ -39,7 +40,9 @@ _MACHINE = re.compile(
     r"|(?:\[?(?:ERROR|WARN|WARNING|INFO|DEBUG|FATAL|TRACE)\b|Traceback )|[\w.-]+\s*[=({]|\"[\w -]+\"\s*:"
 )
 _BULLET = re.compile(r"(?:[-*•–]\s+|\(?\d{1,2}[.)]\s+|#{1,6}\s+)")
-_END = re.compile(r"[.!?。！？｡…](?:(?<=[.!?])(?<![.!?].)[.!?]*+[\"'”’)\]*]*+(?=\s)|(?<![.!?])[。！？｡…]*[」』”’）)]*)")
+_END = re.compile(
+    rf"[.!?。！？｡…{STOPS}](?:(?<=[.!?])(?<![.!?].)[.!?]*+[\"'”’)\]*]*+(?=\s)|(?<![.!?])[。！？｡…{STOPS}]*[」』”’）)]*)"
+)
 _LONGEST_SHORT = 9  # characters of a short form at most, with its stop and a mark before it
 _SIMPLE = str.maketrans(*(alternatives("characters", key, "han") for key in ("traditional", "simplified")))
 
@@ -52,7 +55,7 @@ _SMALL = 120
 _WORD = re.compile(r"\w")
 
 # A set of characters at the beginning lets the search skip quickly.
-_ENDS = re.compile(r"[.!?。！？｡…\n](?:(?<=[.!?])[.!?]{0,2}[\"'”’)]?(?=\s|$)|(?<=[。！？｡…\n]))")
+_ENDS = re.compile(rf"[.!?。！？｡…{STOPS}\n](?:(?<=[.!?])[.!?]{{0,2}}[\"'”’)]?(?=\s|$)|(?<=[。！？｡…{STOPS}\n]))")
 _ASCII_ENDS = re.compile(r"[.!?\n](?:(?<=[.!?])[.!?]{0,2}[\"')]?(?=\s|$)|(?<=\n))")
 _SHORTENED, _NUMBERED, _CLOSING, _COUNTS = (
     frozenset(word for one in get_args(Writing) for word in words("words", key, one))
@@ -66,7 +69,7 @@ SMALL_TALK = re.compile(
     rf"|(?:{alternatives('small_talk', 'phrases')})(?=\s*(?:[,.!?;:，。！？、~～…]|$)))"
 )
 _GREETING = re.compile(rf"\W*(?:{alternatives('small_talk', 'greetings')})(?=\W|$|[^\x00-\x7f])")
-_GREETED = re.compile(_GREETING.pattern + r"[\s,，]*([^\W\d_]+)\s*(?:[,.!?;:，。！？]|$)")
+_GREETED = re.compile(rf"{_GREETING.pattern}[\s,，]*({_WORDS.pattern})\s*(?:[,.!?;:，。！？{STOPS}]|$)")
 _POLITENESS = re.compile(
     rf"{alternatives('politeness', 'lead')}(?:{alternatives('politeness', 'phrases')})(?=\s|[^\x00-\x7f])[\s,:]*"
 )
@@ -180,7 +183,7 @@ def languages(text: str, default: Sequence[Writing] = (), *, slack: int = 0) -> 
             return [written]
         if _CYRILLIC.search(text):
             return ["russian"]
-        found = _WORDS.findall(lower_case(text))
+        found = _WORDS.findall(unicodedata.normalize("NFC", lower_case(text)))
     if len(default) == 1 and sum(map(_STRANGE.get(default[0], _COMMON).__contains__, found)) <= slack:
         return default  # no other language has more than *slack* common words more
     votes: dict[Writing, int] = {}

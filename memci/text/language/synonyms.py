@@ -9,14 +9,15 @@ import re
 from functools import cache
 from typing import Final, get_args
 
-from .patterns import HIRAGANA, Writing, pattern, words
+from .patterns import HIRAGANA, Writing, pattern, with_marks, words
 from .sentences import lower_case, simplify
 from .terms import STOP_WORDS
 
 LEAST: Final = 4  # letters at the beginning that two forms of a word share, at least
 _NOT = pattern("facts", "negation")
 TIED = re.compile("[\u3005-\u3007\u30a1-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7a3]+")
-WORD = re.compile(r"[^\W\d_\u3005-\u30ff\u3400-\u9fff\uac00-\ud7a3]+(?:['’-][^\W\d_]+)*")
+_SPACED, _ANY = map(with_marks, (r"[^\W\d_\u3005-\u30ff\u3400-\u9fff\uac00-\ud7a3]", r"[^\W\d_]"))
+WORD = re.compile(f"{_SPACED}(?:['’-]{_ANY})*")
 
 
 def normal(text: str) -> str:

@@ -10,10 +10,11 @@ characters, Hangul words lose their particles. `summarize.gists` makes spans of 
 
 import math
 import re
-from functools import lru_cache
+import unicodedata
+from functools import cache, lru_cache
 
 from ..sanitize import is_narrow, width
-from .patterns import GRAMMAR, HAN, HIRAGANA, LETTER, PARTICLE, PREDICATE, words
+from .patterns import GRAMMAR, HAN, HIRAGANA, LETTER, MARKED, PARTICLE, PREDICATE, STOPS, with_marks, words
 from .salience import FACT, ID, rank_of
 from .scopes import AFTER, BEFORE, CLAUSE, FUNCTION, JOINS, LEAST, LIST, Turn, role_of, wide_turns
 from .sentences import is_short_form
@@ -23,16 +24,35 @@ ID_SHARE, FACT_SHARE, WORD_SHARE, _SHORT, EVERYDAY_SHARE = 0.00001, 0.004, 0.01,
 was measured (benchmarks/LOG.md); of the others only the order of magnitude matters."""
 _LONGEST = 6  # characters of a piece of Han text that count: longer pieces are not more important
 
-_MARKS = '.!?;:()\n—–"“”「」『』。！？；：…|·'
+_MARKS = f'.!?;:()\n—–"“”「」『』。！？；：…|·{STOPS}؛'
 MARK = rf"[{_MARKS}]|(?<=\s)-(?=\s)"  # a mark that no span crosses
 _SCRIPTS = {"han": f"[{HAN}]+", "kata": "[\u30a1-\u30ff]{2,}", "hangul": "[\uac00-\ud7a3]+"}
-_WIDE = re.compile("|".join(f"(?P<{name}>{run})" for name, run in _SCRIPTS.items()))
-_RUN, _ASCII_RUN = (
-    re.compile(rf"({wide}{letters}|(?:[$€£¥₩]|(?<!#)#){letters}|{MARK})")
-    for wide, letter in (("|".join([*_SCRIPTS.values(), ""]), LETTER), ("", "[A-Za-z0-9]"))
-    for letters in [rf"{letter}++(?:(?:[_'’.@&:/+-]|(?<=\d),(?=\d)){letter}++)*+%?"]
+_SYLLABLES = (
+    "[\u0e40-\u0e44\u0ec0-\u0ec4]*[\u0e01-\u0e3a\u0e45-\u0e4e\u0e81-\u0ebd\u0ec6-\u0ece]+"
+    "|(?=[\u1000-\u103f\u1050-\u108f])(?:[\u1000-\u1037\u1039\u103b-\u103f\u1050-\u108f]|\u103a\u1039)*+"
+    "\u103a?[\u1037\u1038]*"
+    "|(?=[\u1780-\u17d3])[\u1780-\u17c5\u17c8-\u17ca\u17cc\u17ce-\u17d3]*[\u17c6\u17c7\u17cb\u17cd]*"
 )
-"""Words, and the marks at which a span ends. The second pattern finds the same in ASCII, faster."""
+"""Syllables of Thai and Lao, Burmese, Khmer, which put no spaces between words: a vowel that is written first begins
+one, a sign that is written last ends one; several, if they have no such letter"""
+_WIDE = re.compile("|".join(f"(?P<{name}>{run})" for name, run in _SCRIPTS.items()))
+
+
+def _runs(wide: str, word: str) -> re.Pattern[str]:
+    """Return what finds words, and the marks at which a span ends."""
+    letters = rf"{word}(?:(?:[_'’.@&:/+-]|(?<=\d),(?=\d)){word})*+%?"
+    return re.compile(rf"({wide}{letters}|(?:[$€£¥₩]|(?<!#)#){letters}|{MARK})")
+
+
+_RUN, _ASCII_RUN = _runs("|".join([*_SCRIPTS.values(), ""]), f"{LETTER}++"), _runs("", "[A-Za-z0-9]++")
+"""The second pattern finds the same in ASCII, faster."""
+
+
+@cache  # it takes long to compile, and most texts have no marks
+def _marked_run() -> re.Pattern[str]:
+    return _runs("|".join([*_SCRIPTS.values(), _SYLLABLES, ""]), with_marks(LETTER))
+
+
 _ENDS = frozenset(f"{_MARKS}-")  # a hyphen alone is no word
 _ENDING = re.compile("(?:(?<=..)n['’]t|['’](?:s|re|ve|ll|d|m|t)|(?<=..)(?:(?<!s)s|es|ed|e|y|ies|ied|ing|ly))$")
 Word = tuple[int, int, str, float, float, int, float]
@@ -57,7 +77,8 @@ def telling_words(text: str, turns: list[Turn] | None = None) -> list[Word]:
     gap = math.inf
     narrow = is_narrow(text)
     kanji = not narrow and HIRAGANA.search(text) is not None
-    runs = iter((_ASCII_RUN if text.isascii() else _RUN).split(text))
+    marked = not narrow and MARKED.search(text) is not None
+    runs = iter((_ASCII_RUN if text.isascii() else _marked_run() if marked else _RUN).split(text))
     for between, run in zip(runs, runs, strict=False):  # nothing follows the last text between
         start = end + len(between)
         end = start + len(run)
@@ -110,7 +131,7 @@ def _read_han(piece: str) -> tuple[str, float, float]:
 @lru_cache(maxsize=16_384)
 def _read(word: str) -> tuple[str, float, int]:
     """Return the key of *word*, its share, and what it is to others; the key of a function word is ""."""
-    lower = word.lower()
+    lower = word.lower() if word.isascii() else unicodedata.normalize("NFC", word).lower()
     key, role = _key(lower), role_of(lower)
     if lower in _FUNCTION or key in _FUNCTION:
         return "", 1.0, role

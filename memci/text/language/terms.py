@@ -7,8 +7,9 @@
 
 Words are folded and stemmed, function words dropped, identifiers kept whole and in parts, also by their inner capitals.
 Writing without spaces (Han, kana, Hangul, Thai) becomes pairs of characters, and single characters of little weight.
-Vowel marks of Arabic and Hebrew are left out, and each emoji is a word. The same text always gives the same terms: they
-are stored.
+A word has the marks of its letters, as in Hindi; vowel marks of Arabic and Hebrew are left out, and each emoji is a
+word. Words of a script that shows their language are stemmed in it. The same text always gives the same terms: they are
+stored.
 """
 
 import re
@@ -23,15 +24,15 @@ from snowballstemmer.english_stemmer import EnglishStemmer
 
 from ...workers import guard_lock
 from .numerals import figures
-from .patterns import Writing, alternatives, words
+from .patterns import MARKED, MARKS, Writing, alternatives, with_marks, words
 
 LONGEST = 48  # characters of a term; longer ones are cut, in texts and in queries
 
 _HAN = "\u3005-\u3007\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 _KANA = "\u3041-\u309f\u30a1-\u30ff"
 _HANGUL = "\uac00-\ud7a3"
-_THAI = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"
-"""Thai, Lao, Burmese and Khmer, with the marks of their vowels and tones"""
+_THAI = "\u0e00-\u0eff\u1000-\u1049\u104c-\u109f\u1780-\u17d3\u17d7\u17db-\u17ff"
+"""Thai, Lao, Burmese and Khmer, with the marks of their vowels and tones, without their stops"""
 _TIED = re.compile(f"[{_HAN}{_KANA}{_HANGUL}{_THAI}]+")
 _CLUSTER = re.compile(
     f"[{_THAI}](?:[\u0e31\u0e34-\u0e3a\u0e47-\u0e4e\u0eb1\u0eb4-\u0ebc\u0ec8-\u0ece\u102b-\u103e\u17b4-\u17d3])*"
@@ -49,9 +50,8 @@ _HUMP = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 _HUMPS = 8  # parts of an identifier with inner capitals; encoded data has more
 _SINGLE = re.compile(f"[{_HAN}{_HANGUL}]")
 _CHUNK = re.compile(r"\w(?:[\w'’.,:/@#&+-]*\w)?")
-_MARKED = re.compile(rf"[\w{_THAI}](?:[\w{_THAI}'’.,:/@#&+-]*[\w{_THAI}])?")
-_PART = re.compile(r"[^\W\d_]+|\d+")
-_WORD = re.compile(r"[^\W_]+")
+_PART = re.compile(with_marks(r"[^\W\d_]") + r"|\d+")
+_WORD = re.compile(with_marks(r"[^\W_]"))
 _THOUSANDS = re.compile(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?")
 _ARABIC = re.compile("[\u0590-\u06ff]")
 _CLITICS = ("n't", "'s", "'re", "'ve", "'ll", "'d", "'m", "'t", "'em", "'all")
@@ -71,6 +71,12 @@ _PARTICLES = frozenset(
 _STEMMED: Final = ("german", "french", "spanish", "italian", "portuguese", "russian")
 _SHORTEST: Final = 4  # letters of a stem by which other forms of a word are found, at least
 
+_SCRIPT = re.compile(
+    "(?P<hindi>[\u0900-\u097f]+)|(?P<tamil>[\u0b80-\u0bff]+)|(?P<arabic>[\u0620-\u064a]+)"
+    "|(?P<greek>[\u0370-\u03ff\u1f00-\u1fff]+)|(?P<armenian>[\u0530-\u058f]+)"
+)
+"""scripts that show in which language a word is stemmed; Persian and Urdu have some letters more than Arabic"""
+
 _stemmer_of = cache(snowballstemmer.stemmer)
 _lock = guard_lock(threading.Lock())
 _stemmer = EnglishStemmer()
@@ -80,8 +86,8 @@ def terms(text: str) -> list[str]:
     """Return the terms of *text*, in order, repeated as often as they occur. O(length)."""
     found: list[str] = []
     folded = text.lower() if text.isascii() else _fold(text)
-    marked = not text.isascii() and _CLUSTER.search(folded)
-    for chunk in (_MARKED if marked else _CHUNK).findall(folded):
+    marked = not text.isascii() and MARKED.search(folded)
+    for chunk in (_marked_chunk() if marked else _CHUNK).findall(folded):
         found += _analyse_often(chunk) if len(chunk) <= LONGEST else _analyse(chunk)
     end = 0
     for inner in _INNER.finditer(text):
@@ -96,9 +102,14 @@ def terms(text: str) -> list[str]:
     return found
 
 
+@cache  # it takes long to compile, and most texts have no marks
+def _marked_chunk() -> re.Pattern[str]:
+    return re.compile(rf"[\w{_THAI}](?:[\w{_THAI}{MARKS}'’.,:/@#&+-]*[\w{_THAI}{MARKS}])?")
+
+
 def _fold(text: str) -> str:
     """Return *text* in lower case, with one form for what is written in several."""
-    folded = unicodedata.normalize("NFKC", text).casefold().replace("’", "'")
+    folded = unicodedata.normalize("NFKC", text).casefold().replace("’", "'").replace("\u200d", "")
     return _MARKS.sub("", folded).translate(_LETTERS) if _ARABIC.search(folded) else folded
 
 
@@ -127,7 +138,9 @@ def stems(text: str, spoken: Sequence[Writing]) -> dict[str, str]:
     *spoken* are the languages in which it may be. English has none: its terms are stems themselves.
     """
     found: dict[str, str] = {}
-    told = dict.fromkeys(_WORD.findall(text.casefold()))  # each word once: a stemmer is slow
+    told = dict.fromkeys(
+        _WORD.findall(unicodedata.normalize("NFC", text).casefold())
+    )  # each word once: a stemmer is slow
     for language in [each for each in spoken if each in _STEMMED]:
         for word in told:
             with _lock:
@@ -157,7 +170,7 @@ def is_single(term: str) -> bool:
 def _analyse(chunk: str) -> list[str]:
     if not chunk.isascii() and _TIED.search(chunk):
         return _tied_terms(chunk)
-    if chunk.isalpha():
+    if _is_word(chunk):
         return _word_terms(chunk)
     if chunk.isdigit():
         return [chunk[:LONGEST]]
@@ -181,7 +194,7 @@ def _compound_terms(chunk: str) -> list[str]:
     """Return the parts of an identifier, and all of it if it has a digit or a joining sign."""
     found = []
     for piece in re.split(r"[',&+]+|[.:/]+(?!\d)|(?<!\d)[.:/]+", chunk):
-        if piece.isalpha():
+        if _is_word(piece):
             found += _word_terms(piece)
             continue
         words = _WORD.findall(piece)
@@ -198,10 +211,30 @@ def _compound_terms(chunk: str) -> list[str]:
     return found
 
 
+def _is_word(chunk: str) -> bool:
+    """Return whether *chunk* is nothing but letters and their marks."""
+    return chunk.isalpha() or (not chunk.isascii() and not chunk.isdecimal() and _PART.fullmatch(chunk) is not None)
+
+
 def _word_terms(word: str) -> list[str]:
     if word in STOP_WORDS:
         return []
-    return [_stem(word)] if word.isascii() and len(word) <= LONGEST else [_strip_accents(word)[:LONGEST]]
+    if word.isascii() and len(word) <= LONGEST:
+        return [_stem(word)]
+    script = _SCRIPT.fullmatch(word[: LONGEST + 1])
+    return [_strip_accents(_stem_in(script.lastgroup or "", word) if script else word)[:LONGEST]]
+
+
+@lru_cache(maxsize=16_384)
+def _stem_in(language: str, word: str) -> str:
+    """Return the stem of *word* in a *language* that its script shows; *word* if the stem is but a letter."""
+    if len(word) > LONGEST:
+        return word
+    if language == "arabic" and word.endswith("\u0647"):
+        word = word[:-1] + "ة"  # the two letters are one in what is folded, and the stemmer knows this one as an ending
+    with _lock:
+        stem = str(_stemmer_of(language).stemWord(word))
+    return stem if len(stem) > 1 else word
 
 
 def _tied_terms(chunk: str) -> list[str]:

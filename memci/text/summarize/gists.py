@@ -21,7 +21,7 @@ from math import inf, log
 from operator import itemgetter
 from typing import NamedTuple
 
-from ..language.patterns import alternatives
+from ..language.patterns import STOPS, alternatives
 from ..language.scopes import AFTER, BEFORE, Turn
 from ..language.sentences import SMALL_TALK, lower_case
 from ..language.telling import EVERYDAY_SHARE, FACT_SHARE, WORD_SHARE, Word, telling_words
@@ -38,7 +38,7 @@ _PRIOR = 100
 """texts that the shares of `language.telling` count as, beside the given ones: a few pages do not outweigh them"""
 _ARTICLES = alternatives("words", "articles")
 _ARTICLE = re.compile(rf"[^\w'’](?P<out>(?:(?:{_ARTICLES})\s++)++)")
-_CHATTER = re.compile(rf"[.!?。！？\n](?:(?P<out>[\s,、，]*+{SMALL_TALK.pattern})|[\s,、，]{{2,}}+)")
+_CHATTER = re.compile(rf"[.!?。！？{STOPS}\n](?:(?P<out>[\s,、，]*+{SMALL_TALK.pattern})|[\s,、，]{{2,}}+)")
 """the end of a sentence, and small talk behind it; or blanks before something else, so that each is read once"""
 _BLANKS = re.compile(r"\s\s")
 _ENGLISH = (" the ", " I ", " you ", " is ", " my ", " to ")  # words that show that "a" is an article
@@ -48,7 +48,7 @@ _CAPTION = re.compile(
     re.IGNORECASE,
 )
 """what a picture shows, in words that nobody said"""
-_ASKED = re.compile(r"(?:[^.!?;()\n。！？；…]|[.:](?=\w)){0,200}(?:？|\?(?![A-Za-z0-9_]))")
+_ASKED = re.compile(rf"(?:[^.!?;()\n。！？；…{STOPS}]|[.:](?=\w)){{0,200}}(?:[？؟፧]|\?(?![A-Za-z0-9_]))")
 """the rest of a question"""
 _BULLET = re.compile(r"\n[ \t]*(?:\d{1,2}[.)]|[-*#>]+)[ \t]")
 

@@ -43,6 +43,26 @@ def test_request_gets_the_lasting_instructions_beside_what_is_found(chat):
     assert all(page.source == "words" for page in chat.search("What did we say about sorting?", k=5).pages)
 
 
+@pytest.mark.parametrize(
+    ("said", "asked"),
+    [
+        ("मैंने मुंबई में तीन किताबें खरीदीं।", "किताब"),
+        ("நான் மதுரைக்கு ரயிலில் செல்கிறேன்.", "மதுரைக்கு"),
+        ("আমি কলকাতা থেকে ট্রেন ধরব।", "কলকাতা"),
+        ("Mo fẹ́ràn ẹ̀kọ́ púpọ̀.", "eko"),
+        ("We met Zoé at the lighthouse.", "Zoe\u0301"),
+    ],
+)
+def test_a_word_with_marks_is_found(chat, said, asked):
+    """It is found by itself, in another form, and however its accents are written; others of its letters are not."""
+    page = told(31, said, "ok")
+    keeping(chat.session.storage)(page)
+    chat.observe(page)
+
+    assert [each.index for each in chat.search(asked, k=3).pages] == [31]
+    assert not chat.search("कबाब தேர் বাতাস", k=3).pages
+
+
 def test_request_within_a_budget_gets_what_fits(chat):
     """The clauses take a quarter of it at most; none is of a page that is excluded, or out of the time."""
     pages = chat.search("Can you do the sorting for me?", k=9, budget=40, exclude=[("alice", 9)]).pages

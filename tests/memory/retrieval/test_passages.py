@@ -49,6 +49,13 @@ def test_pieces_of_chinese_are_a_third_as_long():
     assert all(len(piece) <= LONGEST // 3 * 5 // 4 for piece in cut)
 
 
+def test_pieces_of_hindi_end_where_sentences_do():
+    """A script may have a full stop of its own; the blank behind it is no beginning."""
+    cut = pieces("मैं हर शनिवार मिट्टी के बर्तन बनाना सीख रहा हूँ। मेरी शिक्षिका का नाम सुनीता है। " * 60)
+
+    assert all(piece.endswith("। ") for piece in cut)
+
+
 def test_pieces_of_a_huge_text_are_bounded_in_number():
     """However long a tool's answer is, all of it is in its pieces, and there are not too many of them."""
     text = "word " * 400_000

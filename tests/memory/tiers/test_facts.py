@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memci.memory.backend import PageRecord
-from memci.memory.tiers.facts import LONGEST, PER_PAGE, facts, facts_of, versions
+from memci.memory.tiers.facts import LONGEST, PER_PAGE, digest_of, facts, facts_of, versions
 
 TOLD = tomllib.loads(Path(__file__).with_name("facts.toml").read_text(encoding="utf-8"))
 
@@ -276,3 +276,9 @@ def test_a_long_text_is_not_compared_with_known_facts():
     known = facts(page(user("I live in Kassel.")))
     assert facts(page(user("I don't live in Kassel any more."), index=2), known)
     assert not facts(page(user("I don't live in Kassel any more. " * 30), index=2), known)
+
+
+def test_facts_that_differ_in_a_vowel_sign_are_two():
+    """A sign above or beside a letter counts as one; how an accent is written does not."""
+    assert digest_of("लता काली है।") != digest_of("लता काला है।")
+    assert digest_of("Zoe\u0301 paints.") == digest_of("Zoé paints")

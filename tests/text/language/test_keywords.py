@@ -1,10 +1,13 @@
 """Keywords: by counting, the same in every language and on every machine."""
 
+import unicodedata
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from memci.text.language.keywords import jaccard, keywords, stems_of
+from memci.text.language.telling import telling_keys
 
 texts = st.lists(
     st.text(alphabet="abcdeABC .,'我想订上海酒店東京駅はラーメン강아지를 12_@-\n", max_size=60), max_size=4
@@ -19,12 +22,24 @@ texts = st.lists(
         ("帮我查一下北京到上海的高铁票，最好是下午的高铁", {"高铁", "北京", "上海"}),
         ("昨日、京都でラーメンを食べました。京都駅は広い。", {"京都", "京都駅", "ラーメン"}),
         ("서울에서 강아지를 키우고 있어요. 강아지 이름은 바둑이예요.", {"서울", "강아지", "이름"}),
+        ("हिन्दी किताबें मुंबई में मिलती हैं।", {"हिन्दी", "किताबें", "मुंबई"}),
+        ("என் ஆசிரியர் பெயர் முருகன்.", {"ஆசிரியர்", "முருகன்"}),
+        ("ฉันย้ายไปอยู่เชียงใหม่", {"เชียง", "ใหม่"}),
+        ("ကျွန်တော် မနက်ဖြန် သွားမည်။", {"မနက်", "ဖြန်"}),
+        ("ខ្ញុំបានផ្លាស់ទៅរស់", {"ខ្ញុំ", "បានផ្លាស់"}),
         ("My reservation is OI5L9G, from Denver.", {"oi5l9g", "denver", "reservation"}),
     ],
 )
 def test_keywords_are_words_of_the_language(said, found):
     """Names, ids and what is said again come out as words, in writing with and without spaces."""
     assert found <= set(keywords([said]))
+
+
+def test_telling_words_are_the_same_with_decomposed_accents():
+    """A letter may have its accent as a character of its own."""
+    said = "Où est la forêt préférée de Zoé ?"
+
+    assert telling_keys(unicodedata.normalize("NFD", said)) == telling_keys(said)
 
 
 def test_keywords_of_a_word_in_two_forms_are_one():

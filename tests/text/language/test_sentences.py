@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memci.text.language.sentences import sentences, simplify
+from memci.text.language.sentences import greeted, languages, point, sentences, simplify
 
 
 @pytest.mark.parametrize(
@@ -21,6 +21,13 @@ from memci.text.language.sentences import sentences, simplify
         ("以后请用中文回答。谢谢！好", ["以后请用中文回答。", "谢谢！", "好"]),
         ("「行きます。」と言った。", ["「行きます。」", "と言った。"]),
         ("好。。。走吧…再见！！", ["好。。。", "走吧…", "再见！！"]),
+        ("मैं पुणे में हूँ। तुम कहाँ हो?", ["मैं पुणे में हूँ।", "तुम कहाँ हो?"]),
+        ("ខ្ញុំទៅផ្ទះ។ម្តាយចាំ៕ល្អ", ["ខ្ញុំទៅផ្ទះ។", "ម្តាយចាំ៕", "ល្អ"]),
+        ("သွားမည်။ လာမည်။", ["သွားမည်။", "လာမည်။"]),
+        ("أين القطار؟ في المحطة", ["أين القطار؟", "في المحطة"]),
+        ("میں گھر میں ہوں۔ تم؟", ["میں گھر میں ہوں۔", "تم؟"]),
+        ("Գնում եմ։ Արի։", ["Գնում եմ։", "Արի։"]),
+        ("ነገ እሄዳለሁ። አንተስ፧ ደህና", ["ነገ እሄዳለሁ።", "አንተስ፧", "ደህና"]),
         ("- one\n2) two\n# three\n\n", ["one", "two", "three"]),
         ("before\n```\ncode. code\n```\nafter", ["before", "after"]),
         ("before\n~~~ never closed. Not", ["before"]),
@@ -31,6 +38,19 @@ from memci.text.language.sentences import sentences, simplify
 def test_sentences_are_what_is_said(text, found):
     """Sentences end at their marks, not at abbreviations; list marks, code, quotes and machines' lines are left out."""
     assert list(sentences(text)) == found
+
+
+def test_the_point_ends_at_a_stop_of_any_script():
+    """The first sentence with content is told from the next one."""
+    said = "मैं पिछले महीने दिल्ली से पुणे आ गया हूँ। मेरी माँ को यह पसंद नहीं है।"
+
+    assert said[slice(*point(said))] == "मैं पिछले महीने दिल्ली से पुणे आ गया हूँ।"
+
+
+def test_decomposed_accents_change_neither_language_nor_name():
+    """A letter may have its accent as a character of its own."""
+    assert languages("ou\u0300 e\u0301tais-tu apre\u0300s") == languages("où étais-tu après") == ["french"]
+    assert greeted("Hi Rene\u0301e!") == "Rene\u0301e"
 
 
 @given(st.text(alphabet='Aa.!?。？ e.g\n"“”`>-1)', max_size=200))

@@ -28,6 +28,12 @@ from memci.text.language.terms import LONGEST, extent, is_single, query_terms, s
         ("الشَّايَ الأَخْضَرَ", "الشاي الأخضر"),
         ("سيّارة", "سياره"),
         ("שָׁלוֹם", "שלום"),
+        ("புத்தகங்கள்", "புத்தகத்தில்"),
+        ("القطار", "بالقطار"),
+        ("المدرسة", "مدرسه"),
+        ("τρένου", "ΤΡΈΝΑ"),
+        ("Երևանից", "Երևան"),
+        ("ẹ̀kọ́", "eko"),
     ],
 )
 def test_terms_of_two_spellings_are_the_same(one, other):
@@ -71,6 +77,42 @@ def test_terms_of_what_is_asked_are_among_those_of_the_text(text, asked):
     """Words of a script without spaces, and emoji, are found within a text."""
     assert terms(asked)
     assert set(terms(asked)) <= set(terms(text))
+
+
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [
+        ("रेलगाड़ी मुंबई", 2),
+        ("বাংলা ভাষা", 2),
+        ("சென்னையிலிருந்து", 1),
+        ("హైదరాబాద్", 1),
+        ("කොළඹ", 1),
+        ("ශ\u0dca\u200dරී", 1),
+        ("മലയാളം", 1),
+        ("q\u0303ue\u0323", 1),
+        ("மாதிரி-42", 3),
+    ],
+)
+def test_a_word_with_marks_is_one_term(text, count):
+    """Vowel signs and accents that are characters of their own are no borders of a word."""
+    assert len(terms(text)) == count
+
+
+def test_a_stop_of_khmer_or_burmese_is_in_no_term():
+    """Pairs of characters end where a sentence does."""
+    assert set(terms("ពេញ។ព្រឹក")) == {*terms("ពេញ"), *terms("ព្រឹក")}
+    assert set(terms("သည်။ရထား")) == {*terms("သည်"), *terms("ရထား")}
+
+
+def test_forms_of_a_hindi_word_have_its_stem():
+    """It is found in each of its forms; a single letter, which a stemmer may leave of a short word, is no stem."""
+    assert terms("किताबें किताबों किताब।") == ["किताब"] * 3
+    assert terms("खाना खाते") == ["खाना", "खाते"]
+
+
+def test_other_forms_of_a_decomposed_word_are_looked_for():
+    """A stem is that of the word, however its accents are written."""
+    assert stems("pre\u0301fe\u0301re\u0301es", ["french"]) == stems("préférées", ["french"]) != {}
 
 
 def test_encoded_data_has_no_terms_of_its_inner_capitals():

@@ -74,6 +74,12 @@ def test_a_short_message_stands_whole_and_a_speaker_with_it() -> None:
     assert titled([[everyday, {"role": "assistant", "content": "Noted."}]])[0].text == "{Bo}: I have a cat."
 
 
+def test_a_question_with_a_mark_of_its_script_is_no_statement():
+    """Arabic and Ethiopic have question marks of their own."""
+    assert title_of("متى تصل الرحلة القادمة إلى القاهرة؟" + REST).startswith("متى تصل الرحلة القادمة إلى القاهرة?")
+    assert title_of("ባቡሩ መቼ ይደርሳል፧" + REST).startswith("ባቡሩ መቼ ይደርሳል?")
+
+
 @pytest.mark.parametrize(
     ("asked", "answered", "shown"),
     [

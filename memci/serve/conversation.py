@@ -193,17 +193,22 @@ class Conversation:
     def keep(self, reply: ReplyStream, *, last: bool) -> ToolCalls | None:
         """Store *reply* with the answers to its calls of memci's tools, if it has any; None if it is the answer.
 
-        If another request of the same list has stored its own rounds, those are taken over. O(the window).
+        If another request of the same list has stored its own rounds, and the client saw nothing of them, those are
+        taken over. O(the window).
         """
         found = reply.calls
         if last or found.cut or not found.own:
             return None
         _, calls = formats.calls(reply.reply, self.client.format)
         self._withdraw()  # a request of another branch may have been slower
-        try:
-            self._despite_others(lambda: self.context.append_turn(reply.reply, *self.context.answers(reply.reply)))
-        except WriteConflict:  # the same list was sent twice, and the other request was faster
-            self._go_on_behind_others()
+        for _ in range(_ATTEMPTS):
+            try:
+                self._despite_others(lambda: self.context.append_turn(reply.reply, *self.context.answers(reply.reply)))
+                break
+            except WriteConflict:  # the same list was sent twice, and the other request was faster
+                self._go_on_behind_others()
+                if identity(self._list[-1]) != identity(self._messages[-1]):  # its rounds are those of both
+                    break
         self.called.update(call_name(call) for call in calls if call_name(call) in self.own)
         return [] if found.goes_on else None
 

@@ -4,19 +4,23 @@
     client   user                                   assistant: text  user
              ──▶  user   assistant: recall_page   tool   assistant: text   user
 
-The client's list is the truth. Before it is compared with the log, the hidden messages are put where they were. If a
-client saw a text, then another one behind hidden calls, it sends both in one message, but a hidden message already has
-the first one. So it is with the beginning of an answer that the client wrote for the model.
+The client's list is the truth. Before it is compared with the log, the hidden messages are put where they were. What a
+client saw of them stands in messages of its own, joined or split as it likes: it is taken from there, piece by piece.
+So it is with the beginning of an answer that the client wrote for the model. Thoughts, and white space around texts,
+are no difference. A hidden message that showed a text which the client does not have is left out.
 """
 
 import json
+from collections import deque
 from collections.abc import Sequence
 from typing import Any
 
 from .. import formats
 from ..formats.identity import MARKS, identity, value_of
-from ..messages import Enveloped, Item, Message, call_body, call_name, parts_of, text_of, tool_calls
+from ..messages import Enveloped, Item, Message, call_body, call_name, parts_of, tool_calls
 from .replies import called, message_of, pieces_of, placed, visible
+
+_THOUGHTS = frozenset({"thinking", "redacted_thinking", "reasoning"})
 
 
 def insert_hidden(
@@ -25,43 +29,100 @@ def insert_hidden(
     log: Sequence[Message],
     own: set[str] | frozenset[str],
 ) -> list[Message]:
-    """Return the messages of the *client* with the hidden ones of the *log*, as far as they agree. O(messages).
+    """Return the messages of the *client* with the hidden ones of the *log*, as far as they agree. O(characters).
 
     *own* are the names of the tools whose calls are hidden.
     """
     made: list[Message] = []
-    shown: list[Item] = []  # the part of the hidden messages that the client saw since its last message
-    hidden: list[Message] = []  # those messages
+    left = _Unmatched(client)
+    hidden: list[Message] = []  # those since the last message of the client
     answered: set[str] = set()
-    at = 0
     for number, kept in enumerate(log, 1):
-        each = client[at] if at < len(client) else None
         calls, following = tool_calls(kept), tool_calls(log[number]) if number < len(log) else []
         mine = {call["id"] for call in calls if call_name(call) in own}
-        begun = kept["role"] == "assistant" and following and own.issuperset(map(call_name, following))
+        begun = kept["role"] == "assistant" and following and own.issuperset(map(call_name, following)) and left.speaks
         if kept["role"] == "tool" and kept["tool_call_id"] in answered:
-            pass
-        elif each is not None and identity(each) == identity(kept):
-            shown, hidden, at = [], [], at + 1
-        elif mine and len(mine) == len(calls):
-            shown += visible(pieces_of(kept), own)
-            hidden.append(kept)
-        elif begun and each is not None and each["role"] == "assistant":
-            shown += pieces_of(kept) if text_of(each).startswith(text_of(kept)) else []
-        elif (mine or shown) and each is not None and each["role"] == "assistant":
-            if _key([*shown, *visible(pieces_of(kept), own)]) != _key(pieces_of(each)):
-                break
-            shown, hidden, at = [], [], at + 1
-        else:
+            answered.remove(kept["tool_call_id"])  # some providers give an id again
+        elif left.take(kept):
+            hidden = []
+        elif (mine or hidden or begun) and left.take_said(kept, own):
+            hidden = [*hidden, kept] if len(mine) == len(calls) else []
+        elif not begun:
             break
         made.append(kept)
         answered |= mine
-    rest = [*client[at:]]
-    if shown and rest and rest[0]["role"] == "assistant":
-        rest[:1] = _without(format, rest[0], shown)
-    if hidden and rest and rest[0]["role"] == "assistant" and not isinstance(rest[0], Enveloped):
-        rest[0] = _without_thoughts(rest[0], hidden)
-    return made + rest
+    return made + left.rest(format, hidden)
+
+
+class _Unmatched:
+    """The messages of a client that are not matched yet; of the first one perhaps a part is."""
+
+    def __init__(self, client: Sequence[Message]) -> None:
+        self._client, self._at = client, 0
+        self._left: deque[Item] | None = None  # the pieces of the first message that are left; None: all
+
+    @property
+    def speaks(self) -> bool:
+        """Whether the model speaks next."""
+        return self._speaks(self._at)
+
+    def take(self, message: Message) -> bool:
+        """Take the next message, and return whether it is *message*; if it is not, nothing is taken."""
+        if self._left is not None or self._at == len(self._client):
+            return False
+        same = identity(self._client[self._at]) == identity(message)
+        self._at += same
+        return same
+
+    def take_said(self, message: Message, own: set[str] | frozenset[str]) -> bool:
+        """Take what a client saw of *message*, without the calls of the tools *own*, and return whether it is next.
+
+        If it is not, nothing is taken. O(characters).
+        """
+        if message["role"] != "assistant":
+            return False
+        at, left = self._at, None if self._left is None else deque(self._left)
+        wanted = deque(piece for piece in visible(pieces_of(message), own) if _says(piece))
+        if not wanted:
+            return True
+        while wanted:
+            while not left or not _says(left[0]):
+                if left:
+                    left.popleft()
+                    continue
+                at += left is not None
+                if not self._speaks(at):
+                    return False
+                left = deque(pieces_of(self._client[at]))
+            if (both := _behind(wanted.popleft(), left.popleft())) is None:
+                return False
+            wanted.extendleft(filter(_says, both[0]))
+            left.extendleft(filter(_says, both[1]))
+        whole = left is not None and not any(map(_says, left))
+        self._at, self._left = (at + 1, None) if whole else (at, left)
+        return True
+
+    def rest(self, format: str, hidden: Sequence[Message]) -> list[Message]:  # noqa: A002
+        """Return what is left, without the thoughts of the *hidden* messages before it. O(characters)."""
+        messages = [*self._client[self._at :]]
+        if not self.speaks:
+            return messages
+        first, known = (
+            messages[0],
+            [_words(piece) for each in hidden for piece in pieces_of(each) if _is_thought(piece)],
+        )
+        left = pieces_of(first) if self._left is None else self._left
+        pieces = [piece for piece in left if not (_is_thought(piece) and _words(piece) in known)]
+        if self._left is not None or len(pieces) < len(left):
+            listed = format == "openai_responses" and isinstance(first, Enveloped)
+            values = pieces if listed else [message_of(format, pieces, first)]
+            messages[:1] = formats.read(values, format, opaque=True)
+        if hidden and not isinstance(messages[0], Enveloped):
+            messages[0] = _without_thoughts(messages[0], hidden)
+        return messages
+
+    def _speaks(self, at: int) -> bool:
+        return at < len(self._client) and self._client[at]["role"] == "assistant"
 
 
 def _without_thoughts(message: Message, hidden: Sequence[Message]) -> Message:
@@ -94,50 +155,53 @@ def _own(thought: Any, before: Sequence[Any]) -> Any:
     return None if same or str(thought.get("text") or "").startswith(begun) else thought
 
 
-def _without(format: str, message: Message, shown: Sequence[Item]) -> list[Message]:  # noqa: A002
-    """Return *message* without *shown* in front of it; unchanged if it does not begin with it."""
-    pieces = pieces_of(message)
-    if _key(pieces[: len(shown)]) == _key(shown):
-        pieces = pieces[len(shown) :]
-    elif pieces and (left := _behind(pieces[0], "".join(_key(shown)))) is not None:
-        pieces = [*left, *pieces[1:]]
-    else:
-        return [message]
-    if not pieces:
-        return []
-    listed = format == "openai_responses" and isinstance(message, Enveloped)
-    values = pieces if listed else [message_of(format, pieces, message)]
-    return formats.read(values, format, opaque=True)
+def _behind(wanted: Item, said: Item) -> tuple[list[Item], list[Item]] | None:
+    """Return what is left of two pieces without what both begin with; None if neither is the beginning of the other.
 
-
-def _behind(piece: Item, before: str) -> list[Item] | None:
-    """Return what *piece*, a text, says behind the text *before*; None if it does not begin with that."""
-    match piece:
-        case {"text": str(text)} if text.startswith(before):
-            return [{**piece, "text": text[len(before) :]}] if text != before else []
-        case {"content": [{"text": str()} as part]} if (left := _behind(part, before)) is not None:
-            return [{**piece, "content": left}] if left else []
+    White space around a text is no difference.
+    """
+    told, heard = _text(wanted), _text(said)
+    if told is None or heard is None:
+        return ([], []) if told is heard and _words(wanted) == _words(said) else None
+    for first, second in ((told, heard), (told.strip(), heard.strip())):
+        if second.startswith(first):
+            return [], [_without_start(said, heard.index(second) + len(first))]
+        if first.startswith(second):
+            return [_without_start(wanted, told.index(first) + len(second))], []
     return None
 
 
-def _key(pieces: Sequence[Item]) -> list[str]:
-    """Return the words of *pieces*, texts in a row as one, without fields that a client may leave out."""
-    found: list[list[str]] = []
-    for piece in pieces:
-        match piece:
-            case {"text": str(text)} | {"thinking": str(text)}:
-                kind = str(piece["type"])
-            case {"role": "assistant", "content": list(parts)}:
-                kind, text = "text", "".join(str(part.get("text", "")) for part in parts if isinstance(part, dict))
-            case {"role": "assistant", "content": str(text)}:
-                kind = "text"
-            case _:
-                kind, text = "", _words(piece)
-        if found and kind == "text" and found[-1][0] == "text":
-            found[-1][1] += text
-        elif text:
-            found.append([kind, text])
-    return [text for _, text in found]
+def _without_start(piece: Item, count: int) -> Item:
+    """Return *piece*, a text, without its first *count* characters."""
+    if not isinstance(parts := piece.get("content"), list):
+        key = "text" if "text" in piece else "content"
+        return {**piece, key: piece[key][count:]}
+    kept = []
+    for part in parts:
+        size = len(_text(part) or "")
+        if size > count:
+            kept.append(_without_start(part, count) if count else part)
+        count = max(0, count - size)
+    return {**piece, "content": kept}
+
+
+def _text(piece: Item) -> str | None:
+    """Return the text of *piece*; None if it is no text."""
+    match piece:
+        case {"text": str(text)} | {"role": "assistant", "content": str(text)}:
+            return text
+        case {"role": "assistant", "content": list(parts)}:
+            return "".join(_text(part) or "" for part in parts if isinstance(part, dict))
+    return None
+
+
+def _is_thought(piece: Item) -> bool:
+    return piece.get("type") in _THOUGHTS
+
+
+def _says(piece: Item) -> bool:
+    """Return whether *piece* is more than a thought or white space."""
+    return not _is_thought(piece) and ((text := _text(piece)) is None or bool(text.strip()))
 
 
 def _words(piece: Item) -> str:

@@ -244,8 +244,12 @@ def test_more_than_the_window_holds_behind_an_edited_end_is_archived(provider, s
 
 
 @pytest.mark.parametrize("form", FORMATS)
-def test_a_list_that_is_sent_twice_at_once_is_answered_twice(provider, store, form):
-    """Both models search before either is answered: the slower one goes on behind the search of the faster one."""
+@pytest.mark.parametrize("said", ["", "I look. "])
+def test_a_list_that_is_sent_twice_at_once_is_answered_twice(provider, store, form, said):
+    """Both models search before either is answered: the slower one goes on behind the search of the faster one.
+
+    If the clients have seen a text already, each goes on behind its own, in a branch of its own.
+    """
     provider.hold, asked, talks = Event(), [], []
 
     def script(seen):
@@ -254,7 +258,7 @@ def test_a_list_that_is_sent_twice_at_once_is_answered_twice(provider, store, fo
         asked.append(seen)
         if len(asked) == 2:
             provider.hold.set()
-        return Said("", ((f"m{len(asked)}", "search_memory", {"query": "depot of line 2"}),))
+        return Said(said, ((f"m{len(asked)}", "search_memory", {"query": "depot of line 2"}),))
 
     provider.script = script
     with Served(app(store, upstream=provider.url, window=6_000)) as url, ThreadPoolExecutor(2) as clients:
@@ -265,5 +269,7 @@ def test_a_list_that_is_sent_twice_at_once_is_answered_twice(provider, store, fo
         for talk in talks:
             talk.client.close()
     assert ["line 2" in answer for answer in answers] == [True, True]
-    (texts,) = stored(store).values()
-    assert (texts.count("Search!"), json.dumps(texts).count("<memci:memory ")) == (1, 1)
+    assert [answer.startswith(said + "The tool said: ") for answer in answers] == [True, True]
+    branches = [*stored(store).values()]
+    counted = [(texts.count("Search!"), json.dumps(texts).count("<memci:memory ")) for texts in branches]
+    assert counted == [(1, 1)] * (2 if said else 1)

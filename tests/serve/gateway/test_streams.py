@@ -121,17 +121,27 @@ def test_an_event_that_cannot_be_read_is_sent_as_it_came(form):
     assert stream.ended
 
 
+def recalled(at, text):
+    call = {"id": f"m{at}", "type": "function", "function": {"name": "recall_page", "arguments": "{}"}}
+    return [
+        {"role": "assistant", "content": text, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": f"m{at}", "content": f"Page {at}."},
+    ]
+
+
 def test_what_a_client_left_out_of_one_answer_is_no_part_of_the_next():
-    """It dropped the text before the first recall, and joined those around the second one."""
-
-    def recall(at, text):
-        call = {"id": f"m{at}", "type": "function", "function": {"name": "recall_page", "arguments": "{}"}}
-        return [
-            {"role": "assistant", "content": text, "tool_calls": [call]},
-            {"role": "tool", "tool_call_id": f"m{at}", "content": f"Page {at}."},
-        ]
-
+    """It dropped an answer that had come to a recall without a word, and joined the texts around the second one."""
     one, two, new = ({"role": "user", "content": text} for text in ("One?", "Two?", "Three?"))
-    log = [one, *recall(1, "Let me look. "), two, *recall(2, "So. "), {"role": "assistant", "content": "Fine."}]
+    log = [one, *recalled(1, None), two, *recalled(2, "So. "), {"role": "assistant", "content": "Fine."}]
     client = [one, two, {"role": "assistant", "content": "So. Fine."}, new]
     assert insert_hidden("openai_chat", client, log, OWN) == [*log, new]
+
+
+def test_a_recall_is_left_out_if_the_client_deleted_the_words_before_it():
+    """They are neither sent nor found any more; the rounds of the turns before stay."""
+    one, two = ({"role": "user", "content": text} for text in ("One?", "Two?"))
+    kept = [one, *recalled(1, "So. "), {"role": "assistant", "content": "Fine."}, two]
+    client = [one, {"role": "assistant", "content": "So. Fine."}, two]
+    log = [*kept, *recalled(2, "The code is 4711; I look. "), {"role": "assistant", "content": "Done."}]
+    for answer in ([], [{"role": "assistant", "content": "Done."}], [{"role": "assistant", "content": "A code."}]):
+        assert insert_hidden("openai_chat", [*client, *answer], log, OWN) == [*kept, *answer]

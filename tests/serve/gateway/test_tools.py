@@ -80,6 +80,63 @@ def test_calls_of_both_in_one_message(provider, store, form, stream, order):
     assert len(Context.list(store)) == 1
 
 
+@pytest.mark.parametrize("form", FORMATS)
+@pytest.mark.parametrize("order", [(RECALL, READ), (RECALL,)])
+def test_an_answer_that_a_client_writes_anew_is_the_same_one(provider, gateway, store, form, order):
+    """It leaves out the thoughts and white space around texts, and sends a text of Responses in its short form."""
+
+    def written(item):
+        if "content" not in item:
+            return [] if item.get("type") == "reasoning" else [item]
+        if not isinstance(item["content"], list):
+            return [{**item, "content": item["content"].strip()}]
+        if form == "openai_responses":
+            return [{"role": "assistant", "content": item["content"][0]["text"].strip()}]
+        blocks = [each for each in item["content"] if each["type"] != "thinking"]
+        return [
+            {**item, "content": [{**each, "text": each["text"].strip()} if "text" in each else each for each in blocks]}
+        ]
+
+    provider.script = lambda seen: (
+        Said("\n\nI look. \n", order, "I must.") if "Read the" in seen.text else Said("\n\nDone.\n", (), "Good.")
+    )
+    with Talk(form, gateway) as talk:
+        filled(talk)
+        start = len(talk.items) + 1
+        talk.say("Read the file, and what was my third question?")
+        if order == (RECALL, READ):
+            talk.give("c1", "the file")
+        answered = provider.seen[-1].items
+        for question in ("Thanks.", "And on."):
+            talk.items[start:] = [made for item in talk.items[start:] for made in written(item)]
+            talk.say(question)
+    assert provider.seen[-1].items[: len(answered)] == answered
+    assert len(Context.list(store)) == 1
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_ids_that_a_provider_gives_again_are_those_of_other_calls(provider, gateway, store, form):
+    """The result of the client's call has the id that a recall had."""
+    first = ("call_0", *RECALL[1:])
+
+    def script(seen):
+        asked = "What was" in seen.text
+        return Said("", (first,)) if asked else Said("", (("call_0", *READ[1:]),)) if asked_of(seen) else Said("Done.")
+
+    def asked_of(seen):
+        return seen.results and "Question 2." in seen.results[-1]
+
+    provider.script = script
+    with Talk(form, gateway) as talk:
+        filled(talk)
+        talk.say("What was my third question?")
+        assert talk.give(*talk.calls[0][:1], "the file") == "Done."
+        assert talk.say("Go on.") == "Done."
+    assert json.dumps(provider.seen[-1].items).count("the file") == 1
+    assert "Question 2." in json.dumps(provider.seen[-1].items[-6:])
+    assert len(Context.list(store)) == 1
+
+
 @pytest.mark.parametrize("stream", [False, True])
 def test_a_recall_beside_a_call_that_the_provider_answers_is_answered_inside(provider, gateway, stream):
     """A shell of the provider's own comes with its result: the client has nothing to answer, and sends no empty field.

@@ -45,7 +45,7 @@ def insert_hidden(
             answered.remove(kept["tool_call_id"])  # some providers give an id again
         elif left.take(kept):
             hidden = []
-        elif (mine or hidden or begun) and left.take_said(kept, own):
+        elif left.take_said(kept, own, whole=not (mine or hidden or begun)):
             hidden = [*hidden, kept] if len(mine) == len(calls) else []
         elif not begun:
             break
@@ -74,17 +74,18 @@ class _Unmatched:
         self._at += same
         return same
 
-    def take_said(self, message: Message, own: set[str] | frozenset[str]) -> bool:
+    def take_said(self, message: Message, own: set[str] | frozenset[str], *, whole: bool) -> bool:
         """Take what a client saw of *message*, without the calls of the tools *own*, and return whether it is next.
 
-        If it is not, nothing is taken. O(characters).
+        If it is not, nothing is taken; nor if a message of the client goes on behind it, and it must be *whole*.
+        O(characters).
         """
         if message["role"] != "assistant":
             return False
         at, left = self._at, None if self._left is None else deque(self._left)
         wanted = deque(piece for piece in visible(pieces_of(message), own) if _says(piece))
         if not wanted:
-            return True
+            return not whole
         while wanted:
             while not left or not _says(left[0]):
                 if left:
@@ -98,9 +99,10 @@ class _Unmatched:
                 return False
             wanted.extendleft(filter(_says, both[0]))
             left.extendleft(filter(_says, both[1]))
-        whole = left is not None and not any(map(_says, left))
-        self._at, self._left = (at + 1, None) if whole else (at, left)
-        return True
+        ended = not any(map(_says, left or ()))
+        if ended or not whole:
+            self._at, self._left = (at + 1, None) if ended else (at, left)
+        return ended or not whole
 
     def rest(self, format: str, hidden: Sequence[Message]) -> list[Message]:  # noqa: A002
         """Return what is left, without the thoughts of the *hidden* messages before it. O(characters)."""

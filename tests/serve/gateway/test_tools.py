@@ -137,11 +137,12 @@ def test_ids_that_a_provider_gives_again_are_those_of_other_calls(provider, gate
     assert len(Context.list(store)) == 1
 
 
+@pytest.mark.parametrize("short", [False, True])
 @pytest.mark.parametrize("stream", [False, True])
-def test_a_recall_beside_a_call_that_the_provider_answers_is_answered_inside(provider, gateway, stream):
+def test_a_recall_beside_a_call_that_the_provider_answers_is_answered_inside(provider, gateway, stream, short):
     """A shell of the provider's own comes with its result: the client has nothing to answer, and sends no empty field.
 
-    The recall stands in its next request, too.
+    The recall stands in its next request, too, even if the client sends texts in their *short* form.
     """
     container = {"type": "container_reference", "container_id": "cntr_1"}
     shell = {"id": "sh_1", "type": "shell_call", "call_id": "s1", "status": "completed", "environment": container}
@@ -156,8 +157,8 @@ def test_a_recall_beside_a_call_that_the_provider_answers_is_answered_inside(pro
             return Said("Fine.")
         if any("Question 2." in text for text in seen.results):
             return Said("It was question 2.")
-        whole = responses(Said("", (RECALL,)), "gpt-4o", (5, 5))
-        whole["output"][:0] = [shell, {**ran, "max_output_length": None}, search]
+        whole = responses(Said("I list them.", (RECALL,)), "gpt-4o", (5, 5))
+        whole["output"][1:1] = [shell, {**ran, "max_output_length": None}, search]
         return (
             StreamingResponse(responses_stream(whole), media_type="text/event-stream")
             if stream
@@ -167,11 +168,14 @@ def test_a_recall_beside_a_call_that_the_provider_answers_is_answered_inside(pro
     with Talk("openai_responses", gateway, stream=stream) as talk:
         filled(talk)
         provider.script = script
-        assert talk.say("What was my third question?") == "It was question 2."
-        kinds = ["shell_call", "shell_call_output", "web_search_call"]
+        start = len(talk.items) + 1
+        assert talk.say("What was my third question?") == "I list them.It was question 2."
+        kinds = ["message", "shell_call", "shell_call_output", "web_search_call"]
         assert [each.type for each in talk.reply.output] == [*kinds, "message"]
         asked = provider.seen[-1].items
-        assert [each.get("type") for each in asked[-5:]] == [*kinds, "function_call", "function_call_output"]
+        assert [each.get("type") for each in asked[-6:]] == [*kinds, "function_call", "function_call_output"]
+        for at in (start, -1) if short else ():
+            talk.items[at] = {"role": "assistant", "content": talk.items[at]["content"][0]["text"]}
         assert talk.say("Thanks.") == "Fine."
         assert provider.seen[-1].items[: len(asked)] == asked
 

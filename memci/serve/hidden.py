@@ -45,8 +45,8 @@ def insert_hidden(
             answered.remove(kept["tool_call_id"])  # some providers give an id again
         elif left.take(kept):
             hidden = []
-        elif left.take_said(kept, own, whole=not (mine or hidden or begun)):
-            hidden = [*hidden, kept] if len(mine) == len(calls) else []
+        elif left.take_said(kept, own, whole=not (mine or answered or hidden or begun)):
+            hidden = [*hidden, kept] if mine and len(mine) == len(calls) else []
         elif not begun:
             break
         made.append(kept)

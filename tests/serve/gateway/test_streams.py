@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from memci import formats
 from memci.formats.events import Events, data_of, load_object
 from memci.serve.hidden import insert_hidden
 from memci.serve.replies import calls, merged
@@ -145,3 +146,32 @@ def test_a_recall_is_left_out_if_the_client_deleted_the_words_before_it():
     log = [*kept, *recalled(2, "The code is 4711; I look. "), {"role": "assistant", "content": "Done."}]
     for answer in ([], [{"role": "assistant", "content": "Done."}], [{"role": "assistant", "content": "A code."}]):
         assert insert_hidden("openai_chat", [*client, *answer], log, OWN) == [*kept, *answer]
+
+
+def test_a_reply_that_the_provider_continued_itself_is_joined_with_the_next_one():
+    """A shell of the provider's splits the reply with the recall; the client sends its end with the next reply."""
+
+    def items(*found):
+        return [{"id": f"i_{each['type']}_{each.get('call_id')}", **each} for each in found]
+
+    def say(text):
+        part = {"type": "output_text", "text": text, "annotations": []}
+        return {"type": "message", "role": "assistant", "content": [part]}
+
+    recall = {"type": "function_call", "call_id": "m1", "name": "recall_page", "arguments": "{}"}
+    page = {"type": "function_call_output", "call_id": "m1", "output": "Page 1."}
+    shell = {"type": "shell_call", "call_id": "s1", "action": {"commands": ["ls"]}}
+    printed = {"type": "shell_call_output", "call_id": "s1", "output": [{"stdout": "a", "stderr": ""}]}
+    code = {"type": "code_interpreter_call", "code": "1", "container_id": "c1"}
+    one, new = ({"role": "user", "content": text} for text in ("One?", "Two?"))
+
+    def read(*found):
+        return formats.read([*items(*found)], "openai_responses", opaque=True)
+
+    log = [one, *read(recall, shell, printed, code), *read(page), *read(say("Fine."))]
+    client = [one, *read(shell, printed, code, say("Fine.")), new]
+
+    made = insert_hidden("openai_responses", client, log, OWN)
+
+    assert made == [*log, new]
+    assert insert_hidden("openai_responses", client, log[:-1], OWN) == made

@@ -44,7 +44,7 @@ def insert_hidden(
         if kept["role"] == "tool" and kept["tool_call_id"] in answered:
             answered.remove(kept["tool_call_id"])  # some providers give an id again
         elif left.take(kept):
-            hidden = []
+            hidden, mine = [], set()  # a call that the client has is its own, whatever its name
         elif left.take_said(kept, own, whole=not (mine or answered or hidden or begun)):
             hidden = [*hidden, kept] if mine and len(mine) == len(calls) else []
         elif not begun:
@@ -109,17 +109,15 @@ class _Unmatched:
         messages = [*self._client[self._at :]]
         if not self.speaks:
             return messages
-        first, known = (
-            messages[0],
-            [_words(piece) for each in hidden for piece in pieces_of(each) if _is_thought(piece)],
-        )
+        first = messages[0]
+        known = [_words(piece) for each in hidden for piece in pieces_of(each) if _is_thought(piece)]
         left = pieces_of(first) if self._left is None else self._left
         pieces = [piece for piece in left if not (_is_thought(piece) and _words(piece) in known)]
         if self._left is not None or len(pieces) < len(left):
             listed = format == "openai_responses" and isinstance(first, Enveloped)
-            values = pieces if listed else [message_of(format, pieces, first)]
+            values = pieces if listed or not pieces else [message_of(format, pieces, first)]
             messages[:1] = formats.read(values, format, opaque=True)
-        if hidden and not isinstance(messages[0], Enveloped):
+        if hidden and pieces and not isinstance(messages[0], Enveloped):
             messages[0] = _without_thoughts(messages[0], hidden)
         return messages
 

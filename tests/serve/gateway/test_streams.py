@@ -175,3 +175,22 @@ def test_a_reply_that_the_provider_continued_itself_is_joined_with_the_next_one(
 
     assert made == [*log, new]
     assert insert_hidden("openai_responses", client, log[:-1], OWN) == made
+
+
+def test_a_call_that_the_client_has_is_no_hidden_one():
+    """Its tool has the name of one of memci's; the end of the list is edited."""
+    one, two, new = ({"role": "user", "content": text} for text in ("One?", "Two?", "Three?"))
+    past = [one, *recalled(1, None), {"role": "assistant", "content": "Fine."}]
+    assert insert_hidden("openai_chat", [*past, new], [*past, two], OWN) == [*past, new]
+
+
+@pytest.mark.parametrize("form", ["openai_responses", "anthropic"])
+def test_a_client_that_has_nothing_but_the_thought_of_a_hidden_reply_has_no_answer(form):
+    """Its stream was cut behind the thought, and it sends that."""
+    one = {"role": "user", "content": "One?"}
+    said = WHOLE[form](Said("", (("m1", "recall_page", {}),), "I must look."), "m", (10, 5))
+    found = said["output"] if form == "openai_responses" else [{"role": "assistant", "content": said["content"]}]
+    kept = formats.read(found, form, opaque=True)
+    thought = found[:1] if form == "openai_responses" else [{"role": "assistant", "content": said["content"][:1]}]
+    client = [one, *formats.read(thought, form, opaque=True)]
+    assert insert_hidden(form, client, [one, *kept], OWN) == [one, *kept]

@@ -7,8 +7,8 @@
 
 Marks that no speaker makes are quoted: quotation marks, ">", fences, lines of logs and code, runs of speakers' labels;
 so is what stands behind "X wrote:". The rest is divided into parts, paragraphs and lines that stand out, each quoted or
-the user's own: the way from part to part with the most signs for it. A text of one line that asks for work is divided
-at its sentences. What has marks is no such part, so that a log between two paragraphs begins no quotation and ends
+the user's own: the way from part to part with the most signs for it. A text of one line is divided at its sentences.
+What has marks is no such part, so that a log between two paragraphs begins no quotation and ends
 none. Signs are persons, register, length, typing, place, what asks, greets, signs, tells how to answer, or speaks of a
 text, and words. Each has a weight for a quoted part, or for the border at which a run of them opens or closes, fitted
 to labelled texts (`tools/provenance.py`). What is unsure counts as quoted: a wrong order that stands costs more than
@@ -154,7 +154,13 @@ _CLOSING = {
     mark: re.compile(f"[{ends}]") for mark, ends in zip('"“„«「『', ('"', '”"', '“”"', "»", "」", "』"), strict=True)
 }
 _WORD = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)?")
+_FAR = "[\u3041-\u30ff\u3400-\u9fff]"
 _SENTENCE = re.compile(r"[.!?。！？]\s*(?=\S)")
+_BORDER = re.compile(
+    r"[.!?…]+[\"'”’»)]*\s+(?=\S)|[。！？…]+[」』”’）)]*(?=\S)|\u3000+(?=\S)"
+    rf"|(?<={_FAR}) +(?={_FAR})|(?<=\S)\s+(?=(?:{alternatives('small_talk', 'greetings')})[\s,])"
+)
+"""where a text of one line is divided: behind a sentence, at a blank of Chinese or Japanese, and before a greeting"""
 _ENDED = re.compile(r"[.!?。！？:：…,，、][)\"'”»」』]*$")
 _SYMBOL = re.compile(r"[{}\[\]<>=_/\\|#*+$%&^~;()]")
 _TYPED = {  # how a part is typed
@@ -193,13 +199,12 @@ class _Line(NamedTuple):
 
 def _quoted_blocks(text: str) -> list[tuple[int, int]]:
     """Return where the quoted blocks of *text* begin and end, in order. O(characters), once for the last texts."""
-    has_parts = "\n" in text or ":" in text or "：" in text
-    if not has_parts and not _SENTENCE.search(text):
+    if "\n" not in text and not _COLON.search(text) and not _BORDER.search(text):
         return []
     key = blake2b(text.encode(errors="surrogatepass"), digest_size=16, key=_KEY).digest()
     found = _BLOCKS.pop(key, None)
     if found is None:
-        found = [*joined(Paragraphs(text).blocks)] if has_parts or _asks_within(text) else []
+        found = [*joined(Paragraphs(text).blocks)]
     _BLOCKS[key] = found
     for oldest in list(_BLOCKS)[:-_KEPT]:
         _BLOCKS.pop(oldest, None)
@@ -225,6 +230,13 @@ def _lines(text: str) -> list[_Line]:
     return found
 
 
+def _sentences(line: _Line) -> Iterator[_Line]:
+    """Yield the sentences of the only *line*: a request and the text that it is about may stand in one."""
+    ends = [each.end() for each, _ in zip(_BORDER.finditer(line.said), range(_MOST), strict=False)]
+    for start, end in pairwise([0, *ends, len(line.said)]):
+        yield _Line(line.start + start, line.start + end, line.said[start:end], line.first and not start)
+
+
 class Paragraphs:
     """The lines and parts of a text, with the signs of each part, and its quoted blocks."""
 
@@ -232,7 +244,7 @@ class Paragraphs:
         self.text, lines = text, _lines(text)
         self._languages = _languages(text, lines)
         if len(lines) == 1:
-            lines = [*self._sentences(lines[0])]
+            lines = [*_sentences(lines[0])]
         between = lines[_MOST:-_END]
         self.lines = lines[:_MOST] + lines[-_END:] if between else lines
         self.blocks = [(between[0].start, between[-1].end)] if between else []
@@ -243,13 +255,6 @@ class Paragraphs:
         alone = len(self.parts) < 2 and not self._marked
         self.signs = [] if alone else [*self._find_signs([self._find_forms(part) for part in self.parts])]
         self.blocks += [(part[0].start, part[-1].end) for part in self._quoted_parts()]
-
-    def _sentences(self, line: _Line) -> Iterator[_Line]:
-        """Yield the sentences of the only *line*, if it asks for work: the text may stand behind the request."""
-        found = _SENTENCE.finditer(line.said) if _asks(line.said, self._languages) else ()
-        ends = [each.end() for each, _ in zip(found, range(_MOST), strict=False)]
-        for start, end in pairwise([0, *ends, len(line.said)]):
-            yield _Line(line.start + start, line.start + end, line.said[start:end], line.first and not start)
 
     def _mark(self) -> set[int]:
         """Quote the lines that have marks which no speaker makes; return where these begin."""
@@ -450,18 +455,6 @@ def _languages(text: str, lines: Sequence[_Line]) -> tuple[Writing, ...]:
     """Return the languages of a text: a request before or behind it may be in another one, or in no certain one."""
     ends = (line.said[:_LINE] for line in [*lines[:1], *lines[1:][-1:]])
     return tuple(sorted({*languages(text), *(one for said in ends for one in languages(said, LATIN))}))
-
-
-def _asks_within(text: str) -> bool:
-    """Return whether *text*, of one line, asks for work in one of its sentences."""
-    lines = _lines(text)
-    return any(_asks(line.said, _languages(text, lines)) for line in lines)
-
-
-def _asks(said: str, languages: tuple[Writing, ...]) -> bool:
-    """Return whether *said* asks for work on a text, at its beginning or its end."""
-    ends = [said] if len(said) <= 2 * _LINE else [said[:_LINE], said[-_LINE:]]
-    return any(each.search(end) for key in _WORK for each in _finders(key, languages) for end in ends)
 
 
 @cache

@@ -75,10 +75,8 @@ DELIMITED = frozenset(
     {
         "memci.serve.door._FORM",
         "memci.text.language.change._NUMBER",
-        "memci.text.language.change.WORD",
         "memci.text.language.instructions._LIST",
         "memci.text.language.salience._FILE",
-        "memci.text.language.synonyms.WORD",
     }
 )
 """patterns whose inner repeat can't match what each round of the outer one begins with: there is one way to split"""

@@ -245,8 +245,10 @@ def test_instructions_are_looked_for_in_a_bounded_part():
     """What stands beyond the first 40,000 characters of a text is not read."""
     told = "Always answer in French."
 
-    assert instructions("x " * (SCANNED // 2 - len(told)) + ". " + told) == [told]
-    assert instructions("x " * (SCANNED // 2) + ". " + told) == []
+    within, beyond = ("x " * (SCANNED // 2 - more) + ". " + told for more in (len(told), 0))
+
+    assert found.instructions(within, within) == [told]
+    assert found.instructions(beyond, beyond) == []
 
 
 def test_instructions_load_nothing_heavy():

@@ -127,7 +127,7 @@ def close(socket):  # drain the buffer before the handshake ends
 ```"""
 
 
-ASKED = ("{}\n\nWhat do you make of it?", "Shorten it a little, please.\n\n{}", "Is it clear?\n\n{}")
+ASKED = ("{}\n\nWhat do you make of this?", "Shorten it a little, please.\n\n{}", "Is it clear?\n\n{}")
 
 
 @pytest.mark.parametrize(

@@ -362,8 +362,8 @@ class Checks(Costs):
     def in_order(self, view: list[Message], front: int) -> list[Message]:
         """Return *view* with the contents in front of the first page, which stands before them in a request."""
         window = self.context._parts.window
-        lead = [message for message in window.active.lead_view if not is_empty_answer(message)]
-        first = len(openai_chat.write(lead))  # with the media that follow its results
+        lead = openai_chat.write(window.active.lead_view)  # with the media that follow its results
+        first = sum(not is_empty_answer(message) for message in lead)  # one of thoughts alone is not sent
         behind = first + len(window.common.archive.view)
         rest = view[front:]
         self.seen["first pages in front"] += 0 < first < behind

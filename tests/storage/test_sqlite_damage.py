@@ -44,6 +44,17 @@ def test_changed_column_is_corrupt(storage: SQLiteStorage, path: Path, statement
         storage.commit(op)
 
 
+def test_damaged_definition_of_a_table_is_corrupt(storage: SQLiteStorage, path: Path) -> None:
+    """A byte that is no text is a damage like any other, met when the file is opened."""
+    append(storage, "a", b"1")
+    storage.close()
+    before, table, behind = path.read_bytes().partition(b"CREATE TABLE entry")
+    path.write_bytes(before + table + behind.replace(b"tokens", b"\xaeokens", 1))
+
+    with pytest.raises(CorruptRecord, match="definition of a table"):
+        SQLiteStorage(path)
+
+
 def with_op(transition: Transition) -> Transition:
     return compacted(transition._replace(ops=(OpRow("op", b"d", 0, ((1, 0),)),)), "[]")
 

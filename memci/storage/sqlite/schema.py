@@ -19,7 +19,7 @@ from typing import Final
 
 import apsw
 
-from ...errors import SchemaTooNew, StorageReadOnly, StorageUnavailable
+from ...errors import CorruptRecord, SchemaTooNew, StorageReadOnly, StorageUnavailable
 from ...rows import CALL, COMPACTION, CONTEXT, ENTRY, OP, PAGE, TICKET, VIEW, PageState, Table
 from ..columns import Row
 from .write import transaction
@@ -96,6 +96,7 @@ def version(connection: apsw.Connection, path: str) -> int:
     Raises:
         SchemaTooNew: If a later memci wrote the file.
         StorageUnavailable: If an earlier memci or another program wrote it.
+        CorruptRecord: If the definition of a table is damaged.
     """
     row: list[Row] = connection.execute(_SELECT_VERSION).fetchall()
     application, found, tables = row[0]
@@ -106,7 +107,10 @@ def version(connection: apsw.Connection, path: str) -> int:
     if found > SCHEMA_VERSION:
         reason = f"its schema is {found}, this one knows {SCHEMA_VERSION}"
         raise SchemaTooNew(f"a later memci wrote {path!r}: {reason}: install a later memci")
-    definitions: list[Row] = connection.execute(_SELECT_TABLES).fetchall()
+    try:
+        definitions: list[Row] = connection.execute(_SELECT_TABLES).fetchall()
+    except UnicodeDecodeError as error:
+        raise CorruptRecord("", 0, f"{path!r} is damaged: the definition of a table is not UTF-8") from error
     there: dict[str, str] = dict(definitions)
     if found < SCHEMA_VERSION or any(there.get(name) != sql for name, sql in _TABLES.items()):
         advice = "export its contexts with the version that wrote it, and import them into a new file"

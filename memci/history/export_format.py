@@ -26,6 +26,7 @@ This module reads and writes one line at a time.
 
 import hmac
 import json
+import re
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -38,7 +39,7 @@ from pydantic import AfterValidator, Field, create_model
 from ..errors import InvalidSetting, LimitExceeded, SchemaTooNew, brief
 from ..rows import CONTEXT, ENTRY, VIEW, CallRow, EntryRow, PageState, Table
 from ..storage.codec import MAX_BYTES, ORJSON, digest
-from ..storage.validation import MAX_HEAD
+from ..storage.validation import MAX_HEAD, check_text
 from ..window.stored import Count, Index, Runs, Small, StrictJson, first_reason
 from .row_stream import TABLE_OF, TABLES, Row
 
@@ -55,6 +56,7 @@ _STYLES: Mapping[Styled, Mapping[str, Any]] = {
     "text": {"separators": _COMPACT, "ensure_ascii": False},
 }
 """the arguments with which memci writes JSON texts of each kind"""
+_SURROGATE: Final = re.compile(r"\\u[dD]")
 
 
 def embed_json(style: Styled, text: str) -> object:
@@ -68,8 +70,18 @@ def embed_json(style: Styled, text: str) -> object:
 
 
 def stored_text(style: Styled, value: object) -> str:
-    """Return the text that `embed_json` made *value* from."""
-    return value if isinstance(value, str) else json.dumps(value, **_STYLES[style])
+    """Return the text that `embed_json` made *value* from.
+
+    InvalidSetting if an escape in it is half of a surrogate pair, which no request can have.
+    """
+    text = value if isinstance(value, str) else json.dumps(value, **_STYLES[style])
+    if _SURROGATE.search(text):
+        try:
+            said = json.dumps(fields_of(text), ensure_ascii=False)
+        except ValueError:
+            return text  # it is refused where it is read
+        check_text(style, said)
+    return text
 
 
 def _bytes(text: str) -> bytes:

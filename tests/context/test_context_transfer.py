@@ -200,6 +200,25 @@ def test_import_of_a_view_that_is_not_behind_its_entry(store, place):
         import_lines(EphemeralStorage(), [*lines, checksum.end()])
 
 
+@pytest.mark.parametrize("field", ["settings", "state"])
+@pytest.mark.parametrize("form", ["value", "text"])
+def test_import_with_half_of_a_surrogate_pair_is_refused(store, field, form):
+    """No request can have one: an escape would bring it where a text itself could not."""
+    storage, there = store("ram"), EphemeralStorage()
+    opened(storage, system="Be brief.").close()
+    header, end = export_lines(storage, "alice")
+    fields = fields_of(header)
+    forged = {**fields[field], "system": "\ud83d"}
+    header = json.dumps({**fields, field: forged if form == "value" else json.dumps(forged, sort_keys=True)})
+    checksum = Checksum()
+    checksum.add(header)
+
+    with pytest.raises(InvalidSetting, match="half of a surrogate pair"):
+        import_lines(there, [header, checksum.end()])
+
+    assert there.contexts() == []
+
+
 def test_import_under_another_name(store):
     """A new id is taken, the owner stays, and the one that was there is left alone."""
     storage = store("file")
@@ -291,7 +310,17 @@ def test_export_reads_as_it_writes():
 @pytest.mark.parametrize("style", ["settings", "state", "text"])
 @pytest.mark.parametrize(
     "text",
-    ['{"b":1,"a":"é"}', '{"a": 1, "b": "\\u00e9"}', '{"a":"\\ud83d"}', "[1.0,1e3,-0.0]", '"a"', "5", "none", "NaN", ""],
+    [
+        '{"b":1,"a":"é"}',
+        '{"a": 1, "b": "\\u00e9"}',
+        '{"a":"\\ud83d\\ude00"}',
+        "[1.0,1e3,-0.0]",
+        '"a"',
+        "5",
+        "none",
+        "NaN",
+        "",
+    ],
 )
 def test_text_comes_back_as_it_was_whatever_wrote_it(style, text):
     """JSON within a line stands as what it says only if that gives the same text again."""

@@ -181,7 +181,10 @@ class Renderer:
         more = [tool for tool in tools if call_name(plain(tool, "tools")) not in offered]
         names = {call_name(tool) for tool in tools}
         sent = [*tools, *(tool for tool in self._own_tools if call_name(tool) not in names)]
-        text = json.dumps([dict(tool) for tool in sent], default=str, separators=(",", ":")) if sent else None
+        text = None
+        if sent:
+            text = json.dumps([dict(tool) for tool in sent], default=str, separators=(",", ":"), ensure_ascii=False)
+            text.encode()  # as a client does
         return tools_tokens(more, window.count, window.settings.model), text
 
 

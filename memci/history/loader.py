@@ -25,7 +25,7 @@ from ..storage import Storage
 from ..storage.audit import audit
 from ..storage.names import MARK, Stored, beside, find, owned
 from ..storage.protocol import Transition
-from ..storage.validation import check_filled
+from ..storage.validation import check_filled, check_text
 from ..text.interface import tool
 from ..text.moments import moment
 from ..tokens import TokenCounter, counter_for
@@ -251,6 +251,9 @@ def _choose(request: OpenRequest, stored: dict[str, object]) -> tuple[Settings, 
     prompt = request.system if request.system is not None else stored.get("system")
     if prompt is not None and not isinstance(prompt, str):
         raise InvalidSetting("system", f"expected the system prompt (a str), got {type(prompt).__name__}")
+    for name, value in {**kept, "system": prompt}.items():
+        if isinstance(value, str):  # JSON escapes half of a surrogate pair, so the store could not tell
+            check_text(name, value)
     count = counter_for(chosen.model, request.counter)
     text = json.dumps({"system": prompt, "counter": count.name, "settings": kept}, sort_keys=True)
     return chosen, prompt, count, text

@@ -69,7 +69,7 @@ def test_schemas_of_tools_that_are_no_json_are_refused(refused, context):
     """They are named as such, whatever Python makes of them."""
     loop = {}
     loop["x"] = loop
-    for schema in ({("a",): 1}, loop, {"x": 10**5_000}):
+    for schema in ({("a",): 1}, loop, {"x": 10**5_000}, {"x": "half \ud83d"}):
         refused(lambda schema=schema: context.render(tools=[schema]), InvalidMessage)
 
 

@@ -148,6 +148,8 @@ def test_closed_context_says_so():
         ({"window": 10}, "window"),
         ({"preset": "fast"}, "preset"),
         ({"system": 5}, "system"),
+        ({"system": "half \ud83d"}, "system"),
+        ({"model": "half \ud83d"}, "model"),
         ({"counter": 5}, "counter"),
         ({"archive_share": 2.0}, "archive_share"),
     ],

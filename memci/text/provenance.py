@@ -8,11 +8,11 @@
 Marks that no speaker makes are quoted: quotation marks, ">", fences, lines of logs and code, runs of speakers' labels;
 so is what stands behind "X wrote:". The rest is divided into parts, paragraphs and lines that stand out, each quoted or
 the user's own: the way from part to part with the most signs for it. A text of one line is divided at its sentences.
-What has marks is no such part, so that a log between two paragraphs begins no quotation and ends
-none. Signs are persons, register, length, typing, place, what asks, greets, signs, tells how to answer, or speaks of a
-text, and words. Each has a weight for a quoted part, or for the border at which a run of them opens or closes, fitted
-to labelled texts (`tools/provenance.py`). What is unsure counts as quoted: a wrong order that stands costs more than
-one that is missed, and a search finds both.
+What has marks is no such part, so that a log between two paragraphs begins no quotation and ends none. Signs are
+persons, register, length, typing, place, what asks, greets, signs, tells how to answer, or speaks of a text, and words.
+Each has a weight for a quoted part, or for the border at which a run of them opens or closes, fitted to labelled texts
+(`tools/provenance.py`). What is unsure counts as quoted: a wrong order that stands costs more than one that is missed,
+and a search finds both.
 
 What is found here is derived from the text, and never stored. What a format declares of its blocks comes
 first (`memci.formats.provenance`).
@@ -157,10 +157,12 @@ _WORD = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)?")
 _FAR = "[\u3041-\u30ff\u3400-\u9fff]"
 _SENTENCE = re.compile(r"[.!?。！？]\s*(?=\S)")
 _BORDER = re.compile(
-    r"[.!?…]+[\"'”’»)]*\s+(?=\S)|[。！？…]+[」』”’）)]*(?=\S)|\u3000+(?=\S)"
-    rf"|(?<={_FAR}) +(?={_FAR})|(?<=\S)\s+(?=(?:{alternatives('small_talk', 'greetings')})[\s,])"
+    r"(?<![.!?…])[.!?…]++[\"'”’»)]*+\s++(?=\S)|(?<![。！？…])[。！？…]++[」』”’）)]*+\s*+(?=\S)"
+    rf"|(?<=\S)\s*\u3000\s*+(?=\S)|(?<={_FAR}) +(?={_FAR})"
+    rf"|(?<=\S)\s++(?=(?:{alternatives('small_talk', 'greetings')})[\s,])"
 )
-"""where a text of one line is divided: behind a sentence, at a blank of Chinese or Japanese, and before a greeting"""
+"""where a text of one line, in lower case, is divided: behind a sentence, at a blank of Chinese or Japanese, and before
+a greeting"""
 _ENDED = re.compile(r"[.!?。！？:：…,，、][)\"'”»」』]*$")
 _SYMBOL = re.compile(r"[{}\[\]<>=_/\\|#*+$%&^~;()]")
 _TYPED = {  # how a part is typed
@@ -199,7 +201,7 @@ class _Line(NamedTuple):
 
 def _quoted_blocks(text: str) -> list[tuple[int, int]]:
     """Return where the quoted blocks of *text* begin and end, in order. O(characters), once for the last texts."""
-    if "\n" not in text and not _COLON.search(text) and not _BORDER.search(text):
+    if "\n" not in text and not _COLON.search(text) and not _BORDER.search(lower_case(text)):
         return []
     key = blake2b(text.encode(errors="surrogatepass"), digest_size=16, key=_KEY).digest()
     found = _BLOCKS.pop(key, None)

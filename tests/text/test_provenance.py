@@ -108,6 +108,8 @@ SHAPES = (
         ("Is this ok to send?", " Hi Tom, I am away on Friday. Please never call me on my mobile."),
         ("Übersetze das bitte ins Englische.", " Bitte betreten Sie den Rasen nicht. Hunde immer an die Leine!"),
         ("帮我翻译一下。", "请勿在此停车。违者必究。"),
+        ("翻译一下。", " 请勿在此停车，违者必究"),
+        ("translate this pls", " Hi Tom, never call me on my mobile, best wishes"),
         ("What should I cook? I never eat meat. Call me Juno from now on.", ""),
     ],
 )
@@ -197,7 +199,7 @@ def test_what_is_kept_of_a_text_is_bounded_and_the_same(monkeypatch):
     "part",
     ["“", '"', "«", "'a", "a: ", 'x said: "', "translate this:\n", "translate this:\n\nand always answer me: ", "> a\n",
      "a: b\n", "\n", " ", "# a\n", "dear a,\n", "best,\n", "from: a\n", "```\n", "[", "a=", "this ",
-     "what is ", "yours  "],
+     "what is ", "yours  ", ".", "\u3000"],
 )  # fmt: skip
 def test_time_is_linear(part):
     """A hostile text of eight times the length takes about eight times the CPU: far less than 64 times."""

@@ -14,6 +14,7 @@ from memci.text.language.dates import asked_dates, asks_time, tells_time
 from memci.text.language.instructions import instructions
 from memci.text.language.keywords import jaccard, keywords, stems_of
 from memci.text.language.sentences import sentences
+from memci.text.language.telling import telling_keys
 from memci.text.language.terms import query_terms, terms
 from memci.text.moments import local
 
@@ -61,6 +62,7 @@ READERS = {
     "usable": is_usable,
     "keywords": lambda text: keywords([text]),
     "folded": stems_of,
+    "telling_keys": telling_keys,
     "jaccard": lambda text: jaccard([text], [text]),
     "terms": terms,
     "query_terms": query_terms,

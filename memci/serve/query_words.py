@@ -6,7 +6,7 @@
 import re
 from collections.abc import Iterator
 
-from ..text.language.patterns import with_marks
+from ..text.language.marks import with_marks
 from ..text.language.terms import query_terms, terms
 
 _LETTERS = with_marks(r"[^\W_]")

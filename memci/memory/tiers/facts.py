@@ -14,7 +14,6 @@ of each, first in first out.) Facts that contradict each other are both kept, be
 
 import hashlib
 import re
-import unicodedata
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache, reduce
@@ -24,7 +23,8 @@ from ...formats.provenance import own_words, parts_of
 from ...messages import Message, call_name, text_of, tool_calls
 from ...text.language.change import Claim, claims, takes_up
 from ...text.language.keywords import stems_of
-from ...text.language.patterns import LATIN, Writing, alternatives, pattern, with_marks
+from ...text.language.marks import normalize, with_marks
+from ...text.language.patterns import LATIN, Writing, alternatives, pattern
 from ...text.language.sentences import languages, lower_case, sentences, simplify, writing
 from ...text.language.terms import is_single, terms
 from ...text.summarize import lines, one_line, reads
@@ -291,7 +291,7 @@ def _join(old: Known, new: Known) -> Known:
 @lru_cache(maxsize=4096)
 def _comparison(text: str) -> tuple[str, tuple[frozenset[str], bool], frozenset[str]]:
     """Return the features of a fact for comparison: its words, its figures and negation, and its stems."""
-    lowered = unicodedata.normalize("NFC", text.casefold())
+    lowered = normalize("NFC", text.casefold())
     signs = frozenset(_FIGURE.findall(lowered)), _NOT.search(lowered.replace("’", "'")) is not None
     return " ".join(_WORDS.findall(lowered)), signs, frozenset(map(stems_of, terms(text))) - {""}
 

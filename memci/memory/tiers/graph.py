@@ -11,11 +11,11 @@ weight / all weights there · decay` along a relation, either way. Only the stro
 concepts take part, so that the work of a query is bounded.
 """
 
-import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from heapq import nsmallest
 
+from ...text.language.marks import normalize
 from ..backend import PageKey
 
 FAN = 24  # relations along which a concept passes activation at most, so that a hop is bounded
@@ -127,14 +127,14 @@ def name_key(name: str) -> str:
     """Return the key of a name, in which case, width and marks at the ends make no difference."""
     key, before = name, None
     while key != before:  # "the dog's 's." ends in marks again, and the key of a key must be the key
-        before, folded = key, unicodedata.normalize("NFKC", key).casefold().replace("’", "'")
+        before, folded = key, normalize("NFKC", key).casefold().replace("’", "'")
         key = " ".join(folded.split()).rstrip(_MARKS).removesuffix("'s").strip(_MARKS)
     return key
 
 
 def seeds(graph: Graph, query: str) -> tuple[str, ...]:
     """Return the keys of the concepts that *query* names, in order, the longest name at each place. O(length)."""
-    words = unicodedata.normalize("NFKC", query[:_QUERY]).split()
+    words = normalize("NFKC", query[:_QUERY]).split()
     found: dict[str, None] = {}
     start = 0
     while start < len(words) and len(found) < _SEEDS:

@@ -12,12 +12,12 @@ A word counts by its stem and is shown in its most frequent form, case-folded. N
 
 import math
 import re
-import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 
 from ...workers import yield_to_calls
+from .marks import normalize
 from .patterns import GRAMMAR, HAN, HIRAGANA, STOPS, WIDE
 from .telling import EVERYDAY_SHARE, FACT_SHARE, WORD_SHARE, telling_words
 from .terms import is_single, terms
@@ -39,7 +39,7 @@ def keywords(texts: Iterable[str], limit: int = 10) -> tuple[str, ...]:
     weights: dict[str, float] = {}
     forms: dict[str, dict[str, int]] = {}
     """how often each key was said in which form"""
-    scanned = [unicodedata.normalize("NFKC", text[:SCANNED]) for text in texts]
+    scanned = [normalize("NFKC", text[:SCANNED]) for text in texts]
     grams = _count_runs(scanned)
     for text in scanned:
         yield_to_calls()

@@ -15,8 +15,7 @@ entry of [parts]. Line breaks, the blanks around them and those at the beginning
 
 import re
 import tomllib
-import unicodedata
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Literal, get_args
@@ -125,32 +124,6 @@ def _table(language: Writing) -> Mapping[str, Mapping[str, str | Sequence[str]]]
     return tomllib.loads(path.read_text(encoding="utf-8"))
 
 
-def with_marks(letter: str) -> str:
-    """Return a regular expression of *letter* once or more, each with its marks; it gives no character back.
-
-    The class of letters in `re` has no marks: by it alone, "हिन्दी" is three words.
-    """
-    return rf"{letter}++(?:[{MARKS}]++{letter}*+)*+"
-
-
-def _combining() -> Iterator[str]:
-    """Yield the runs of marks that are written above, below or beside a letter, as parts of a set."""
-    for block in ("\u0300\u1dff", "\u2cef\u2dff", "\u302a\u309a", "\ua66f\uabff", "\ufb1e\ufb1e", "\ufe20\ufe2f"):
-        begin = end = 0
-        for code in range(ord(block[0]), ord(block[1]) + 1):
-            if unicodedata.category(chr(code)) in ("Mn", "Mc"):
-                if code - 1 != end:
-                    if begin:
-                        yield f"{chr(begin)}-{chr(end)}"
-                    begin = code
-                end = code
-        yield f"{chr(begin)}-{chr(end)}"
-
-
-MARKS = "".join(_combining()) + "\u200d"
-"""marks of letters, without those that make emoji, and the joiner of letters: part of a set in a regular expression"""
-MARKED = re.compile(f"[{MARKS}\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff]")
-"""a mark, or a letter of Thai, Lao, Burmese or Khmer, which have few words without one"""
 STOPS = "।॥؟۔։።፧។៕။"
 """marks that end a sentence, also without a blank behind them, of scripts that have a full stop of their own"""
 

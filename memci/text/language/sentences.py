@@ -12,13 +12,13 @@ also leaves out the politeness, for titles. In a text that is only small talk, t
 """
 
 import re
-import unicodedata
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import get_args
 
-from .patterns import LATIN, STOPS, WIDE, Writing, alternatives, with_marks, words
+from .marks import normalize, with_marks
+from .patterns import LATIN, STOPS, WIDE, Writing, alternatives, words
 
 _KANA = re.compile("[\u3041-\u30ff]")
 _HANGUL = re.compile("[\uac00-\ud7a3]")
@@ -183,7 +183,7 @@ def languages(text: str, default: Sequence[Writing] = (), *, slack: int = 0) -> 
             return [written]
         if _CYRILLIC.search(text):
             return ["russian"]
-        found = _WORDS.findall(unicodedata.normalize("NFC", lower_case(text)))
+        found = _WORDS.findall(normalize("NFC", lower_case(text)))
     if len(default) == 1 and sum(map(_STRANGE.get(default[0], _COMMON).__contains__, found)) <= slack:
         return default  # no other language has more than *slack* common words more
     votes: dict[Writing, int] = {}

@@ -9,7 +9,8 @@ import re
 from functools import cache
 from typing import Final, get_args
 
-from .patterns import HIRAGANA, Writing, pattern, with_marks, words
+from .marks import with_marks
+from .patterns import HIRAGANA, Writing, pattern, words
 from .sentences import lower_case, simplify
 from .terms import STOP_WORDS
 

@@ -10,11 +10,11 @@ characters, Hangul words lose their particles. `summarize.gists` makes spans of 
 
 import math
 import re
-import unicodedata
 from functools import cache, lru_cache
 
 from ..sanitize import is_narrow, width
-from .patterns import GRAMMAR, HAN, HIRAGANA, LETTER, MARKED, PARTICLE, PREDICATE, STOPS, with_marks, words
+from .marks import MARKED, normalize, with_marks
+from .patterns import GRAMMAR, HAN, HIRAGANA, LETTER, PARTICLE, PREDICATE, STOPS, words
 from .salience import FACT, ID, rank_of
 from .scopes import AFTER, BEFORE, CLAUSE, FUNCTION, JOINS, LEAST, LIST, Turn, role_of, wide_turns
 from .sentences import is_short_form
@@ -131,7 +131,7 @@ def _read_han(piece: str) -> tuple[str, float, float]:
 @lru_cache(maxsize=16_384)
 def _read(word: str) -> tuple[str, float, int]:
     """Return the key of *word*, its share, and what it is to others; the key of a function word is ""."""
-    lower = word.lower() if word.isascii() else unicodedata.normalize("NFC", word).lower()
+    lower = word.lower() if word.isascii() else normalize("NFC", word).lower()
     key, role = _key(lower), role_of(lower)
     if lower in _FUNCTION or key in _FUNCTION:
         return "", 1.0, role

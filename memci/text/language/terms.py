@@ -23,8 +23,9 @@ import snowballstemmer
 from snowballstemmer.english_stemmer import EnglishStemmer
 
 from ...workers import guard_lock
+from .marks import MARKED, MARKS, normalize, with_marks
 from .numerals import figures
-from .patterns import MARKED, MARKS, Writing, alternatives, with_marks, words
+from .patterns import Writing, alternatives, words
 
 LONGEST = 48  # characters of a term; longer ones are cut, in texts and in queries
 
@@ -109,7 +110,7 @@ def _marked_chunk() -> re.Pattern[str]:
 
 def _fold(text: str) -> str:
     """Return *text* in lower case, with one form for what is written in several."""
-    folded = unicodedata.normalize("NFKC", text).casefold().replace("’", "'").replace("\u200d", "")
+    folded = normalize("NFKC", text).casefold().replace("’", "'").replace("\u200d", "")
     return _MARKS.sub("", folded).translate(_LETTERS) if _ARABIC.search(folded) else folded
 
 
@@ -138,9 +139,7 @@ def stems(text: str, spoken: Sequence[Writing]) -> dict[str, str]:
     *spoken* are the languages in which it may be. English has none: its terms are stems themselves.
     """
     found: dict[str, str] = {}
-    told = dict.fromkeys(
-        _WORD.findall(unicodedata.normalize("NFC", text).casefold())
-    )  # each word once: a stemmer is slow
+    told = dict.fromkeys(_WORD.findall(normalize("NFC", text).casefold()))  # each word once: a stemmer is slow
     for language in [each for each in spoken if each in _STEMMED]:
         for word in told:
             with _lock:

@@ -2,13 +2,12 @@
 
 import re
 import tomllib
-import unicodedata
 from pathlib import Path
 
 import pytest
 
 from memci.text import language
-from memci.text.language.patterns import alternatives, finder, has, pattern, with_marks, words
+from memci.text.language.patterns import alternatives, finder, has, pattern, words
 from memci.text.language.sentences import writing
 
 TABLES = {
@@ -19,16 +18,6 @@ WRITINGS = {"english": "latin", "chinese": "han", "japanese": "kana", "korean": 
 }
 LISTS = {"words", "characters", "errors"}
 """sections that hold words or letters, not patterns alone"""
-
-
-def test_a_letter_has_its_marks():
-    """Each mark of a letter belongs to the word; what chooses the form of an emoji and encloses a digit does not."""
-    word = re.compile(with_marks("[a-z]"))
-    marks = [chr(code) for code in range(0x10000) if unicodedata.category(chr(code)) in ("Mn", "Mc")]
-    others = [mark for mark in marks if "\u20d0" <= mark <= "\u20f0" or "\ufe00" <= mark <= "\ufe0f"]
-
-    assert [mark for mark in marks if not word.fullmatch(f"a{mark}b")] == others
-    assert [found[0] for found in word.finditer("no\u0301 \u0301ab।")] == ["no\u0301", "ab"]
 
 
 @pytest.mark.parametrize("name", WRITINGS)

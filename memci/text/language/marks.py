@@ -45,9 +45,15 @@ def with_marks(letter: str) -> str:
     return rf"{letter}++(?:[{MARKS}]++{letter}*+)*+"
 
 
+_BLOCKS = (
+    "\u0300\u1dff", "\u2cef\u2dff", "\u302a\u309a", "\ua66f\uabff", "\ufb1e\ufb1e", "\ufe20\ufe2f",
+    "\U0001e944\U0001e94a",
+)  # fmt: skip
+
+
 def _combining() -> Iterator[str]:
     """Yield the runs of marks that are written above, below or beside a letter, as parts of a set."""
-    for block in ("\u0300\u1dff", "\u2cef\u2dff", "\u302a\u309a", "\ua66f\uabff", "\ufb1e\ufb1e", "\ufe20\ufe2f"):
+    for block in _BLOCKS:
         begin = end = 0
         for code in range(ord(block[0]), ord(block[1]) + 1):
             if unicodedata.category(chr(code)) in ("Mn", "Mc"):
@@ -59,7 +65,9 @@ def _combining() -> Iterator[str]:
         yield f"{chr(begin)}-{chr(end)}"
 
 
-MARKS = "".join(_combining()) + "\u200d"
-"""marks of letters, without those that make emoji, and the joiner of letters: part of a set in a regular expression"""
+MARKS = "".join(_combining()) + "\u200d\u00ad\u055b\u055c\u055e"
+"""marks of letters, without those that make emoji, and what else stands within a word: the joiner of letters, a hyphen
+that is not shown, marks of Armenian tone. A part of a set in a regular expression. Of the scripts beyond U+FFFF only
+Adlam is there: the ranges of all would double the time of a search"""
 MARKED = re.compile(f"[{MARKS}\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff]")
 """a mark, or a letter of Thai, Lao, Burmese or Khmer, which have few words without one"""

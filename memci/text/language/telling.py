@@ -64,7 +64,7 @@ def telling_keys(text: str) -> set[str]:
     """Return the keys of the telling words of *text*, and its negators. O(characters)."""
     turns: list[Turn] = []
     keys = {word[2] for word in telling_words(text, turns)}
-    return keys | {text[start:end].lower() for start, end, role in turns if role & (BEFORE | AFTER | JOINS)}
+    return keys | {_lower(text[start:end]) for start, end, role in turns if role & (BEFORE | AFTER | JOINS)}
 
 
 def telling_words(text: str, turns: list[Turn] | None = None) -> list[Word]:
@@ -131,7 +131,7 @@ def _read_han(piece: str) -> tuple[str, float, float]:
 @lru_cache(maxsize=16_384)
 def _read(word: str) -> tuple[str, float, int]:
     """Return the key of *word*, its share, and what it is to others; the key of a function word is ""."""
-    lower = word.lower() if word.isascii() else normalize("NFC", word).lower()
+    lower = _lower(word)
     key, role = _key(lower), role_of(lower)
     if lower in _FUNCTION or key in _FUNCTION:
         return "", 1.0, role
@@ -141,6 +141,11 @@ def _read(word: str) -> tuple[str, float, int]:
     if key in _EVERYDAY_KEYS or role & (FUNCTION | JOINS | AFTER | BEFORE):  # a negator says nothing alone
         return key, EVERYDAY_SHARE, role
     return key, _SHORT if len(word) < 3 or (len(word) == 3 and word.islower()) else WORD_SHARE, role
+
+
+def _lower(word: str) -> str:
+    """Return *word* in lower case, with its accents in one form."""
+    return word.lower() if word.isascii() else normalize("NFC", word).lower()
 
 
 def _key(lower: str) -> str:

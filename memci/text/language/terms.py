@@ -7,9 +7,9 @@
 
 Words are folded and stemmed, function words dropped, identifiers kept whole and in parts, also by their inner capitals.
 Writing without spaces (Han, kana, Hangul, Thai) becomes pairs of characters, and single characters of little weight.
-A word has the marks of its letters, as in Hindi; vowel marks of Arabic and Hebrew are left out, and each emoji is a
-word. Words of a script that shows their language are stemmed in it. The same text always gives the same terms: they are
-stored.
+A word has the marks of its letters, as in Hindi; vowel marks of Arabic and Hebrew, and tone marks of Armenian, are left
+out, and each emoji is a word. Words of a script that shows their language are stemmed in it. The same text always gives
+the same terms: they are stored.
 """
 
 import re
@@ -39,8 +39,8 @@ _CLUSTER = re.compile(
     f"[{_THAI}](?:[\u0e31\u0e34-\u0e3a\u0e47-\u0e4e\u0eb1\u0eb4-\u0ebc\u0ec8-\u0ece\u102b-\u103e\u17b4-\u17d3])*"
 )
 """a character of Thai and the like, with its marks"""
-_MARKS = re.compile("[\u0591-\u05bd\u05bf-\u05c7\u0610-\u061a\u0640\u064b-\u065f\u0670\u06d6-\u06ed]")
-"""vowel marks of Hebrew and Arabic, which most texts leave out, and the line that stretches Arabic"""
+_MARKS = re.compile("[\u055b\u055c\u055e\u0591-\u05bd\u05bf-\u05c7\u0610-\u061a\u0640\u064b-\u065f\u0670\u06d6-\u06ed]")
+"""marks of Armenian tone within a word, vowel marks of Hebrew and Arabic, and the line that stretches Arabic"""
 _LETTERS = str.maketrans("أإآٱىةک", "ااااي\u0647\u0643")  # variants of Arabic letters
 _EMOJI = re.compile("[\u2600-\u27bf\U0001f000-\U0001f3fa\U0001f400-\U0001faff]")
 _INNER = re.compile(r"[A-Z](?:(?<=[a-z].)|(?<=[A-Z].)(?=[a-z]))")
@@ -54,7 +54,7 @@ _CHUNK = re.compile(r"\w(?:[\w'’.,:/@#&+-]*\w)?")
 _PART = re.compile(with_marks(r"[^\W\d_]") + r"|\d+")
 _WORD = re.compile(with_marks(r"[^\W_]"))
 _THOUSANDS = re.compile(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?")
-_ARABIC = re.compile("[\u0590-\u06ff]")
+_HAS_MARKS = re.compile("[\u055b-\u06ff]")
 _CLITICS = ("n't", "'s", "'re", "'ve", "'ll", "'d", "'m", "'t", "'em", "'all")
 
 STOP_WORDS = frozenset(words("words", "function"))  # English function words, and their parts in front of an apostrophe
@@ -110,8 +110,9 @@ def _marked_chunk() -> re.Pattern[str]:
 
 def _fold(text: str) -> str:
     """Return *text* in lower case, with one form for what is written in several."""
-    folded = normalize("NFKC", text).casefold().replace("’", "'").replace("\u200d", "")
-    return _MARKS.sub("", folded).translate(_LETTERS) if _ARABIC.search(folded) else folded
+    folded = normalize("NFKC", text).casefold().replace("’", "'")
+    folded = folded.replace("\u200d", "").replace("\u00ad", "")  # a joiner of letters, and a hyphen that is not shown
+    return _MARKS.sub("", folded).translate(_LETTERS) if _HAS_MARKS.search(folded) else folded
 
 
 @lru_cache(maxsize=4_096)

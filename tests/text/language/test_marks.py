@@ -18,6 +18,7 @@ def test_a_letter_has_its_marks():
 
     assert [mark for mark in marks if not word.fullmatch(f"a{mark}b")] == others
     assert [found[0] for found in word.finditer("no\u0301 \u0301ab।")] == ["no\u0301", "ab"]
+    assert all(word.fullmatch(f"a{mark}b") for mark in "\U0001e947\u00ad՞")
 
 
 @pytest.mark.parametrize("marks", ["\u0301\u0323", "\u20d0\u20d2", "\U0001d165\U0001d167", "\uff9e\u0301"])

@@ -34,6 +34,8 @@ from memci.text.language.terms import LONGEST, extent, is_single, query_terms, s
         ("τρένου", "ΤΡΈΝΑ"),
         ("Երևանից", "Երևան"),
         ("ẹ̀kọ́", "eko"),
+        ("Արա՞մն", "Արամն"),
+        ("Donau\u00addampfer", "Donaudampfer"),
     ],
 )
 def test_terms_of_two_spellings_are_the_same(one, other):

@@ -48,7 +48,7 @@ _CAPTION = re.compile(
     re.IGNORECASE,
 )
 """what a picture shows, in words that nobody said"""
-_ASKED = re.compile(rf"(?:[^.!?;()\n。！？；…{STOPS}]|[.:](?=\w)){{0,200}}(?:[？؟፧]|\?(?![A-Za-z0-9_]))")
+_ASKED = re.compile(rf"(?:[^.!?;()\n。！？；…{STOPS}]|\.(?=\w)){{0,200}}(?:[？؟፧]|\?(?![A-Za-z0-9_]))")
 """the rest of a question"""
 _BULLET = re.compile(r"\n[ \t]*(?:\d{1,2}[.)]|[-*#>]+)[ \t]")
 

@@ -80,6 +80,11 @@ def test_a_question_with_a_mark_of_its_script_is_no_statement():
     assert title_of("ባቡሩ መቼ ይደርሳል፧" + REST).startswith("ባቡሩ መቼ ይደርሳል?")
 
 
+def test_a_statement_with_many_colons_is_read_once():
+    """There is one way to read each of them: where it is no question, two would be a million for twenty."""
+    assert "timetable" in title_of("The timetable of the ferry " + "7:15 " * 36 + "holds." + REST)
+
+
 @pytest.mark.parametrize(
     ("asked", "answered", "shown"),
     [

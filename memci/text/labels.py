@@ -12,11 +12,13 @@ A label alone shows nothing: "Code: 12" and "Anna: 12" look alike. A program tha
 import re
 from collections.abc import Sequence
 
+from .language.marks import MARKS
 from .language.patterns import pattern
 
+_NAME = rf"[^\W\d_a-z][\w{MARKS}.'’-]{{0,20}}"
 _LABEL = re.compile(
     r"\s*(?:[\[(][^\])\n]{1,40}[\])]\s*)?"  # "[8 May, 13:56] "
-    r"(?P<name>[^\W\d_a-z][\w.'’-]{0,20}(?: [^\W\d_a-z][\w.'’-]{0,20}){0,2})[:：](?=\s|[^\x00-\x7f])"
+    rf"(?P<name>{_NAME}(?: {_NAME}){{0,2}})[:：](?=\s|[^\x00-\x7f])"
 )
 _NO_NAME = pattern("words", "labels", flags=re.IGNORECASE)
 """words that are labels of what follows: "question", "deadline" """

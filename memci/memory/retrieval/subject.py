@@ -8,6 +8,7 @@ Zoe:  "Thanks, Finn! I sold the boat."    of Zoe: who is spoken to is not told o
 import re
 from collections.abc import Iterable
 
+from ...text.language.marks import MARKS
 from ...text.language.patterns import WIDE, pattern
 
 _SELF = pattern("change", "self")
@@ -30,7 +31,7 @@ def _mentions(lower: str, people: Iterable[str]) -> bool:
     """Return whether a text names one of *people* without speaking to them."""
     for name in people:
         bare = re.escape(name.lower())
-        word = rf"(?<!\w){bare}(?:['’]s\b|(?!\w))" if not WIDE.search(name) else bare
+        word = rf"(?<!\w){bare}(?:['’]s\b|(?![\w{MARKS}]))" if not WIDE.search(name) else bare
         if re.search(f"{_CALLED}{word}{_CALLS}", lower):
             return True
     return False

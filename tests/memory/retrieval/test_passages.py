@@ -103,11 +103,11 @@ def test_passages_of_a_call_and_its_answer_have_the_tool():
 
 def test_passages_of_a_transcript_are_said_by_whom_they_name():
     """Texts of a page that all begin with a name and a colon are said by them, after a date or not."""
-    texts = ["Mel: I painted it.", "[8 May, 13:56] Mary Ann: Wow!", "小明：我画的。"]
+    texts = ["Mel: I painted it.", "[8 May, 13:56] Mary Ann: Wow!", "小明：我画的。", "सीता: हाँ।"]
 
     found = passages([(number, {"role": "user", "content": text}) for number, text in enumerate(texts)])
 
-    assert [passage.speaker for passage in found] == ["Mel", "Mary Ann", "小明"]
+    assert [passage.speaker for passage in found] == ["Mel", "Mary Ann", "小明", "सीता"]
     assert [passage.text for passage in found] == texts
 
 

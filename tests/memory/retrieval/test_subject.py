@@ -39,6 +39,12 @@ def test_a_message_tells_of_who_it_names_or_of_who_says_it(text, speaks, tells):
     assert tells_of(text, ["Zoe"], ["Finn"], speaks=speaks) is tells
 
 
+def test_a_name_ends_behind_the_marks_of_its_letters():
+    """The name "राम" is no beginning of "रामायण"."""
+    assert tells_of("कल राम पुणे गया।", ["राम"], [], speaks=False)
+    assert not tells_of("मैंने रामायण पढ़ी।", ["राम"], [], speaks=False)
+
+
 @pytest.mark.parametrize(
     ("question", "sure"),
     [

@@ -169,7 +169,7 @@ def rank(
     """
     rule = weights or Weights()
     if not len(layout):
-        return Ranking(np.zeros(0, np.float32))
+        return Ranking(np.zeros(len(layout.columns.page), np.float32))  # rows of erased passages may be there
     times = query.times or {}
     # no name of a speaker: mostly other people say it
     asked = {term: times.get(term, 1) ** 0.5 for term in query.terms if not layout.people(term)}

@@ -97,6 +97,17 @@ class MemoryContract(_Fixtures):
         memory.close()
         memory.close()
 
+    @pytest.mark.parametrize(
+        "query",
+        ["oslo", "When did I move to Oslo?", "List all cities that I moved to, in order.", "What did I say last?"],
+    )
+    def test_emptied_memory_finds_nothing(self, memory: MemoryBackend, tell: Tell, query: str) -> None:
+        """Whatever is asked, nothing is left of an owner whose pages are erased."""
+        tell(1, "I moved to Oslo.", "Noted.")
+        memory.erase(Scope("alice"))
+        for budget in (None, 400):
+            assert memory.search(query, budget=budget).pages == ()
+
     def test_page_without_entries_is_no_hit(self, memory: MemoryBackend, tell: Tell) -> None:
         """A page without messages, or with empty ones, is accepted and not found."""
         tell(1)

@@ -194,7 +194,7 @@ class Conversation:
         """Store *reply* with the answers to its calls of memci's tools, if it has any; None if it is the answer.
 
         If another request of the same list has stored its own rounds, and the client saw nothing of them, those are
-        taken over. O(the window).
+        taken over. StorageBusy if others are always faster. O(the window).
         """
         found = reply.calls
         if last or found.cut or not found.own:
@@ -209,6 +209,8 @@ class Conversation:
                 self._go_on_behind_others()
                 if identity(self._list[-1]) != identity(self._messages[-1]):  # its rounds are those of both
                     break
+        else:
+            raise StorageBusy(f"{_ATTEMPTS} other requests of this list were faster: try again")
         self.called.update(call_name(call) for call in calls if call_name(call) in self.own)
         return [] if found.goes_on else None
 

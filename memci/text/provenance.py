@@ -154,11 +154,11 @@ _CLOSING = {
     mark: re.compile(f"[{ends}]") for mark, ends in zip('"“„«「『', ('"', '”"', '“”"', "»", "」", "』"), strict=True)
 }
 _WORD = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)?")
-_FAR = "[\u3041-\u30ff\u3400-\u9fff]"
+_UNSPACED = "[\u3041-\u30ff\u3400-\u9fff]"
 _SENTENCE = re.compile(r"[.!?。！？]\s*(?=\S)")
 _BORDER = re.compile(
     r"(?<![.!?…])[.!?…]++[\"'”’»)]*+\s++(?=\S)|(?<![。！？…])[。！？…]++[」』”’）)]*+\s*+(?=\S)"
-    rf"|(?<=\S)\s*\u3000\s*+(?=\S)|(?<={_FAR}) +(?={_FAR})"
+    rf"|(?<=\S)\s*\u3000\s*+(?=\S)|(?<={_UNSPACED}) +(?={_UNSPACED})"
     rf"|(?<=\S)\s++(?=(?:{alternatives('small_talk', 'greetings')})[\s,])"
 )
 """where a text of one line, in lower case, is divided: behind a sentence, at a blank of Chinese or Japanese, and before

@@ -140,38 +140,43 @@ class Compactor:
         A repeated append, one whose *op_id* is stored, begins nothing: the next one notices a gap before it.
         After a gap a compaction costs little: the provider's cache has expired, or holds what is not needed any more.
         A pause is no gap where the text tells the ends of tasks: it only empties the cache.
-        Both findings are stored with the next change. O(text in the window) after a gap or `EVERY` messages.
+        Both findings are stored with the next change. O(1); after a pause, and each `EVERY` messages, or `SOON` where
+        it matters, O(text in the window).
         """
         window, state, levels = self._window, self._window.state, self._window.levels
         if levels.cold is None:
             return
+        use, drafted = state.cache, draft.messages if draft is not None else ()
+        if not use.acts and any(each.node.message["role"] == "tool" for each in drafted):
+            use = use._replace(acts=True)
         idle = 0.0 if now is None or window.latest is None else now - window.latest
         lifetime, new = window.settings.pricing.lifetime, window.absent == inf
-        opening = [each for each in draft.messages if each.opens] if draft is not None and state.cache.uses else []
+        opening = [each for each in drafted if each.opens] if use.acts else []
         ended = bool(opening) and begins_task(window, opening[0].node.message)
-        quiet = idle > min(PAUSE_SECONDS, lifetime) and state.cache.ends < GAPS
-        paused = (new or ended or quiet) and state.cache.gap != window.record.head
+        quiet = idle > min(PAUSE_SECONDS, lifetime) and use.ends < GAPS
+        paused = (new or ended or quiet) and use.gap != window.record.head
         cold = not paused and idle + window.absent > lifetime and not self._writer.read_only
         if (paused or cold) and op_id is not None and self._storage.op(window.record.id, op_id) is not None:
             return
         if cold:
             self._gap = Reason.PAUSED  # or another model went on with the task
             window.absent = 0.0
-        every = EVERY if state.cache.uses >= KNOWN else SOON
-        if not paused and window.record.head - state.cache.counted < every:
-            return
-        use, paused = self._use(), paused and not self._writer.read_only
+        soon = use.uses < KNOWN and window.tokens > levels.soonest
+        if window.record.head - use.counted >= (SOON if soon else EVERY) or (paused and not ended):
+            use = self._use(use)
+        paused = paused and not self._writer.read_only
         if paused:
-            use = use._replace(gaps=use.gaps + 1, gap=window.record.head, ends=use.ends + ended)
+            use = use._replace(gaps=use.gaps + 1, breaks=(*use.breaks, window.record.head), ends=use.ends + ended)
             window.absent = 0.0
-        window.note(cache=use)
+        if use is not state.cache:
+            window.note(cache=use)
         if paused and (new or idle > lifetime):
             self._gap = Reason.PAUSED if new else Reason.EXPIRED
         elif paused and window.levels.forgets:
             self._gap = self._gap or Reason.FORGETS
 
-    def _use(self) -> CacheUse:
-        """Return what is known now of how the context uses its past. O(text in the window since the last gap)."""
+    def _use(self, use: CacheUse) -> CacheUse:
+        """Return *use*, of before, with what the context used of its past since. O(text in the window)."""
 
         def behind() -> Iterable[Marks]:
             if self._marks is None:
@@ -180,12 +185,12 @@ class Compactor:
                 self._marks = deque(reversed(found), maxlen=_REMEMBERED)
             return self._marks
 
-        return count_uses(self._window, behind)
+        return count_uses(self._window, use, behind)
 
     def _levels(self) -> Levels:
-        """Return the levels of a compaction now: uses are counted first. O(text in the window since the last gap)."""
+        """Return the levels of a compaction now: uses are counted first. O(text in the window)."""
         if self._window.levels.cold is not None:
-            self._window.note(cache=self._use())
+            self._window.note(cache=self._use(self._window.state.cache))
         return self._window.levels
 
     # -- performing

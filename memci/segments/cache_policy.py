@@ -14,7 +14,8 @@ from typing import NamedTuple
 from ..model_catalog import CachePricing
 
 # `benchmarks/cache` measures these constants: the cost of calls, and how much of what they need is shown.
-EVERY, SOON = 64, 16  # messages after which the uses of a context are counted again, and as long as too few are known
+EVERY, SOON = 64, 16
+"""messages after which the uses of a context are counted again; and while too few are known and it may matter"""
 KNOWN = 20  # uses from which on the needs of an agent count as known; a chat without tools has none
 PAUSE_SECONDS = 300.0
 """seconds of silence after which another task may begin; a cache that expires sooner ends the task sooner"""
@@ -65,14 +66,21 @@ class CacheUse(NamedTuple):
     """those whose argument was last said before the last gap"""
     gaps: int = 0
     """how often there was a pause, or another model"""
-    gap: int = 0
-    """the head at the last gap"""
+    breaks: tuple[int, ...] = (0,)
+    """the heads at the gaps since the last count, behind that at the one before; 0: at none"""
     counted: int = 0
     """the head up to which messages were counted"""
     stamped: bool = False
     """whether the last append was dated by the context's own clock"""
     ends: int = 0
     """how many of the gaps were ends of tasks that the text told"""
+    acts: bool = False
+    """whether a tool was called"""
+
+    @property
+    def gap(self) -> int:
+        """The head at the last gap; 0: there was none."""
+        return self.breaks[-1]
 
 
 UNSEEN = CacheUse()  # of a new context
@@ -95,6 +103,8 @@ class Levels(NamedTuple):
     """size of the user's words that condensed pages may keep, besides the active pages"""
     least: int
     """size of the active pages that stays in any case, if it fits: a shorter request is not cached"""
+    soonest: int
+    """size of the request below which no count of uses lowers the trigger"""
     reason: str
 
 
@@ -141,6 +151,7 @@ def levels(
         trigger  = known or prose: fixed + ceiling + floor + max(floor, √(2 (w - r) (floor + ceiling) grow / r)), beside
                    the user's words; else the budget, in economy without a fifth of what the floor leaves of the room
         words    = prose: 0.45 budget, known: 0.03 budget, 0 if it forgets; else 0
+        soonest  = fixed + twice the smallest floor that known needs, or prose, may have: above it uses are counted soon
         cold     = prose: floor; else economy 0.35 room, at most half of the floor if known, 0 if it forgets;
                    balanced: 0.5 room, min(4,500, 0.15 room) if it forgets
 
@@ -152,8 +163,8 @@ def levels(
     *contents*: those that the Contents Page may have, and has. A ceiling that the user has *chosen* is never exceeded.
     """
     if share is not None:
-        room = max(0, budget - fixed - ceiling)
-        return Levels(budget, int((1 - share) * room), None, False, ceiling, 0, 0, f"a share of {share:g} leaves")
+        warm = int((1 - share) * max(0, budget - fixed - ceiling))
+        return Levels(budget, warm, None, False, ceiling, 0, 0, budget, f"a share of {share:g} leaves")
     economy, known = preset == "economy", use.uses >= KNOWN
     if economy:
         dearer = [above for above, factor in pricing.steps if factor > 1 and above > 2 * (fixed + ceiling)]
@@ -168,9 +179,9 @@ def levels(
         ceiling = int(max(ceiling, min(_LINES, _SHARE * budget, (budget - fixed) / 4)))
     room = max(0, budget - fixed - ceiling)
     least = max(0, min(int(_SLACK * pricing.minimum) - fixed - min(contents, int(_FOLDED * ceiling)), room // 2))
-    floor = (_NEWEST if prose else 0.1) * room if economy else 0.5 * room
-    if known:
-        floor = min(_FEW, room / 3) if economy else min(_MANY, 0.5 * room)
+    enough = min(_FEW, room / 3) if economy else min(_MANY, 0.5 * room)
+    floor = enough if known else (_NEWEST if prose else 0.1) * room if economy else 0.5 * room
+    soonest = int(fixed + 2 * min(enough, _NEWEST * room if economy else enough))
     if use.uses and use.gaps:
         floor = max(floor, min(_LONG, _TASK * room))
     floor = max(floor, least)
@@ -186,4 +197,5 @@ def levels(
         cold = 0 if economy else min(_FEW, _AFTER * room)
     needs = f"{use.far} of {use.uses} uses behind {use.gaps} gaps" if known else "its needs are not known yet"
     reason = f"{'economy' if economy else 'balanced'}: {needs}"
-    return Levels(int(trigger), int(floor), max(int(cold), least), forgets, ceiling, int(words * budget), least, reason)
+    cold = max(int(cold), least)
+    return Levels(int(trigger), int(floor), cold, forgets, ceiling, int(words * budget), least, soonest, reason)

@@ -4,11 +4,12 @@
     ───── gap: the prompt cache expired ─────             far, if it was said only before the gap
     assistant  bash("cancel.sh HAT136 | tee log")
 
-Uses are counted now and then, at a compaction or a gap at the latest: all messages since are in the window then. Of
-pages that left, the words with digits are kept with the compaction, as numbers.
+Uses are counted now and then, at a compaction at the latest: all messages since are in the window then. The gaps since
+are kept until then. Of pages that left, the words with digits are kept with the compaction, as numbers.
 """
 
 from binascii import a2b_base64, b2a_base64
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
 from struct import iter_unpack, pack
@@ -21,6 +22,7 @@ from ..text.language.identifiers import identifiers, needed
 from ..text.language.questions import is_question
 from ..text.language.sentences import greets
 from ..text.summarize.extractive import tells
+from ..workers import cached_property
 from .page_text import WORD, marks, said
 from .window import Window
 
@@ -32,12 +34,11 @@ NAMES = 16  # of what a call names, so much is looked for: a command or a text o
 Marks = tuple[int, frozenset[int]]  # numbers of words, and the seq before which those were said
 
 
-def count_uses(window: Window, behind: Callable[[], Iterable[Marks]]) -> CacheUse:
-    """Return what is known now of the uses of *window*. O(text in the window since the last gap, at most).
+def count_uses(window: Window, use: CacheUse, behind: Callable[[], Iterable[Marks]]) -> CacheUse:
+    """Return *use* with what *window* used of its past since. O(text in the window since the gap before, at most).
 
     *behind* returns the marks of pages that left the window.
     """
-    use = window.state.cache
     new: list[MessageNode] = []
     """the messages up to the last answer, newest first"""
     for node in reversed(window.active.messages):
@@ -53,12 +54,13 @@ def count_uses(window: Window, behind: Callable[[], Iterable[Marks]]) -> CacheUs
         if node.message["role"] == "assistant":
             grow, added = grow + _PACE * (added - grow) if grow else float(added), 0
             calls += [(node.seq, call) for call in tool_calls(node.message)]
-    past = _Past(window, behind) if calls else None
+    past = _Past(window, use.breaks, behind) if calls else None
     found = [far for seq, call in calls[-CALLS:] if past is not None and (far := past.is_far(seq, call)) is not None]
     found += [quotes[0] not in window.rows for node in new if (quotes := node.quotes) is not None]
-    return use._replace(
-        grow=round(grow, 2), uses=use.uses + len(found), far=use.far + sum(found), counted=new[0].seq + 1
-    )
+    counted = new[0].seq + 1
+    breaks = use.breaks[bisect_right(use.breaks, counted) - 1 :]
+    uses, behind_gap = use.uses + len(found), use.far + sum(found)
+    return use._replace(grow=round(grow, 2), uses=uses, far=behind_gap, counted=counted, breaks=breaks)
 
 
 def begins_task(window: Window, message: Message) -> bool:
@@ -91,49 +93,64 @@ def _thanks(page: Page) -> bool:
 
 
 class _Past:
-    """All text in a window, to be searched."""
+    """All text in a window, to be searched. *breaks*: the gap in front of the calls, and those between them."""
 
-    def __init__(self, window: Window, behind: Callable[[], Iterable[Marks]]) -> None:
+    def __init__(self, window: Window, breaks: Sequence[int], behind: Callable[[], Iterable[Marks]]) -> None:
         self._nodes: MessageList = window.active.messages
-        self._behind, self._gap = behind, window.state.cache.gap
-        self._ends: dict[int, int] = {}
-        """where each message begins in the text since the gap, by seq"""
+        self._behind, self._breaks = behind, breaks
+        self._first = breaks[0]
+        self._seqs: list[int] = []
+        """of the messages behind the first gap"""
+        self._starts: list[int] = []
+        """where each of them begins in their text"""
         parts, at = [], 0
-        for page in map(window.text_of, window.active):
-            for node, text in zip(page.nodes, page.said, strict=True):
-                if node.seq >= self._gap:
-                    self._ends[node.seq] = at
-                    parts.append(text)
-                    at += len(text) + 1
-        self._near = "\n".join(parts)
-        self._far: str | None = None
+        for page in window.active:
+            if page.tail is None or page.tail.seq < self._first:
+                continue
+            text = window.text_of(page)
+            for node, told in zip(text.nodes, text.said, strict=True):
+                if node.seq >= self._first:
+                    self._seqs.append(node.seq)
+                    self._starts.append(at)
+                    parts.append(told)
+                    at += len(told) + 1
+        self._text = "\n".join(parts)
         self._constant = f"{window.system.prompt or ''}\n{window.schemas}"
 
     def is_far(self, seq: int, call: Message) -> bool | None:
-        """Return whether *call* needs something from before the gap; None if it uses nothing that was said."""
-        found, end = None, self._ends.get(seq, 0)
+        """Return whether *call* needs something from before the last gap; None if it uses nothing that was said."""
+        gap = self._breaks[bisect_right(self._breaks, seq) - 1]
+        found, start, end = None, self._place(gap), self._place(seq)
         arguments = str((call.get("function") or {}).get("arguments", ""))
         for leaf in islice(dict.fromkeys(needed(arguments)), NAMES):
-            if found is False and not self._gap:
+            if found is False and not gap:
                 break
-            near = self._near.rfind(leaf, 0, end) >= 0
-            if not (near or self._gap) or leaf in self._constant:
+            near = self._text.rfind(leaf, start, end) >= 0
+            if not (near or gap) or leaf in self._constant:
                 continue
             if near:
                 found = False
-            elif self._was_said_before_gap(leaf):
+            elif self._text.rfind(leaf, 0, start) >= 0 or self._was_said_earlier(leaf, gap):
                 return True
         return found
 
-    def _was_said_before_gap(self, leaf: str) -> bool:
-        if self._far is None:
-            self._far = "\n".join(said(node.message) for node in self._nodes if node.seq < self._gap)
-        if leaf in self._far:
+    def _place(self, seq: int) -> int:
+        """Return where the message *seq* begins in the text."""
+        at = bisect_left(self._seqs, seq)
+        return self._starts[at] if at < len(self._starts) else len(self._text)
+
+    @cached_property
+    def _earlier(self) -> str:
+        """What was said in the window before the first gap."""
+        return "\n".join(said(node.message) for node in self._nodes if node.seq < self._first)
+
+    def _was_said_earlier(self, leaf: str, gap: int) -> bool:
+        if leaf in self._earlier:
             return True
         if not WORD.fullmatch(leaf):
             return False
         mark = next(iter(marks(leaf)), None)
-        return mark is not None and any(mark in words for until, words in self._behind() if until <= self._gap)
+        return mark is not None and any(mark in words for until, words in self._behind() if until <= gap)
 
 
 def pack_marks(pages: Iterable[Sequence[int]], until: int) -> str | None:

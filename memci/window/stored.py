@@ -107,8 +107,10 @@ def checked_state(record: ContextRecord) -> WindowState:
     times = [at for _, at, _ in state.clocks if at is not None]
     if len(state.clocks) > CLOCKS or not all(abs(at) < _MOST_SEEN for at in times):
         raise ValueError(f"clocks: expected at most {CLOCKS} models, with times in seconds")
-    if not all(0 <= number < _MOST_SEEN for number in (state.tools, *state.cache)):
-        raise ValueError(f"tokens of tools and numbers of the cache policy are 0 to {_MOST_SEEN:,}")
+    use, breaks = state.cache, list(state.cache.breaks)
+    numbers = (state.tools, use.grow, use.uses, use.far, use.gaps, *breaks, use.counted, use.ends)
+    if not breaks or breaks != sorted(breaks) or not all(0 <= number < _MOST_SEEN for number in numbers):
+        raise ValueError(f"tokens of tools and numbers of the cache policy are 0 to {_MOST_SEEN:,}, gaps in order")
     frame = rf"<memci:memory {state.nonce}>\n[^<>]*\n</memci:memory {state.nonce}>[^<>]*"
     if state.recollection is not None and not re.fullmatch(f"({frame})?", state.recollection[1]):
         raise ValueError("the memory page is not in its frame")

@@ -171,6 +171,35 @@ def test_uses_and_far_uses_are_counted():
         assert (use(context).uses, use(context).far, use(context).gaps) == (3, 1, 2)
 
 
+@pytest.mark.parametrize("times", [1, 3])
+def test_uses_between_ends_that_the_text_told_are_counted_behind_their_own_gaps(times):
+    """Such an end costs no count: each call is told later by the gap in front of it, and by none behind it."""
+    with opened(policy=policy(), window=20_000) as context:
+        for at in range(times):
+            first = 10 * at
+            context.append_turn(*step(first))
+            context.append_turn(*step(first + 1, id=f"T{first:04}"))  # near
+            context.append_turn(*step(first + 2, id=f"T{max(first - 10, 0):04}"))  # far, but for the first task
+            context.append_turn("Thank you!", {"role": "assistant", "content": "You're welcome."})
+            context.append_turn("Hello! " + step(first + 3)[0], *step(first + 3)[1:])
+        assert (use(context).uses, use(context).gaps, use(context).ends) == (0, times, times)
+        context.archive()
+
+        assert (use(context).uses, use(context).far, use(context).gaps) == (2 * times, times - 1, times)
+
+
+def test_a_young_context_is_not_counted_before_it_matters():
+    """While no count can lower the trigger, calls are counted every 64 messages; from there on every 16."""
+    with opened(policy=policy(), window=20_000) as context:
+        small, found = context.report().levels.soonest, []
+        while (tokens := context._parts.window.tokens) < 1.5 * small:
+            context.append_turn(*step(len(found)))
+            found.append((tokens > small, context._parts.window.record.head - use(context).counted))
+
+    assert max(since for large, since in found if not large) >= 64
+    assert max(since for large, since in found[-20:] if large) < 24
+
+
 def test_what_left_the_window_is_a_far_use_also_after_a_restart():
     """The ids of archived pages are known from the compactions, so that a restart forgets none."""
     storage, clock = EphemeralStorage(), Clock()

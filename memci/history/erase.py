@@ -37,7 +37,7 @@ from .loader import OpenRequest, load_context
 from .page_reader import as_nodes
 from .quotations import Shown, Spread, kin, pages_with
 from .reader import Reader
-from .row_stream import readable_entries
+from .row_stream import readable_at, readable_entries, tombstone
 
 
 @checked
@@ -115,7 +115,7 @@ def _is_there(store: Storage, job: Mapping[str, Any]) -> bool:
             return True
         with suppress(Erased, PageNotFound):
             seqs = _seqs_of(store, record, Reader(store, record.id), page, entry)
-            partly = "last" in job and any(row.codec == ERASED for row in store.entries_at(record.id, seqs))
+            partly = "last" in job and _unerased(store, record.id, seqs) != seqs
             return not partly  # of a retention, pages keep their later messages
     return False
 
@@ -155,7 +155,7 @@ def erase_messages(
 def find_messages(storage: Storage, record: ContextRecord, index: int, entry: int | None) -> list[Message]:
     """Return the messages of page *index*, or its one *entry*, as `erase_messages` finds and refuses them."""
     seqs = _seqs_of(storage, record, Reader(storage, record.id), index, entry)
-    return [decode(row.codec, row.body) for row in storage.entries_at(record.id, seqs)]
+    return [_message(row) for row in readable_at(storage, record.id, seqs).values()]
 
 
 def erase_seqs(storage: Storage, context: str, seqs: Collection[int]) -> ErasureReceipt:
@@ -163,7 +163,7 @@ def erase_seqs(storage: Storage, context: str, seqs: Collection[int]) -> Erasure
 
     The job names the first and the last page that held one.
     """
-    left = {row.seq for row in storage.entries_at(context, seqs) if row.codec != ERASED}
+    left = _unerased(storage, context, seqs)
     if not left:
         return ErasureReceipt(0, 0, 0, 0, 0, "done")
     window = load_context(storage, OpenRequest(context, read_only=True)).window
@@ -208,9 +208,15 @@ def _seqs_of(storage: Storage, record: ContextRecord, reader: Reader, index: int
         if seq not in seqs:
             raise PageNotFound(index, (1, record.next_page - 1), entry=entry)
         seqs = {seq}
-    if seqs and all(each.codec == ERASED for each in storage.entries_at(record.id, seqs)):
+    if seqs and not _unerased(storage, record.id, seqs):
         raise Erased(f"page #{index}" if entry is None else f"page #{index}, entry {entry}")
     return seqs
+
+
+def _unerased(storage: Storage, context: str, seqs: Collection[int]) -> set[int]:
+    """Return which of the messages *seqs* of *context* are not erased. O(these)."""
+    rows = readable_at(storage, context, seqs)
+    return {seq for seq, row in rows.items() if row is None or row.codec != ERASED}
 
 
 def _erased_before(storage: Storage, context: str | None, owner: str | None) -> ErasureReceipt:
@@ -352,8 +358,8 @@ def _plan_erasure(
         transition, pages[record.id] = _remove(storage, window, record, gone)
         transitions.append(transition)
         # entries before the base belong to the contexts from which it was forked
-        rows = storage.entries_at(record.id, [seq for seq in gone if seq >= record.base])
-        tombstones += [(record.id, _tombstone(window, row.seq, decode(row.codec, row.body))) for row in rows]
+        rows = readable_at(storage, record.id, [seq for seq in gone if seq >= record.base])
+        tombstones += [(record.id, _tombstone(window, seq, _message(row))) for seq, row in rows.items()]
     return Erasure(entries=tuple(tombstones), transitions=tuple(transitions)), pages
 
 
@@ -366,6 +372,11 @@ def _erase(storage: Storage, erasure: Erasure) -> ErasureReceipt:
 def _count_marked(erasure: Erasure) -> int:
     """Return how many pages are without a message after *erasure*, counted in each context that showed them."""
     return sum(row.state is PageState.ERASED for each in erasure.transitions for row in each.pages)
+
+
+def _message(row: EntryRow | None) -> Message:
+    """Return the message of *row*; None: it can't be read, and its role is not known, either."""
+    return decode(ERASED, b"user") if row is None else decode(row.codec, row.body)
 
 
 def _tombstone(window: Window, seq: int, message: Message) -> EntryRow:
@@ -383,7 +394,8 @@ def _remove(
     gone: dict[int, PageRow] = {}
     changed: dict[int, StoredPage] = {}
     for row in pages_with(storage, record, seqs):
-        entries = reader.entries(row, record.head)
+        own = readable_at(storage, record.id, [seq for span in row.spans(record.head) for seq in range(*span)])
+        entries = [(entry or tombstone(seq, 1), _message(entry)) for seq, entry in own.items()]
         taken_back = row.state is PageState.UNDONE  # it stays undone: a list passed to `sync` lacks its messages
         if not taken_back and all(entry.seq in seqs or entry.codec == ERASED for entry, _ in entries):
             end = record.head if row.end is None else row.end
@@ -391,8 +403,8 @@ def _remove(
             continue
         for at, (entry, message) in enumerate(entries):
             if entry.seq in seqs:
-                tombstone = _tombstone(window, entry.seq, message)
-                entries[at] = tombstone, decode(ERASED, tombstone.body)
+                left = _tombstone(window, entry.seq, message)
+                entries[at] = left, decode(ERASED, left.body)
         changed[row.index] = as_nodes(window, reader, row, entries, recount=True)
     active = [page for page in changed.values() if page.row.state is PageState.ACTIVE]
     views = tuple((node.seq, node.tokens, node.clip) for page in active for node in page.text.nodes)

@@ -18,12 +18,14 @@ from contextlib import suppress
 from itertools import islice
 from typing import TypeAlias
 
+from ..errors import CorruptRecord
 from ..messages import Message, text_of
-from ..rows import ContextRecord, PageRow
+from ..rows import ContextRecord, EntryRow, PageRow
 from ..storage import Storage
-from ..storage.codec import decode
+from ..storage.codec import ERASED, decode
 from ..text.summarize import one_line
 from ..window.state import WindowState
+from .row_stream import readable_at, readable_entries
 
 _FOUND = b"<memci:memory "
 _INSIDE = re.compile(r"<memci:memory \w*>\\")  # an answer within a JSON string: an escape follows its first frame
@@ -75,7 +77,8 @@ class Spread:
 
         *owners*: those that have found them, and of all contexts that share them. O(entries of their contexts).
         """
-        messages = [decode(entry.codec, entry.body) for entry in self._storage.entries_at(record.id, seqs)]
+        entries = readable_at(self._storage, record.id, seqs).values()
+        messages = [decode(each.codec, each.body) for each in entries if each is not None and each.codec != ERASED]
         found = {(self._holder(record.id, seq), seq) for seq in seqs}
         return self._shown(found | self._quoting(messages, owners, self._holder(record.id), seqs))
 
@@ -148,7 +151,7 @@ def recalls(storage: Storage, record: ContextRecord, seqs: set[int]) -> Iterator
     frame = re.compile(
         rb"<memci:recall " + nonce + rb">[\\n\s]*page #(\d{1,10})(?: of turn \d+, entr(?:y|ies) (\d{1,10}))?"
     )
-    for each in storage.entries(record.id):
+    for each in _readable(storage, record):
         if each.quotes is None and b"<memci:recall " not in each.body:
             continue
         quoted: list[tuple[int, int | None]] = [
@@ -173,11 +176,23 @@ def searches(
 
     texts = [text for message in messages if (text := entry_text(message)).strip()]
     lines = [one_line(text, _LONGEST) for text in texts]
-    for each in storage.entries(record.id, containing=_FOUND):
+    for each in _readable(storage, record, _FOUND):
         quoting = (line for line in _lines(text_of(decode(each.codec, each.body))) if ': "' in line)
         shown = (piece for line in quoting for piece in _LATER.split(line))
         if any(_shows(line, texts, lines, pages) for line in islice(shown, _MOST_LINES)):
             yield each.seq
+
+
+def _readable(storage: Storage, record: ContextRecord, containing: bytes = b"") -> Iterator[EntryRow]:
+    """Yield the entries of the context of *record* with the bytes *containing*, but for those that can't be read."""
+    at = 0
+    try:
+        for row in storage.entries(record.id, 0, record.head, containing=containing or None):
+            yield row
+            at = row.seq + 1
+    except CorruptRecord:
+        rest = readable_entries(storage, record, first=at)
+        yield from (row for row in rest if isinstance(row, EntryRow) and containing in row.body)
 
 
 def _lines(text: str) -> Iterator[str]:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
-from ..errors import InvalidSetting, brief
+from ..errors import CorruptRecord, InvalidSetting, brief
 from ..rows import ContextRecord
 from ..storage import Storage
 from ..storage.arguments import checked
@@ -18,6 +18,7 @@ from ..text.moments import moment
 from ..window.drafting import timestamp
 from .erase import erase_seqs
 from .erasures import ErasureReceipt
+from .row_stream import Unread, readable_entries
 
 
 class Outdated(NamedTuple):
@@ -43,7 +44,12 @@ def find_outdated(store: Storage, before: datetime | str, owner: str | None = No
         raise InvalidSetting("before", reason) from None
     for record in store.contexts(owner=owner):
         times: dict[int, str | None] = {}
-        entries = [(row.seq, row.at) for row in store.entries(record.id, 0, record.head) if row.codec != ERASED]
+        entries: list[tuple[int, str | None]] = []
+        for row in readable_entries(store, record):
+            if isinstance(row, Unread):  # as old as the next one that tells
+                entries.append((row.number, None))
+            elif row.codec != ERASED:
+                entries.append((row.seq, row.at))
         known: str | None = None
         for seq, at in reversed(entries):
             times[seq] = known = at or known
@@ -63,9 +69,19 @@ def find_outdated(store: Storage, before: datetime | str, owner: str | None = No
 
 @checked
 def erase_outdated(store: Storage, found: Sequence[Outdated]) -> list[ErasureReceipt]:
-    """Erase the pages that were *found*, one erasure for each context, and return its receipts. It raises as erase."""
+    """Erase the pages that were *found*, one erasure for each context, and return its receipts. It raises as erase.
+
+    A context that can't be opened keeps no other one: its error is raised in the end.
+    """
     receipts = []
+    damage: CorruptRecord | None = None
     for record, indexes, _ in found:
         spans = (span for page in store.pages_at(record.id, indexes) for span in page.spans(record.head))
-        receipts += [erase_seqs(store, record.id, {seq for span in spans for seq in range(*span)})] if indexes else []
+        seqs = {seq for span in spans for seq in range(*span)}
+        try:
+            receipts += [erase_seqs(store, record.id, seqs)] if indexes else []
+        except CorruptRecord as error:
+            damage = damage or error
+    if damage is not None:
+        raise damage
     return receipts

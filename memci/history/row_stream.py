@@ -7,7 +7,7 @@ own entries only. Use `detach(record)` for all entries.
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from ..errors import CorruptRecord, MemciError
@@ -112,16 +112,27 @@ def readable_rows(storage: Storage, record: ContextRecord, *, exact: bool = True
 
 
 def readable_entries(
-    storage: Storage, record: ContextRecord, *, as_appended: bool = False
+    storage: Storage, record: ContextRecord, *, first: int = 0, as_appended: bool = False
 ) -> Iterator[EntryRow | Unread]:
-    """Yield each entry of the context of *record* by seq, or an `Unread` in its place. O(entries)."""
+    """Yield each entry of the context of *record* by seq, from *first*, or an `Unread` in its place. O(entries)."""
 
     def entries(first: int, end: int) -> Iterator[EntryRow]:
         for entry in storage.entries(record.id, first, end, as_appended=as_appended):
             decode(entry.codec, entry.body)
             yield entry
 
-    return _readable(ENTRY, entries, 0, record.head)
+    return _readable(ENTRY, entries, first, record.head)
+
+
+def readable_at(storage: Storage, context: str, seqs: Collection[int]) -> dict[int, EntryRow | None]:
+    """Return the entries *seqs* of *context* by seq, None in the place of one that can't be read. O(these)."""
+    try:
+        found = {row.seq: row for row in storage.entries_at(context, seqs)}
+    except CorruptRecord:
+        if len(seqs) > 1:
+            return {seq: row for one in sorted(seqs) for seq, row in readable_at(storage, context, [one]).items()}
+        found = {}
+    return {seq: found.get(seq) for seq in sorted(seqs)}
 
 
 def _readable(table: Table, read: Callable[[int, int], Iterable[Any]], first: int, end: int) -> Iterator[Any]:

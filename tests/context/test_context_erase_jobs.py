@@ -8,7 +8,7 @@ from datetime import UTC, date, datetime
 import pytest
 
 from memci import Context, EphemeralStorage, Policy, SQLiteStorage
-from memci.errors import Erased, InvalidSetting, StorageFull, WriteConflict
+from memci.errors import CorruptRecord, Erased, InvalidSetting, StorageFull, WriteConflict
 from memci.history.backup import repeat_erasures
 from memci.history.copying import copy_contexts
 from memci.history.erase import erase, finish_erasures
@@ -195,6 +195,35 @@ def test_an_erased_message_makes_no_page_younger():
     context.erase(1, 2)
 
     assert [found.pages for found in find_outdated(storage, "2026-01-06")] == [(1,)]
+
+
+def test_a_message_that_cannot_be_read_keeps_nothing_of_a_retention():
+    """It is as old as the next one that can be read, and goes with its page."""
+    storage = EphemeralStorage()
+    context = opened(storage)
+    for number in range(1, 5):
+        context.append_turn(*turn(number), at=f"2026-01-0{number}T10:00:00+00:00")
+    context.archive(keep=1)
+    storage._connection.execute("UPDATE entry SET body = x'00' WHERE instr(body, 'answer 2 ')")
+
+    found = list(find_outdated(storage, "2026-01-04"))
+    erase_outdated(storage, found)
+
+    assert [each.pages for each in found] == [(1, 2, 3)]
+    assert context.verify() == []
+
+
+def test_a_context_that_cannot_be_opened_keeps_no_other_from_a_retention():
+    """Its error is raised when the others are done."""
+    storage = EphemeralStorage()
+    for name in ("ann", "bob", "cid"):
+        opened(storage, id=name).append_turn(f"told by {name}", turn(1)[1], at="2026-01-01")
+    storage._connection.execute("UPDATE entry SET body = x'00' WHERE instr(body, 'told by bob')")
+
+    with pytest.raises(CorruptRecord, match="'bob'"):
+        erase_outdated(storage, list(find_outdated(storage, "2026-01-04")))
+
+    assert [b"answer 1" in each.body for name in ("ann", "cid") for each in storage.entries(name)] == 4 * [False]
 
 
 @pytest.mark.parametrize("before", ["spring", "", None, 5, date(2026, 1, 6), [], "2026-13-01"])

@@ -9,6 +9,7 @@ import pytest
 from memci import EphemeralStorage
 from memci.errors import Erased, OpConflict, WriteConflict
 from memci.history.erase import erase
+from memci.history.row_stream import Unread, readable_entries
 
 from .erasures import secret, shown, well
 from .kit import (
@@ -426,6 +427,29 @@ def test_message_that_cannot_be_read_keeps_no_context_from_being_erased():
 
     assert erase(storage, context="first").contexts == 1
     assert not canary(again(storage, id="second"))
+
+
+@pytest.mark.parametrize(
+    ("damaged", "page", "entry"), [(3, 1, None), (3, 3, 1), (3, 3, 2), (3, 3, None), (13, 1, None)]
+)
+def test_message_that_cannot_be_read_keeps_no_page_from_being_erased(damaged, page, entry):
+    """A page or a message goes with the answers that quote it; one that can't be read goes when it is named."""
+    storage = EphemeralStorage()
+    contexts = quoted_by_another(storage)
+    for context, first in zip(contexts, (3, 13), strict=True):
+        context.append_turn(*turn(first))
+        context.append_turn(*turn(first + 1))
+        context.archive(keep=0)
+        context.close()
+    storage._connection.execute("UPDATE entry SET body = x'00' WHERE instr(body, ?)", (f"answer {damaged} ".encode(),))
+    context = again(storage, id="first")
+
+    receipt = context.erase(page, entry)
+
+    assert context.erase(page, entry) == receipt
+    rows = [row for record in storage.contexts() for row in readable_entries(storage, record)]
+    assert any(isinstance(row, Unread) for row in rows) == ((page, entry) not in {(3, 2), (3, None)})
+    assert any(b"canary" in row.body for row in rows if not isinstance(row, Unread)) == (page != 1)
 
 
 def test_answers_stay_that_quote_what_the_parent_of_an_erased_fork_keeps(storage):

@@ -3,16 +3,17 @@
 A memory is not copied: the target builds a new one from the pages.
 """
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 from typing import NamedTuple
 
 from ..errors import InvalidSetting, WriteConflict
 from ..rows import ContextRecord
 from ..storage import Storage
 from ..storage.arguments import checked
-from ..storage.audit import audit
+from ..storage.audit import audit, mark
 from ..storage.names import beside, find
 from ..window.state import alone
+from .erasures import owners_before
 from .row_stream import rows_of, transition_of
 
 _LISTED = 256  # contexts that are listed in one read: few reads, and little memory
@@ -36,19 +37,25 @@ def copy_contexts(source: Storage, target: Storage) -> Iterator[CopiedContext]:
     """
     after: str | None = None
     early: set[str] = set()
+    before = owners_before(source)
     while listed := source.contexts(after=after, limit=_LISTED):
         for record in listed:
             if record.id not in early:
-                yield from _copy(source, target, record, early)
+                yield from _copy(source, target, record, early, before)
         after = listed[-1].id
 
 
-def _copy(source: Storage, target: Storage, record: ContextRecord, early: set[str]) -> Iterator[CopiedContext]:
-    """Copy one context, after the contexts that it was forked from. Add their ids to *early*."""
+def _copy(
+    source: Storage, target: Storage, record: ContextRecord, early: set[str], before: Mapping[str, Collection[str]]
+) -> Iterator[CopiedContext]:
+    """Copy one context, after the contexts that it was forked from. Add their ids to *early*.
+
+    *before*: who had contexts before (`owners_before`), which the target's log says, too.
+    """
     parent = None if record.parent is None else source.load(record.parent)
     above = record.parent if parent is None else _name(target, parent[0])
     if parent is not None and above is not None and not target.revision(above):
-        yield from _copy(source, target, parent[0], early)
+        yield from _copy(source, target, parent[0], early, before)
         early.add(parent[0].id)
     name = _name(target, record)
     while True:
@@ -68,6 +75,8 @@ def _copy(source: Storage, target: Storage, record: ContextRecord, early: set[st
         record = now[0]  # another writer changed it while it was read
     audit(source, "export", context=record.id)
     audit(target, "import", context=name, owner=record.owner, messages=record.head)
+    for owner in sorted(before.get(mark(record.id), ())):  # their contexts may quote this one
+        audit(target, "owner", context=name, owner=record.owner, before=owner)
     try:
         target.commit(transition._replace(record=transition.record._replace(id=name, parent=above)))
     except WriteConflict:

@@ -32,7 +32,15 @@ from ..window.draft import StoredPage
 from ..window.state import WindowState
 from ..window.state import alone as own_record
 from ..window.window import Window
-from .erasures import ErasureReceipt, begin_erasure, end_erasure, find_erasure, unfinished_erasures, was_erasure_killed
+from .erasures import (
+    ErasureReceipt,
+    begin_erasure,
+    end_erasure,
+    find_erasure,
+    owners_before,
+    unfinished_erasures,
+    was_erasure_killed,
+)
 from .loader import OpenRequest, load_context
 from .page_reader import as_nodes
 from .quotations import Shown, Spread, kin, pages_with
@@ -284,10 +292,12 @@ def _forget_found(storage: Storage, owners: Collection[str], but: Collection[str
 
 
 def _owners_of(storage: Storage, records: Collection[ContextRecord]) -> set[str]:
-    """Return the owners of *records*, and the owners before, whose memories still know these contexts."""
+    """Return the owners of *records*, and the owners before, by the log, or whose memories still know the contexts."""
     from ..memory.forgetting import owners_of  # imports numpy, which takes long
 
-    return {record.owner for record in records} | owners_of(storage, [record.id for record in records])
+    names, before = [record.id for record in records], owners_before(storage)
+    logged = {owner for name in names for owner in before.get(mark(name), ())}
+    return {record.owner for record in records} | owners_of(storage, names) | logged
 
 
 def _contexts_of(storage: Storage, owners: Collection[str]) -> list[ContextRecord]:

@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from ..errors import StorageError
+from ..storage import Storage
 from ..storage.audit import AuditedStorage, AuditLog, audit, mark
 from ..storage.locks import has_ended, this_process
 
@@ -90,6 +91,17 @@ def unfinished_erasures(storage: object) -> Iterator[tuple[str, bool, Mapping[st
             yield job, "ended" not in line and (not line["process"] or has_ended(line["process"])), line
 
 
+def owners_before(storage: Storage) -> dict[str, set[str]]:
+    """Return which owners in *storage* had other contexts before, by the mark of each context. O(log + contexts)."""
+    found: dict[str, set[str]] = {}
+    if lines := [line for line in _lines(storage, "before") if "context" in line]:
+        owners = {mark(record.owner): record.owner for record in storage.contexts()}
+        for line in lines:
+            if (before := owners.get(line["before"])) is not None:
+                found.setdefault(line["context"], set()).add(before)
+    return found
+
+
 def was_erasure_killed(storage: object) -> bool:
     """Return whether a kill left an erasure unfinished. Only the first call for a handle of a store looks. O(log)."""
     log = getattr(storage, "audit_log", None)
@@ -102,8 +114,7 @@ def was_erasure_killed(storage: object) -> bool:
 def _jobs(storage: object) -> dict[str, tuple[Mapping[str, Any], ErasureReceipt]]:
     """Return the line and the receipt of each job, oldest first. A line that can't be read is no job's."""
     found: dict[str, tuple[Mapping[str, Any], ErasureReceipt]] = {}
-    log = storage.audit_log if isinstance(storage, AuditedStorage) else None
-    for line in log.with_field("job") if isinstance(log, AuditLog) else ():
+    for line in _lines(storage, "job"):
         with suppress(KeyError, TypeError):
             job = line["job"]
             if line["action"] == "erase":
@@ -116,3 +127,9 @@ def _jobs(storage: object) -> dict[str, tuple[Mapping[str, Any], ErasureReceipt]
                 ended = replace(receipt, physical=line["physical"], memory=line["memory"])
                 found[job] = {**begun, "ended": True}, ended
     return found
+
+
+def _lines(storage: object, name: str) -> Iterator[Mapping[str, Any]]:
+    """Yield the lines of the log of *storage* that have the field *name*, oldest first. O(log)."""
+    log = storage.audit_log if isinstance(storage, AuditedStorage) else None
+    yield from log.with_field(name) if isinstance(log, AuditLog) else ()

@@ -8,8 +8,10 @@ import pytest
 
 from memci import EphemeralStorage
 from memci.errors import Erased, OpConflict, WriteConflict
+from memci.history.copying import copy_contexts
 from memci.history.erase import erase
 from memci.history.row_stream import Unread, readable_entries
+from memci.memory.backend import Scope
 
 from .erasures import secret, shown, well
 from .kit import (
@@ -485,16 +487,29 @@ def test_answer_quotes_what_stands_from_its_entry_on(first, gone, framed):
     well(context)
 
 
-@pytest.mark.parametrize("scope", ["page", "page of a fork", "owner"])
+@pytest.mark.parametrize("scope", ["page", "page of a fork", "owner", "made again", "copied"])
 def test_answers_of_the_owner_before_go_too(scope, storage):
-    """What is erased goes with the answers that quote it where the owner before found it."""
+    """What is erased goes with the answers that quote it where the owner before found it.
+
+    Also if the memory of that owner was made again since, and no longer knows the context.
+    """
     context, second = quoted_by_another(storage)
     context.close()
     second.close()
     moved = opened(storage, id="first", owner="bob", change_owner=True)
+    if scope == "made again":
+        second = opened(storage, id="second", owner="ann")
+        second.memory.erase(Scope())
+        second.flush()
+        second.close()
+    if scope == "copied":
+        moved.close()
+        source, storage = storage, EphemeralStorage()
+        assert len(list(copy_contexts(source, storage))) == 2
+        moved = again(storage, id="first")
 
     if scope != "owner":
-        eraser = moved if scope == "page" else moved.fork("fork")
+        eraser = moved.fork("fork") if scope == "page of a fork" else moved
         assert eraser.erase(1).entries == 3
     else:
         moved.close()
@@ -502,4 +517,3 @@ def test_answers_of_the_owner_before_go_too(scope, storage):
 
     left = opened(storage, id="second", owner="ann")
     assert not canary(left)
-    well(left)

@@ -55,6 +55,7 @@ def run_erase(
     from ..context.context import Context
     from ..history.erase import erase, finish_erasures
     from ..history.retention import erase_outdated, find_outdated
+    from ..memory.forgetting import remembers
 
     if before is not None and (scrub or context is not None):
         raise InvalidSetting("--before", "is for all contexts, or those of --owner: leave the other options out")
@@ -85,6 +86,8 @@ def run_erase(
                 one = None if context is None else choose_context(storage, store, context, owner)
                 chosen = [one] if one else choose_contexts(storage, store, owner)
             except InvalidSetting as error:  # what was erased before is not there, but its receipt
+                if context is None and remembers(storage, owner or ""):
+                    _ask(printer, iter([(f"to be erased: the memory of {owner}, who has no context", "bold")]), yes=yes)
                 try:
                     receipts = [erase(storage, context=context, owner=owner)]
                 except InvalidSetting:

@@ -175,7 +175,7 @@ class Context:
             new: Whether *owner* gets a context of its own in that case. It is stored as "id∷owner", which also opens
                 it.
             change_owner: Whether *owner* replaces the stored owner, at once. What the memory of the previous owner
-                knows of the context stays until it is erased.
+                knows of the context stays until that or the owner is erased.
             counter: Counts the tokens of a text, in place of the vocabulary. Pass it at every open.
             format: The format of the messages that `render` returns, one of `memci.formats.FORMATS`; default
                 "openai_chat". Messages of any format may be appended.

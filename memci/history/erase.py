@@ -52,6 +52,7 @@ from .row_stream import readable_at, readable_entries, tombstone
 def erase(store: Storage, *, context: str | None = None, owner: str | None = None) -> ErasureReceipt:
     """Erase from *store* the whole *context* (the one of *owner*, if both are given), or all contexts of *owner*.
 
+    An owner goes with all that is remembered of theirs, also of contexts that another has now.
     O(entries of the owners' contexts and of their forks).
 
     Raises:
@@ -59,6 +60,8 @@ def erase(store: Storage, *, context: str | None = None, owner: str | None = Non
             and is not erased with them: the error names the fork. `SeveralOwners` if several owners have the context.
         StorageError: If the store could not erase it; nothing has changed.
     """
+    from ..memory.forgetting import remembers  # imports numpy, which takes long
+
     for name, value in (("context", context), ("owner", owner)):
         if value is not None:
             check_filled(name, value)
@@ -71,7 +74,7 @@ def erase(store: Storage, *, context: str | None = None, owner: str | None = Non
         records = []
     else:
         records = list(store.contexts(owner=owner))
-    if not records:
+    if not records and not (context is None and remembers(store, owner or "")):
         return _erased_before(store, context, owner)
     whole = records
     gone = [record.id for record in whole]
@@ -87,7 +90,8 @@ def erase(store: Storage, *, context: str | None = None, owner: str | None = Non
     erasure, pages = _plan_erasure(store, Spread(store, left).of_quotations(messages, owners), {}, None)
     erasure = erasure._replace(contexts=tuple(gone))
     job = begin_erasure(store, _foresee(store, erasure, whole), context=context, owner=owner)
-    forget_pages(store, dict.fromkeys(gone))  # first: if the store then fails, the memory is fed the pages again
+    # first: if the store then fails, the memory is fed the pages again
+    forget_pages(store, dict.fromkeys(gone), [] if context is not None else [mark(owner or "")])
     return _perform(store, job, erasure, pages, owners)
 
 
@@ -101,7 +105,9 @@ def finish_erasures(store: Storage) -> ErasureReceipt:
     if jobs:
         records = store.contexts()
         _forget_found(store, {record.owner for record in records})
-        forget_pages(store, {record.id: pages for record in records if (pages := _posted(record))})
+        posted = {record.id: pages for record in records if (pages := _posted(record))}
+        whole = [line for _, killed, line in jobs if killed and not {"context", "page"} & line.keys()]
+        forget_pages(store, posted, [line["owner"] for line in whole if not _is_there(store, line)])
     receipt = _erase(store, Erasure())
     receipt = receipt if scrub_memories(store, whole=True) else replace(receipt, memory="pending")
     ended = []
@@ -336,11 +342,16 @@ def _count(rows: Iterable[object]) -> int:
     return number
 
 
-def forget_pages(storage: Storage, gone: Mapping[str, Collection[int] | None]) -> None:
-    """Make the memories in *storage* forget the pages *gone*, by context. None: the whole context."""
-    from ..memory.forgetting import forget_everywhere
+def forget_pages(storage: Storage, gone: Mapping[str, Collection[int] | None], owners: Collection[str] = ()) -> None:
+    """Make the memories in *storage* forget the pages *gone*, by context; None: the whole context.
+
+    And all that is known of the *owners* with these marks.
+    """
+    from ..memory.forgetting import forget_everywhere, forget_owners
 
     forget_everywhere(storage, gone)
+    if owners:
+        forget_owners(storage, owners)
 
 
 def scrub_memories(storage: Storage, *, whole: bool = False) -> bool:

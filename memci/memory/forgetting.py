@@ -13,6 +13,7 @@ from itertools import product
 
 from ..errors import KeyMissing
 from ..storage import Storage
+from ..storage.audit import mark
 from .backend import Forgotten, Scope
 from .owner import Owner, owner_of
 from .repository.home import all_tables_of
@@ -64,6 +65,21 @@ def forget_everywhere(storage: Storage, gone: Mapping[str, Collection[int] | Non
                         forget(owner, Scope())  # nobody can read it without its key, and the context must go
                     if not owner.pages.has_context():
                         forget(owner, Scope())
+
+
+def forget_owners(storage: Storage, marks: Collection[str]) -> None:
+    """Remove whole memories, of the owners with these *marks*: also of contexts that are another's now. O(owners)."""
+    with all_tables_of(storage) as stores:
+        for store in stores:
+            for name in [each for each in store.owner_names() if mark(each) in marks]:
+                with store.lock:
+                    forget(owner_of(store, name), Scope())
+
+
+def remembers(storage: Storage, owner: str) -> bool:
+    """Return whether there is a memory of *owner*. O(owners)."""
+    with all_tables_of(storage) as stores:
+        return any(owner in store.owner_names() for store in stores)
 
 
 def owners_of(storage: Storage, contexts: Collection[str]) -> set[str]:

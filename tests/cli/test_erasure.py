@@ -54,6 +54,21 @@ def test_erase_when_an_owner_is_named(run, store):
     assert run("erase", store, "--owner", "eve", "--yes").exit_code == 2
 
 
+def test_erase_when_only_a_memory_is_left_of_an_owner(run, store):
+    """It asks, as for a context; then the memory goes, and so does the name."""
+    with Context.open(store, id="carol", owner="evaquux", window=4_000) as context:
+        context.append_turn("I live in Oslo with my dog Rex.", {"role": "assistant", "content": "Noted."})
+    Context.open(store, id="carol", owner="ada", change_owner=True).close()
+
+    refused, done = (run("erase", store, "--owner", "evaquux", input=answer) for answer in ("n\n", "y\n"))
+
+    assert (refused.exit_code, done.exit_code) == (1, 0)
+    assert "the memory of evaquux, who has no context" in refused.stdout
+    assert b"evaquux" not in store.read_bytes()
+    assert contexts(run, store) == ["alice", "bob", "carol"]
+    assert run("erase", store, "--owner", "evaquux", "--yes").exit_code == 0, "its receipt, again"
+
+
 def test_erase_when_a_page_is_named(run, store):
     """The messages of the page are shown, then they are gone, and the page says so."""
     result = run("erase", store, "--context", "alice", "--page", 8, input="y\n")

@@ -14,6 +14,7 @@ from memci.history.copying import copy_contexts
 from memci.history.erase import erase, finish_erasures
 from memci.history.erasures import unfinished_erasures
 from memci.history.retention import erase_outdated, find_outdated
+from memci.memory.inspect import owners
 
 from .erasures import shown
 from .kit import opened, store, tells, turn
@@ -270,6 +271,28 @@ def test_killed_erasure_is_finished_by_the_next_opening(step, tmp_path):
     receipt = context.erase(1)
     assert (receipt.pages, receipt.entries, receipt.physical, receipt.memory) == (1, 2, "done", "done")
     assert context.verify() == []
+
+
+@pytest.mark.parametrize("step", ["forget_pages", "_perform", "end_erasure"])
+def test_owner_whose_contexts_are_anothers_is_forgotten_after_a_kill(step, tmp_path):
+    """Only the memory has that owner: the next opening removes it, wherever the kill was, and the receipt is there."""
+    path = tmp_path / "agent.db"
+    storage = SQLiteStorage(path)
+    diary(storage).close()
+    Context.open(storage, "diary", owner="bob", change_owner=True).close()
+    storage.close()
+    process = multiprocessing.get_context("fork").Process(target=killed, args=(path, step, "owner"))
+    process.start()
+    process.join()
+    assert process.exitcode == 9
+
+    storage = SQLiteStorage(path)
+    context = Context.open(storage, "diary")
+
+    assert list(unfinished_erasures(storage)) == []
+    assert owners(storage) == ["bob"]
+    assert erase(storage, owner="ann").done
+    assert WORD in str(context.search_memory(ASKED))
 
 
 @pytest.mark.parametrize("scope", ["page", "context", "owner", "retention"])

@@ -203,6 +203,23 @@ def test_no_byte_of_an_erased_owner_is_left(storage, tells):
     assert other.search_memory(OTHER).pages
 
 
+@both
+@pytest.mark.parametrize("contexts", [0, 1])
+def test_an_owner_goes_with_what_the_memory_has_of_contexts_that_are_anothers(contexts, storage, tells):
+    """Nothing of theirs is remembered under their name, whose contexts they are now; the new owner keeps them."""
+    lived(storage, id="alice", owner="annaquux")[0].close()
+    context = chat(storage, id="alice", owner="bert", change_owner=True, window=None, nonce=None)
+    for number in range(contexts):
+        talk(chat(storage, id=f"other{number}", owner="annaquux"), [40])
+
+    receipt = erase(storage, owner="annaquux")
+
+    assert (receipt.contexts, receipt.physical, receipt.memory) == (contexts, "done", "done")
+    assert tells("annaquux") == []
+    assert chat(storage, id="new", owner="annaquux").search_memory(SECRET).pages == ()
+    assert context.search_memory(SECRET).pages
+
+
 def test_page_erased_in_one_context_is_forgotten_by_the_memory_of_its_forks(storage, tells):
     """What a fork shares is forgotten by the fork's memory when it is erased in the parent; "done" means all of it."""
     context, _ = lived(storage)

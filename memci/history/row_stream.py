@@ -125,14 +125,13 @@ def readable_entries(
 
 
 def readable_at(storage: Storage, context: str, seqs: Collection[int]) -> dict[int, EntryRow | None]:
-    """Return the entries *seqs* of *context* by seq, None in the place of one that can't be read. O(these)."""
+    """Return those entries *seqs* that *context* has, by seq, None in the place of one that can't be read. O(these)."""
     try:
-        found = {row.seq: row for row in storage.entries_at(context, seqs)}
+        return {row.seq: row for row in storage.entries_at(context, seqs)}
     except CorruptRecord:
-        if len(seqs) > 1:
-            return {seq: row for one in sorted(seqs) for seq, row in readable_at(storage, context, [one]).items()}
-        found = {}
-    return {seq: found.get(seq) for seq in sorted(seqs)}
+        if len(seqs) == 1:
+            return dict.fromkeys(seqs)
+        return {seq: row for one in sorted(seqs) for seq, row in readable_at(storage, context, [one]).items()}
 
 
 def _readable(table: Table, read: Callable[[int, int], Iterable[Any]], first: int, end: int) -> Iterator[Any]:

@@ -81,6 +81,7 @@ def test_what_is_given_wins_over_the_preset():
         ({"window": 10**9}, "window"),
         ({"window": 8_000, "reply": -1}, "reply"),
         ({"window": 8_000, "reply": "1"}, "reply"),
+        ({"window": 8_000, "reply": 10**5_000}, "reply"),
         ({"window": 8_000, "archive_share": 1.5}, "archive_share"),
         ({"window": 8_000, "archive_share": -0.1}, "archive_share"),
         ({"window": 8_000, "pricing": {("in", "out"): 1.0}}, "pricing"),

@@ -789,10 +789,12 @@ class Context:
             PageNotFound: If no page has this index, or it has no such entry; `Undone` if it was taken back, `Erased` if
                 it was erased.
         """
+        if last is not None:
+            check_int("last", last)
         with self._usable(shows=True):
             page = page_text(self._parts.window, self._parts.reader, index, entry)
-            first, end = entry or 1, entry if last is None else last
-            chosen = [each for found, each in page.entries if first <= found.ordinal <= (end or found.ordinal)]
+            first, end = entry or 1, last or entry or 2**63
+            chosen = [each for found, each in page.entries if first <= found.ordinal <= end]
             if not page.shown:
                 self._parts.writer.count_recall(page.index)
             return chosen
@@ -1193,6 +1195,8 @@ class Context:
         if self._clock is None:
             return None
         when = self._clock()
+        if not isinstance(when, datetime):
+            raise InvalidSetting("clock", f"expected it to return a datetime, got {brief(when)}")
         return timestamp((when if when.tzinfo else when.replace(tzinfo=UTC)).astimezone(self._zone))
 
     def _today(self) -> date | None:

@@ -120,7 +120,7 @@ class CustomCounter(_Named):
 
     def __init__(self, count: Callable[[str], int]) -> None:
         if not callable(count):
-            raise InvalidSetting("counter", f"a callable that takes a text is needed, not {count!r}")
+            raise InvalidSetting("counter", f"a callable that takes a text is needed, not {brief(count)}")
         plain = getattr(count, "__name__", type(count).__name__)
         name = getattr(count, "name", None)
         self.name = name if isinstance(name, str) and name else f"custom:{plain}"
@@ -130,6 +130,6 @@ class CustomCounter(_Named):
     def __call__(self, text: str, /) -> int:
         """Return the result of the callable for *text*; InvalidSetting if it is not an int >= 0."""
         tokens = self._count(text)
-        if not isinstance(tokens, int) or isinstance(tokens, bool) or tokens < 0:
+        if not isinstance(tokens, int) or isinstance(tokens, bool) or not 0 <= tokens < 2**63:
             raise InvalidSetting("counter", f"{self.name} returned {brief(tokens)}: an int >= 0, as len(encode(text))")
         return tokens

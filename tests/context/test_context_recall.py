@@ -5,6 +5,7 @@ import json
 import pytest
 
 from memci import PageNotFound
+from memci.errors import InvalidSetting
 from memci.history.events import Event
 
 from .kit import call, calling, opened, result, talked, where, words
@@ -73,6 +74,15 @@ def test_recall_of_no_entry_says_so(entry, archived):
 
     with pytest.raises(PageNotFound):
         context.recall_page(2, entry)
+
+
+@pytest.mark.parametrize("last", [0, -1, "x", True, 1.0, [1]])
+def test_recall_up_to_what_is_no_entry_is_refused(last):
+    """It is an argument of the program's: InvalidSetting names it."""
+    context = talked(3)
+
+    with pytest.raises(InvalidSetting, match="last"):
+        context.recall_page(2, 1, last)
 
 
 def test_recalled_page_is_listed_again():

@@ -82,6 +82,16 @@ def test_a_search_from_a_later_until_an_earlier_time_is_a_mistake():
     assert "error: since" in context.functions["search_memory"]("x", "2026-03-10", "2026-03-09")
 
 
+@pytest.mark.parametrize("told", [1_772_000_000.5, None, "2026-03-01"])
+def test_a_clock_that_tells_no_datetime_is_refused(told):
+    """As `time.time` does; nothing is stored."""
+    context = opened(window=8_000, clock=lambda: told)
+
+    with pytest.raises(InvalidSetting, match="clock"):
+        context.append_turn(user("Hi"))
+    assert [*context.messages()] == []
+
+
 @pytest.mark.parametrize("asked", ["What did I paint yesterday?", "昨天 paint", "Was gab es gestern? paint"])
 @pytest.mark.parametrize("stamped", [True, False])
 def test_a_question_is_asked_on_the_day_of_the_last_message(asked, stamped):

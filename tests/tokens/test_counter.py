@@ -250,7 +250,7 @@ def test_counter_given_keeps_its_name_and_exactness() -> None:
     assert (counter("four"), counter.name, counter.exact) == (2, "halves", False)
 
 
-@pytest.mark.parametrize("returned", [-1, 2.0, True, None, "3"])
+@pytest.mark.parametrize("returned", [-1, 2.0, True, None, "3", 10**400])
 def test_counter_given_is_refused_when_it_returns_no_count(returned: object) -> None:
     """A counter that returns anything but an int >= 0 is an invalid setting."""
     counter = counter_for(counter=lambda _: returned)  # type: ignore[arg-type, return-value]
@@ -261,8 +261,9 @@ def test_counter_given_is_refused_when_it_returns_no_count(returned: object) -> 
 
 def test_counter_given_is_refused_when_it_is_not_callable() -> None:
     """A counter that can't be called is refused at once."""
-    with pytest.raises(InvalidSetting, match="counter"):
-        counter_for(counter="o200k_base")  # type: ignore[arg-type]
+    for uncallable in ("o200k_base", {"digits": 10**5_000}):
+        with pytest.raises(InvalidSetting, match="counter"):
+            counter_for(counter=uncallable)  # type: ignore[arg-type]
 
 
 def test_counting_needs_no_network_and_no_environment() -> None:

@@ -58,6 +58,8 @@ Format = Literal["openai_chat", "openai_responses", "anthropic", "gemini"]
 """the name of a provider's message format (`memci.formats`)"""
 _ROLES = frozenset({"user", "assistant", "tool", "system", "developer"})
 MAX_CALLS = 4_096  # most tool calls of one message: far more than models make, and a bound on its cost
+_LISTS = ("content", "parts", "tool_calls", "output")
+"""keys whose lists hold blocks or calls, in one of the formats"""
 _NAMES = ("name", "tool_call_id", "refusal")
 """keys whose value must be a text for every role, since lines, the memory and the other formats use them"""
 PARTS = frozenset({"text", "image_url", "input_audio", "file", "refusal", "audio_url", "video_url", "document_url"})
@@ -71,26 +73,59 @@ _FUNCTION = "the role 'function' is out of use: send the call as tool_calls and 
 def plain(value: object, path: str = "message") -> Message:
     """Return *value* as a message: text is the user's, an object of an SDK becomes a dict of its set fields.
 
-    InvalidMessage if it is of another type.
+    So do such objects among the blocks of a dict. InvalidMessage if *value* is of another type.
     """
-    if type(value) is dict or isinstance(value, Enveloped):
+    if isinstance(value, Enveloped):
         return value
+    if type(value) is dict:
+        return _with_plain_blocks(value, path)
     if isinstance(value, str):
         return {"role": "user", "content": value}
     if isinstance(value, (Mapping, SimpleNamespace)):  # the latter stands for an SDK's object in tests
-        return dict(value if isinstance(value, Mapping) else vars(value))
-    dump = getattr(value, "model_dump", None)
-    if callable(dump) and not isinstance(value, type):
-        # the objects of google-genai hold bytes, and fields that the caller set to None
-        how = {"mode": "json", "exclude_none": True} if type(value).__module__.startswith("google.") else {}
         try:
-            fields = dump(exclude_unset=True, by_alias=True, **how)
+            fields = dict(value if isinstance(value, Mapping) else vars(value))
         except Exception as error:
-            raise InvalidMessage(path, f"its model_dump() raises a {type(error).__name__}") from error
-        if isinstance(fields, dict):
-            return fields
+            raise InvalidMessage(path, f"reading it raises a {type(error).__name__}") from error
+        return _with_plain_blocks(fields, path)
+    if (dumped := _dumped(value, path)) is not None:
+        return dumped
     many = ": pass the reply itself, or each message of it" if isinstance(value, list) else ""
     raise InvalidMessage(path, f"expected a dict, a str or an SDK's message object, got {type(value).__name__}{many}")
+
+
+def _with_plain_blocks(item: Item, path: str, levels: int = 2) -> Item:
+    """Return *item* with the objects of an SDK in its lists as dicts: programs put the blocks of a reply there.
+
+    A result within a message has a list of its own, so there are two *levels*. O(blocks).
+    """
+    made: Item = {}
+    for key in _LISTS:
+        if type(blocks := item.get(key)) is not list:
+            continue
+        found = [_plain_block(each, f"{path}.{key}[{at}]", levels - 1) for at, each in enumerate(blocks)]
+        if any(one is not each for one, each in zip(found, blocks, strict=True)):
+            made[key] = found
+    return {**item, **made} if made else item
+
+
+def _plain_block(value: object, path: str, levels: int) -> object:
+    if type(value) is dict:
+        return _with_plain_blocks(value, path, levels) if levels else value
+    return _dumped(value, path) or value
+
+
+def _dumped(value: object, path: str) -> Item | None:
+    """Return the set fields of *value*, an object of an SDK; None if it is none."""
+    dump = getattr(value, "model_dump", None)
+    if not callable(dump) or isinstance(value, type):
+        return None
+    # the objects of google-genai hold bytes, and fields that the caller set to None
+    how = {"mode": "json", "exclude_none": True} if type(value).__module__.startswith("google.") else {}
+    try:
+        fields = dump(exclude_unset=True, by_alias=True, **how)
+    except Exception as error:
+        raise InvalidMessage(path, f"its model_dump() raises a {type(error).__name__}") from error
+    return fields if isinstance(fields, dict) else None
 
 
 def check(message: Message, path: str = "message") -> None:
@@ -211,7 +246,7 @@ def _check_assistant(message: Message, path: str) -> None:
     if content is not None and not isinstance(content, str):
         _check_content(message, content, path)
     calls = message.get("tool_calls")
-    if not calls and (calls is None or isinstance(calls, list)):
+    if calls is None:
         return
     if not isinstance(calls, list):
         raise InvalidMessage(f"{path}.tool_calls", f"expected a list, got {type(calls).__name__}")

@@ -12,7 +12,8 @@
 It needs no SDK.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from itertools import groupby
 from typing import Any
 
@@ -23,7 +24,7 @@ from ..model_catalog import reads_breakpoints
 from . import anthropic, gemini, openai_chat, openai_responses
 from .anthropic import without_thoughts as without_thoughts
 from .detection import undeclared, unwrapped
-from .envelope import call_of, says_nothing
+from .envelope import says_nothing
 from .openai_responses import continues as continues
 from .openai_responses import made_by as made_by
 from .openai_responses import readable_by as readable_by
@@ -77,7 +78,7 @@ def read(
         numbers = (open_calls, first + len(messages)) if form == gemini.NAME else ()
         messages += _read_items(form, [(path, item) for _, path, item in run], *numbers)
         calls = [call for message in messages for call in _sound_calls(message)]
-        open_calls = [(str(call.get("id")), call_of(call)[0]) for call in calls] or open_calls
+        open_calls = [(call["id"], call_name(call)) for call in calls if isinstance(call.get("id"), str)] or open_calls
     return messages
 
 
@@ -184,8 +185,9 @@ def calls(value: object, default: str = openai_chat.NAME) -> tuple[str, list[Mes
         raise InvalidMessage("reply", f"expected the client's reply or its message, got its text {brief(value)}")
     item = plain(value, "reply")
     for each in _FORMATS.values():
-        if (call := each.call(item)) is not None:
-            return each.NAME, [call]
+        with _refusing("reply", each.NAME):
+            if (call := each.call(item)) is not None:
+                return each.NAME, [call]
     found, items = unwrapped(item)
     form = found or default
     if found is None or form == openai_chat.NAME:
@@ -195,19 +197,26 @@ def calls(value: object, default: str = openai_chat.NAME) -> tuple[str, list[Mes
 
 def check(format: object) -> None:  # noqa: A002
     """Raise InvalidSetting unless *format* is the name of a format."""
-    if format not in FORMATS:
+    if not isinstance(format, str) or format not in FORMATS:
         raise InvalidSetting("format", f"expected one of {', '.join(map(repr, FORMATS))}, got {brief(format)}")
 
 
 def _read_items(form: str, items: Sequence[tuple[str, Item]], *more: Any) -> list[Message]:
     """Return the messages in *items* of *form*, each item with its path; InvalidMessage if they do not follow it."""
-    try:
+    with _refusing(items[0][0], form):
         found: list[Message] = _FORMATS[form].read(items, *more)
+    return found
+
+
+@contextmanager
+def _refusing(path: str, form: str) -> Iterator[None]:
+    """Raise InvalidMessage about *path* if a value of a type that *form* does not have can't be read."""
+    try:
+        yield
     except InvalidMessage:
         raise
     except (AttributeError, IndexError, KeyError, TypeError, ValueError, RecursionError):
-        raise InvalidMessage(items[0][0], f"a field of it has another type than in {form}") from None
-    return found
+        raise InvalidMessage(path, f"a field of it has another type than in {form}") from None
 
 
 def _shared_form(item: Item, default: str, *, received: bool) -> str:

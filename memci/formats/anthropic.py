@@ -39,6 +39,7 @@ from .envelope import (
     said_in,
     split_results,
     text_in,
+    texts_only,
     without_caller,
 )
 
@@ -304,9 +305,9 @@ def _made(message: Message) -> Item:
         result = {"type": "tool_result", "tool_use_id": message["tool_call_id"], "content": content}
         return {"role": "user", "content": [{**result, FAILED: True} if message.get(FAILED) else result]}
     message = as_user(message)
-    content = _made_blocks(said_in(message))
     if message["role"] != "assistant":
-        return {"role": "user", "content": content or NO_TEXT}
+        return {"role": "user", "content": _made_blocks(said_in(message)) or NO_TEXT}
+    content = _made_blocks(texts_only(said_in(message)))
     for call in tool_calls(message):
         name, arguments = call_of(call)
         given = arguments_as_object(arguments)

@@ -159,6 +159,13 @@ def part_named(part: Item) -> Message:
     return {"type": "text", "text": f"[{part.get('type', next(iter(part), 'part'))}]"}
 
 
+def texts_only(content: Any) -> Any:
+    """Return *content* with the name of each part that is no text: in many formats only some roles have media."""
+    if not isinstance(content, list):
+        return content
+    return [part if text_in(part) is not None else part_named(part) for part in content]
+
+
 def joined(
     messages: Iterable[Message],
     format: str,  # noqa: A002

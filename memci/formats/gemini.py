@@ -47,6 +47,7 @@ _STANDARD = str.maketrans("-_", "+/")  # from the base64 of URLs, which the SDK 
 _OWN_ID = re.compile(r"gemini-\d+")  # ids that memci gave to calls without one
 _NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_.:-]{0,127}")
 """names of functions (ai.google.dev/api/caching, FunctionDeclaration)"""
+_OF_RESULTS = ("function", "tool")  # roles of results in examples of the client's; a request has "user" for them
 _CALLS = ("functionCall", "function_call", "functionResponse", "function_response")
 
 
@@ -60,7 +61,7 @@ def read(items: Iterable[tuple[str, Item]], waiting: Iterable[tuple[str, str]] =
     made = first + len(calls)
     for path, item in items:
         role, parts = item.get("role", "user"), item.get("parts")
-        if role not in ("user", "model", "function"):
+        if role not in ("user", "model", *_OF_RESULTS):
             raise InvalidMessage(f"{path}.role", "expected 'user' or 'model'")
         if role == "model" and parts is None:
             parts = []  # the model said nothing
@@ -287,7 +288,7 @@ def _made_part(part: Message) -> Item:
     match part.get("type"):
         case "image_url" if url := body_of(part, "image_url").get("url"):
             return {"fileData": {"fileUri": url}}
-        case "input_audio":
+        case "input_audio" if audio.get("data"):
             return {"inlineData": {"mimeType": f"audio/{audio.get('format')}", "data": audio.get("data")}}
         case "file" if uri := body_of(part, "file").get("file_id"):
             return {"fileData": {"fileUri": uri}}

@@ -11,7 +11,17 @@ from typing import Any
 
 from ..messages import FAILED, MAX_ID, NAMES, PARTS, Enveloped, Item, Message, call_body, call_name, tool_calls
 from .breakpoints import CHAT
-from .envelope import as_native, body_of, is_empty_answer, native_of, read_parts, safe_id, safe_name, said_in
+from .envelope import (
+    as_native,
+    body_of,
+    is_empty_answer,
+    native_of,
+    read_parts,
+    safe_id,
+    safe_name,
+    said_in,
+    texts_only,
+)
 
 NAME = "openai_chat"
 
@@ -79,6 +89,8 @@ def write(messages: Sequence[Message], *, media_inside: bool = False) -> list[It
             continue
         own = isinstance(message, Enveloped)
         item = _repaired({key: value for key, value in message.items() if not own or key != "reasoning"})
+        if own and item["role"] not in ("user", "tool"):
+            item["content"] = texts_only(item.get("content"))
         parts = item["content"] if item["role"] == "tool" else None
         if isinstance(parts, list) and not media_inside and (own or any(part["type"] != "text" for part in parts)):
             media += [part for part in item["content"] if part["type"] != "text"]

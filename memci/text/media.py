@@ -63,7 +63,8 @@ def measure(source: str, kind: str) -> Medium | None:
 def media_in(value: object) -> tuple[list[Medium], int]:
     """Return the media in *value*, JSON of unknown form, and the characters beside their data. O(characters)."""
     found = list(_media_in(value, ""))
-    return [medium for medium, _ in found], len(json.dumps(value, ensure_ascii=False)) - sum(size for _, size in found)
+    whole = len(json.dumps(value, ensure_ascii=False, default=str))  # what is no JSON is refused where it is stored
+    return [medium for medium, _ in found], whole - sum(size for _, size in found)
 
 
 def size_of(source: str, *, whole: bool = True) -> tuple[int, int] | None:

@@ -121,9 +121,7 @@ def _task(window: Window, messages: Sequence[DraftMessage], page: int) -> list[M
 
 def _read(window: Window, values: Sequence[object], waiting: Sequence[Message]) -> list[Message]:
     """Return *values* as messages; those of another provider's format are enveloped."""
-    messages = [
-        value if type(value) is dict else plain(value, f"messages[{position}]") for position, value in enumerate(values)
-    ]
+    messages = [plain(value, f"messages[{position}]") for position, value in enumerate(values)]
     if all(map(is_plain_chat, messages)):
         return messages
     made = formats.read(messages, window.settings.format, waiting=waiting, first=window.record.head)

@@ -1,6 +1,8 @@
 """What comes through the door can be sent to every provider: empty answers, unknown blocks, odd fields."""
 
 import json
+from collections.abc import Mapping
+from contextlib import suppress
 
 import pytest
 
@@ -187,3 +189,175 @@ def test_part_without_a_type_beside_one_of_an_unknown_type_is_refused():
         [message] = read([{"role": "user", "content": [BANANA, odd]}], opaque=True)
         with pytest.raises(InvalidMessage, match="content"):
             check(message)
+
+
+class Block:
+    """An object of an SDK, as the clients of the providers return them."""
+
+    def __init__(self, **fields):
+        self.fields = fields
+
+    def model_dump(self, **_):
+        return dict(self.fields)
+
+
+@pytest.mark.parametrize(
+    ("form", "messages"),
+    [
+        (
+            "anthropic",
+            [
+                {"role": "assistant", "content": [Block(type="tool_use", id="c1", name="find", input={})]},
+                {
+                    "role": "user",
+                    "content": [
+                        {"type": "tool_result", "tool_use_id": "c1", "content": [Block(type="text", text="Oslo")]}
+                    ],
+                },
+            ],
+        ),
+        (
+            "openai_chat",
+            [
+                {
+                    "role": "assistant",
+                    "content": None,
+                    "tool_calls": [Block(id="c1", type="function", function={"name": "find", "arguments": "{}"})],
+                },
+                {"role": "tool", "tool_call_id": "c1", "content": [Block(type="text", text="Oslo")]},
+            ],
+        ),
+        (
+            "gemini",
+            [
+                {"role": "model", "parts": [Block(functionCall={"name": "find", "args": {}}, thoughtSignature="YQ==")]},
+                {"role": "user", "parts": [Block(function_response={"name": "find", "response": {"output": "Oslo"}})]},
+            ],
+        ),
+    ],
+)
+def test_the_blocks_of_a_reply_may_stand_in_a_message_of_ones_own(form, messages):
+    """Programs write {"role": "assistant", "content": reply.content}: objects in the lists of a dict are read."""
+    with opened(form) as context:
+        context.append_turn("Hi", *messages)
+
+        stored = [*context.messages()]
+        assert [message["role"] for message in stored] == ["user", "assistant", "tool"]
+        for target in FORMATS:
+            request = context.request(format=target)
+            assert problems(target, request) == []
+            assert "Oslo" in json.dumps(request)
+
+
+def test_a_block_of_a_reply_that_can_not_be_read_is_refused_with_its_path():
+    """As a whole message that can't be."""
+
+    class Broken:
+        def model_dump(self, **_):
+            raise KeyError("x")
+
+    with opened("anthropic") as context:
+        with pytest.raises(InvalidMessage) as caught:
+            context.append_turn("Hi", {"role": "assistant", "content": [{"type": "text", "text": "a"}, Broken()]})
+        assert str(caught.value) == "messages[1].content[1]: its model_dump() raises a KeyError"
+        assert [*context.messages()] == []
+
+
+def test_results_of_gemini_may_have_the_role_of_a_tool():
+    """Examples of its client write it; in a request it is the user's."""
+    calls = [{"functionCall": {"name": name, "args": {}}, "thoughtSignature": "YQ=="} for name in ("find", "book")]
+    results = [{"functionResponse": {"name": name, "response": {"output": "a"}}} for name in ("find", "book")]
+    for said in ([results], [[each] for each in results]):
+        with opened("gemini") as context:
+            context.append_turn("Hi", {"role": "model", "parts": calls})
+            context.append_turn(*({"role": "tool", "parts": parts} for parts in said))
+
+            for target in FORMATS:
+                assert problems(target, context.request(format=target)) == []
+
+
+class Lazy(Mapping):
+    """A mapping whose values are read from elsewhere, and can't be read."""
+
+    def __getitem__(self, key):
+        raise OSError(key)
+
+    def __iter__(self):
+        return iter(["role", "content"])
+
+    def __len__(self):
+        return 2
+
+
+def nested(levels):
+    """Lists within lists."""
+    value = []
+    for _ in range(levels):
+        value = [value]
+    return value
+
+
+class Unclear:
+    """A value without a truth, as an array of numbers is."""
+
+    def __bool__(self):
+        raise ValueError("ambiguous")
+
+
+@pytest.mark.parametrize("odd", [10**5_000, nested(5_000), Unclear()], ids=["digits", "levels", "no truth"])
+def test_an_odd_value_in_a_call_is_refused(odd):
+    """In a message that is appended or synced, and in a call that is to be answered: never another error."""
+    sound = {"id": "c1", "type": "function", "function": {"name": "find", "arguments": "{}"}}
+    asks = {"role": "assistant", "content": [{"type": "text", "text": "Hm."}]}
+    for calls in (odd, [odd], [sound | {"id": odd}], [sound | {"function": {"name": odd, "arguments": "{}"}}]):
+        for form in FORMATS:
+            with opened(form) as context:
+                for put in (context.append_turn, lambda *given: context.sync(given)):
+                    with pytest.raises(InvalidMessage, match=r"messages\[1\]"):
+                        put("Hi", asks | {"tool_calls": calls})
+                assert [*context.messages()] == []
+    answering = (
+        {"name": odd, "args": {}},
+        {"functionCall": {"name": odd, "args": odd}},
+        {"type": "function_call", "call_id": odd, "name": "find", "arguments": "{}"},
+        {"type": "tool_use", "id": "c1", "name": "find", "input": odd},
+    )
+    with opened() as context:
+        for call in answering:
+            for ask in (context.handles, context.answer, context.answers):
+                with suppress(InvalidMessage):
+                    ask(call)
+
+
+def test_a_mapping_that_can_not_be_read_is_refused():
+    """As an object whose dump fails."""
+    with opened() as context, pytest.raises(InvalidMessage, match=r"messages\[0\]: reading it raises a OSError"):
+        context.append_turn(Lazy())
+
+
+def test_bytes_in_an_answer_are_refused_where_they_stand():
+    """Also among those parts that only the provider reads: a dump of Gemini's objects has them."""
+    parts = [{"text": "Hi"}, {"text": "a", "thoughtSignature": b"\xff"}]
+    with opened("gemini") as context:
+        with pytest.raises(InvalidMessage) as caught:
+            context.append_turn("Hi", {"role": "model", "parts": parts})
+        assert caught.value.path == "messages[1].parts[1].thoughtSignature"
+
+
+def test_media_where_another_format_has_none_are_named():
+    """Instructions of Responses may have images, and some servers' answers do; a sound may lack its data."""
+    image = "https://example.com/a.png"
+    said = (
+        {"type": "message", "role": "developer", "content": [{"type": "input_image", "image_url": image}]},
+        {"role": "assistant", "content": [{"type": "image_url", "image_url": {"url": image}}]},
+        {"role": "user", "content": [{"type": "input_audio", "input_audio": {}}]},
+    )
+    with opened() as context:
+        for message in said:
+            context.append_turn("Hi", message)
+        for target in ("anthropic", "gemini"):
+            assert problems(target, context.request(format=target)) == []
+    with opened("openai_responses") as context:
+        context.append_turn("Hi", said[0])
+        assert problems("openai_chat", context.request(format="openai_chat")) == []
+        assert "[image_url]" in str(context.render(format="openai_chat"))

@@ -118,6 +118,8 @@ class WordIndex:
             new = np.array(self._more.pop(term), np.int64).T
             self._known[term] = np.append(self._known[term][0], new[0]), np.append(self._known[term][1], new[1])
         found = {term: known for term in wanted if (known := self._known.get(term)) is not None}
+        for term in [term for term, (having, _) in found.items() if not having.size]:
+            del self._known[term]  # questions never run out of words that no passage has
         return found if most is None else {term: each for term, each in found.items() if len(each[0]) <= most}
 
     def compounds(self, stems: Mapping[str, str]) -> Similar:
@@ -195,11 +197,8 @@ class WordIndex:
         elif spelled and term.isascii() and len(term) >= _SPELLED:
             known = list({*_misspellings(term)})
         rare = self.exact(known, max(_RARE, len(self.layout) // 100))
-        like = {each: posting for each, posting in rare.items() if posting[0].size}
-        for each in known:
-            if each not in like:
-                self._known.pop(each, None)  # hundreds for each misspelled word
-        return _merge([*like.values()]) if like else NOWHERE
+        like = [posting for posting in rare.values() if posting[0].size]
+        return _merge(like) if like else NOWHERE
 
     def _read_all(self, lookups: int) -> dict[str, str] | None:
         """Return the postings of all terms, once so many terms were queried that this costs no more; else None."""

@@ -70,6 +70,23 @@ def test_postings_are_the_same_however_they_were_read(steps, most, encrypted):
     assert not owner.nr or read(owner.index, ASKED) == read(one_by_one(memory), ASKED)
 
 
+@pytest.mark.parametrize("most", [0, 4_096])
+def test_words_that_no_passage_has_are_not_kept_in_ram(most, monkeypatch):
+    """Questions never run out of them, and a server keeps an index for months."""
+    monkeypatch.setattr(postings, "_AT_ONCE", most)
+    store = EphemeralStorage()
+    memory = TieredMemory(store, owner="ada")
+    page = told(1, " ".join(WORDS))
+    keeping(store)(page)
+    memory.observe(page)
+    kept = []
+    for number in range(20):
+        memory.search(f"harvest unheard{number} of pz-7{number:05} quincer{number}")
+        kept.append(len(memory.session.owner.index._known))
+
+    assert kept[-1] == kept[0]
+
+
 def passages(index):
     """Return what the layout knows of each passage by its id, with its neighbours' ids, and whom names stand for."""
     columns, names = index.layout.columns, {number: name for name, number in index.layout.speakers.items()}

@@ -4,6 +4,8 @@ import contextlib
 import gc
 import os
 import tempfile
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
@@ -81,3 +83,18 @@ def pytest_collection_finish():
     """What was collected stays until the end: no collection of garbage looks at these thousands of tests again."""
     gc.collect()
     gc.freeze()
+
+
+@pytest.fixture
+def unprivileged() -> Iterator[Path]:
+    """A folder, and a user who owns it and is not root."""
+    root = os.geteuid() == 0
+    with tempfile.TemporaryDirectory() as name:
+        if root:
+            os.chown(name, 65534, 65534)
+            os.seteuid(65534)
+        try:
+            yield Path(name)
+        finally:
+            if root:
+                os.seteuid(0)

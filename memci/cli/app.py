@@ -87,7 +87,7 @@ def _run_and_print(command: Callable[..., Any]) -> Callable[..., None]:
                 well = well and result.well
         except MemciError as error:
             text = visible(" ".join(str(error).split()))
-            if isinstance(error, CorruptRecord) and "--accept" not in text:
+            if isinstance(error, CorruptRecord) and not any(word in text for word in _WAYS_OUT):
                 text += ": memci salvage STORE NEW saves what can be read"
             typer.echo(f"memci: {text}", err=True)
             raise typer.Exit(1 if isinstance(error, BudgetExceeded) else 2) from None
@@ -123,6 +123,7 @@ class Program(TyperGroup):
                 formatter.write_dl([(name.ljust(width), line) for name, (_, line) in group.items()])
 
 
+_WAYS_OUT = ("--accept", "from a backup", "memci salvage")  # an error that says one is not told another
 _ELSEWHERE = {
     word: command
     for command, said in {

@@ -39,8 +39,9 @@ class Setting:
 
 def config_file() -> Path | None:
     """Return the file with settings, None if there is none."""
-    home = os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config"
-    return next((each for each in (Path(HERE), Path(home, "memci", "config.toml")) if each.is_file()), None)
+    home = os.environ.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config")  # noqa: PTH111 -- Path.home() may raise
+    places = Path(HERE), Path(home, "memci", "config.toml")
+    return next((each for each in places if os.path.isfile(each)), None)  # noqa: PTH113 -- so may Path.is_file()
 
 
 def settings(command: str, options: Collection[str]) -> dict[str, Setting]:

@@ -18,15 +18,15 @@ from rich.filesize import pick_unit_and_suffix
 from rich.text import Text
 from typer import Argument, Option
 
-from ..errors import CorruptRecord, InvalidSetting, KeyMissing, MemciError
+from ..errors import CorruptRecord, InvalidSetting, KeyMissing, MemciError, StorageBusy
 from ..model_catalog import prices_source
 from ..rows import Ticket
 from ..storage.filesystem.store import DATABASE, MARK
 from ..storage.locks import find_living, holder
 from ..storage.opening import is_folder, is_url
 from ..storage.protocol import CheckedStorage
-from ..storage.sqlite.connection import SAVE, check_library, connect, network_file_system
-from ..storage.sqlite.loss import accept_loss, beside
+from ..storage.sqlite.connection import SAVE, check_library, connect, network_file_system, storage_error
+from ..storage.sqlite.loss import accept_loss, beside, check_left
 from ..storage.sqlite.schema import APPLICATION_ID, version
 from ..storage.witness import WAY_OUT
 from .app import NamedCommand
@@ -177,6 +177,11 @@ def _file(path: str) -> Iterator[Finding]:
     size = Path(path).stat().st_size
     yield Finding("file", "ok", _size(size))
     if not size:
+        try:
+            check_left(path)
+        except CorruptRecord as error:
+            yield Finding("schema", "problem", *_parts(error))
+            return
         yield Finding("schema", "warning", "empty, not a store yet", "it becomes one when memci opens it for writing")
         return
     try:
@@ -186,6 +191,8 @@ def _file(path: str) -> Iterator[Finding]:
     except apsw.NotADBError:
         other = "is not a SQLite file", "name a store; take a copy of it from a backup"
         yield Finding("schema", "problem", *("is damaged where it begins", SAVE) if beside(path) else other)
+    except apsw.CantOpenError as error:
+        yield Finding("schema", "problem", *_parts(storage_error(error, path)))
     except apsw.Error as error:
         yield Finding("schema", "problem", f"SQLite can't read it: {error}", "see which process uses it")
     except MemciError as error:
@@ -250,8 +257,8 @@ def _contents(path: str) -> Iterator[Finding]:
                     aside += len(memory.set_aside(each.id))
     except MemciError as error:
         text, way_out, _ = str(error).partition(WAY_OUT)
-        advice = way_out or "memci verify says more"
-        yield Finding("contexts", "warning" if error.data_safe else "problem", text.removesuffix(": "), advice)
+        parts = (text.removesuffix(": "), way_out) if way_out else _parts(error)
+        yield Finding("contexts", "warning" if isinstance(error, StorageBusy) else "problem", *parts)
         return
     sealed = sum(each.encrypted for each in records)
     if sealed:
@@ -268,12 +275,18 @@ def _contents(path: str) -> Iterator[Finding]:
         yield Finding("memory", "warning", f"{many(aside, 'page')} set aside, and not searchable", advice)
 
 
+def _parts(error: MemciError) -> tuple[str, str]:
+    """Return what *error* says, and what it advises behind its last colon."""
+    text, _, advice = str(error).rpartition(": ")
+    return (text, advice) if text else (advice, "")
+
+
 def _key(path: str) -> Iterator[Finding]:
     """Yield a warning if the environment has no key, or a wrong one, for an encrypted store. O(contexts)."""
     try:
         with open_store(path) as storage:
             for record in storage.contexts():
-                record.read_settings()
+                storage.load(record.id)
     except KeyMissing as error:
         yield Finding("key", "warning", f"{error.what}: {error.reason}", "set MEMCI_KEY or MEMCI_KEY_FILE")
 

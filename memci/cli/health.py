@@ -5,7 +5,7 @@ Both only read the store.
 
 import shutil
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -13,9 +13,11 @@ from typing import Any
 from ..errors import CorruptRecord, InvalidSetting, KeyMissing
 from ..rows import EntryRow
 from ..storage import Storage
-from ..storage.opening import is_url, name_of
+from ..storage.filesystem.files import meaning
+from ..storage.opening import is_folder, is_url, name_of
 from ..storage.protocol import CheckedStorage, ContextRecord
-from ..storage.sqlite.loss import accept_loss
+from ..storage.sqlite.connection import SAVE
+from ..storage.sqlite.loss import accept_loss, is_filled
 from ..storage.sqlite.mending import mend, mend_index
 from .options import Store, Target
 from .printer import Part, Printer, Result, many, many_messages, proof
@@ -69,23 +71,25 @@ def _show_checked(facts: Mapping[str, Any], *, damaged: bool) -> Iterator[Part]:
         yield proof(not wrong, f"{each['id']}: {many_messages(each['messages'], each['erased'])}, {result}")
         yield from (f"  {problem}" for problem in wrong)
     name = name_of(store := facts["store"])
-    if damaged:
+    if not damaged:
+        yield from _show_unseen(store, there=bool(facts["contexts"]))
+    elif is_url(store) or is_filled(database(store)):
         yield f"what can be read goes to a new store: memci salvage {name} NEW"
-    elif not facts["contexts"]:
-        yield f"{name} holds no contexts"
-    elif read_witness(store) is None and not is_url(store):
-        yield "no witness is beside it, so that the loss of whole commits can't be seen", "dim"
+
+
+def _show_unseen(store: str, *, there: bool) -> Iterator[Part]:
+    """Yield what a *store* with nothing wrong does not show; *there*: whether it has contexts."""
+    if not there:
+        yield f"{name_of(store)} holds no contexts"
+    if not is_url(store) and read_witness(store) is None:
+        yield "no witness can be read beside it, so that the loss of whole commits can't be seen", "dim"
 
 
 def run_salvage(store: Store, target: Target) -> Result:
     """Save what can be read of a damaged store into a new one. What is lost is named; the old store is only read."""
     from ..history.salvage import salvage_contexts
 
-    if not is_url(target) and Path(target).exists():
-        raise InvalidSetting(target, "is there already, and is unchanged: name a new store")
-    with _open_damaged(store) as (source, place, lost), open_store(target, write=True, make=True) as into:
-        if is_url(target) and into.contexts(limit=1):
-            raise InvalidSetting("target", "holds contexts already: name an empty database or schema")
+    with _open_new(target) as into, _open_damaged(store) as (source, place, lost):
         found = [
             each._replace(lost=tuple(reason.replace(place, store) for reason in each.lost))
             for each in salvage_contexts(source, into, read_witness(store) or ())
@@ -100,8 +104,22 @@ def run_salvage(store: Store, target: Target) -> Result:
         if len(each.lost) > _LOST:
             view.append((f"  and {len(each.lost) - _LOST:,} more: --json names them all", "dim"))
     view.append((f"the new store: memci inspect {target}; its memory: memci consolidate {target}", "dim"))
+    view += _show_unseen(store, there=bool(found)) if well else ()
     contexts = [each._asdict() for each in found]
     return Result({"store": store, "target": target, "well": well, "lost": lost, "contexts": contexts}, view, well)
+
+
+@contextmanager
+def _open_new(target: str) -> Iterator[Storage]:
+    """Yield the new store at *target*. A file or a folder gets its name at the end: after an error it is not there."""
+    from ..history.placing import free_place, moved_to
+
+    with nullcontext(target) if is_url(target) else moved_to(free_place(target)) as made:
+        place = f"{made}/" if is_folder(target) else str(made)
+        with open_store(place, write=True, make=True) as into:
+            if is_url(target) and into.contexts(limit=1):
+                raise InvalidSetting("target", "holds contexts already: name an empty database or schema")
+            yield into
 
 
 @contextmanager
@@ -110,6 +128,8 @@ def _open_damaged(path: str) -> Iterator[tuple[Storage, str, list[str]]]:
 
     A store that can't be opened, or whose indexes are damaged, is copied without its witness, and the copy is read.
     """
+    from ..history.placing import all_beside
+
     damage = [reason] if (reason := _refusal(path)) else []
     if not damage:
         with open_store(path) as storage:
@@ -119,17 +139,24 @@ def _open_damaged(path: str) -> Iterator[tuple[Storage, str, list[str]]]:
                 return
     with TemporaryDirectory(prefix="memci-") as folder:
         place, copy = check_path(path, filled=True), Path(folder, "store")
-        if place.is_dir():
-            shutil.copytree(place, copy)
-        else:
-            for each in (place, *place.parent.glob(f"{place.name}-*")):
-                shutil.copy2(each, f"{copy}{each.name.removeprefix(place.name)}")
+        try:
+            if place.is_dir():
+                shutil.copytree(place, copy)
+            else:
+                for each in (place, *all_beside(place)):
+                    if each.is_file():
+                        shutil.copy2(each, f"{copy}{each.name.removeprefix(place.name)}")
+        except OSError as error:
+            raise meaning(error, str(error.filename or folder)) from error
         file = database(str(copy))
-        mend(file)
-        accept_loss(file)
-        mend_index(file)
+        if is_filled(file):
+            mend(file)
+            accept_loss(file)
+            mend_index(file)
         if _refusal(str(copy)):
-            raise InvalidSetting(path, f"nothing of it can be read, take a backup: {damage[0]}")
+            raise InvalidSetting(
+                path, f"nothing of it can be read, take a backup: {damage[0].partition(f': {SAVE}')[0]}"
+            )
         with open_store(str(copy)) as storage:
             yield storage, str(copy), damage
 

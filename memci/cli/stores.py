@@ -15,7 +15,7 @@ from ..storage.filesystem.store import DATABASE
 from ..storage.names import owned
 from ..storage.opening import is_folder, is_url, name_of
 from ..storage.protocol import ContextRecord
-from ..storage.sqlite.loss import witness_path
+from ..storage.sqlite.loss import check_left, witness_path
 from ..storage.witness import Slot, Witness
 
 if TYPE_CHECKING:
@@ -37,7 +37,12 @@ def open_store(path: str, *, write: bool = False, make: bool = False, plain: boo
 
 
 def check_path(path: str, *, filled: bool) -> Path:
-    """Return the file or folder at *path*, which may be a store; *filled*: it must not be empty."""
+    """Return the file or folder at *path*, which may be a store; *filled*: it must not be empty.
+
+    InvalidSetting says what is wrong with it; CorruptRecord, that it is gone or empty, but not what belongs to it.
+    """
+    if not path:
+        raise InvalidSetting("store", "expected a path or a URL, got an empty one")
     try:
         place = Path(path)
         if not place.exists():
@@ -46,12 +51,15 @@ def check_path(path: str, *, filled: bool) -> Path:
             why = "is not a file, so it is not a store"
         elif filled and place.is_dir() and not (place / "memci.json").exists():
             why = "is a folder, not a store: it has no memci.json; name a store in it"
+            if (place / DATABASE).exists():
+                why = f"has no memci.json: put it back from a backup; or memci salvage {place / DATABASE} NEW"
         elif filled and not place.stat().st_size:
             why = "is empty, not a store; it was left as it is"
         else:
             return place
     except (OSError, ValueError) as error:
-        why = f"can't be read: {error}"
+        raise InvalidSetting(path, f"can't be read: {error}") from None
+    check_left(path)
     raise InvalidSetting(path, why)
 
 

@@ -3,7 +3,7 @@
     backup("agents.db", "backup.db")      the file, with the memory in it; audit log and witness beside it
     backup("agents", "backup")            a folder: the file, memory.db, audit log, and plain copies made from the copy
 
-The copy is made and verified in a hidden folder beside its place, and then moved there: it is whole, or not there.
+The copy is made and verified beside its place, and then moved there (`placing`): it is whole, or not there.
 A backup still has what was erased since. `repeat_erasures` erases it there, too:
 
     messages             those that have a tombstone in the store, and none in the backup
@@ -16,7 +16,6 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 from ..errors import CorruptRecord, InvalidSetting, brief
@@ -25,15 +24,14 @@ from ..storage import Storage
 from ..storage.arguments import checked
 from ..storage.audit import AuditedStorage, mark
 from ..storage.codec import ERASED
-from ..storage.filesystem.files import meaning
 from ..storage.filesystem.store import DATABASE, MARK
 from ..storage.opening import is_folder, is_url, open_plain, open_store
 from ..storage.protocol import CheckedStorage, Erasure
 from ..storage.sqlite.backup import copy_file
-from ..storage.system import sync_folder
 from ..window.state import WindowState
 from .erase import erase, erase_seqs
 from .erasures import ErasureReceipt
+from .placing import beside, free_place, moved_to
 from .row_stream import readable_entries
 from .verify import problems
 
@@ -64,36 +62,18 @@ def backup(
             raise InvalidSetting(name, f"expected a path, got {brief(path)}")
     if is_url(store) or is_url(target):
         raise InvalidSetting("store", "Postgres makes its own backups: pg_dump --schema=memci DATABASE")
-    place = Path(target)
-    places = (place, *(_beside(place, end) for end in _ENDS))
-    if there := next((each for each in places if os.path.lexists(each)), None):
-        raise InvalidSetting("target", f"{str(there)!r} is there already, and is unchanged: name a new place")
-    if not place.absolute().parent.is_dir():
-        raise InvalidSetting("target", f"there is no folder {str(place.parent)!r}: make it first")
+    place = free_place(target)
     open_plain(store, read_only=True).close()  # a store that has lost commits is refused
-    try:
-        return _make(store, place, erasures_of)
-    except OSError as error:
-        raise meaning(error, str(place)) from error
-
-
-def _make(store: str | os.PathLike[str], place: Path, erasures_of: str | os.PathLike[str] | None) -> Backup:
-    with TemporaryDirectory(prefix=".memci-", dir=place.absolute().parent) as hidden:
-        copy = Path(hidden, "store")
+    with moved_to(place) as copy:
         if is_folder(store):
             _copy_folder(Path(store), copy)
         else:
             copy_file(str(store), str(copy))
-            _copy_plain(_beside(Path(store), "-audit"), _beside(copy, "-audit"))
+            _copy_plain(beside(Path(store), "-audit"), beside(copy, "-audit"))
         if erasures_of is not None:
             with closing(open_store(erasures_of, read_only=True)) as live, closing(open_store(copy)) as repeated:
                 repeat_erasures(repeated, live)
-        made = _verify(copy)
-        for end in ("", *_ENDS):  # the file first: what belongs to a missing file would count as a loss
-            if _beside(copy, end).exists():
-                _beside(copy, end).rename(_beside(place, end))
-        sync_folder(str(place.absolute()))
-    return made
+        return _verify(copy)
 
 
 @checked
@@ -138,13 +118,6 @@ def _was_erased(record: ContextRecord, log: Sequence[Mapping[str, Any]]) -> bool
         if whole and line.get("context", name) == name and line.get("owner") in owners:
             return True
     return False
-
-
-_ENDS = ("-witness", "-audit", "-wal", "-shm")  # files beside that of a store
-
-
-def _beside(path: Path, end: str) -> Path:
-    return path.with_name(path.name + end)
 
 
 def _copy_folder(source: Path, copy: Path) -> None:

@@ -1,5 +1,7 @@
 """memci backup: a whole, verified copy of a store that is in use."""
 
+import fcntl
+import os
 import sqlite3
 from contextlib import closing
 from threading import Event, Thread
@@ -7,6 +9,8 @@ from threading import Event, Thread
 import pytest
 
 from memci import Context, SQLiteStorage
+from memci.errors import CorruptRecord, InvalidSetting, KeyMissing
+from memci.history.backup import backup
 from memci.history.erase import erase
 from memci.history.export import export_lines
 from memci.storage.opening import open_plain
@@ -144,3 +148,45 @@ def test_erasures_of_another_store_are_not_applied(run, store, tmp_path):
     assert lines(tmp_path / "new.db") == lines(store)
     assert run("backup", store, tmp_path / "2.db", "--apply-erasures", tmp_path / "none.db").exit_code == 2
     assert not (tmp_path / "2.db").exists()
+
+
+def test_backup_removes_what_a_killed_one_left(run, store, tmp_path):
+    """Nobody locks its hidden folder any more. That of a backup that is made now stays, and a folder of others."""
+    left, live, other = (tmp_path / f".memci-unfinished-{name}" for name in ("left", "live", "other"))
+    for each in (left, live, other):
+        each.mkdir()
+        (each / "store").write_bytes(b"text")
+    (other / "notes.txt").touch()
+    file = os.open(live, os.O_RDONLY)
+
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        assert run("backup", store, tmp_path / "new.db").exit_code == 0
+    finally:
+        os.close(file)
+
+    assert [each.name for each in sorted(tmp_path.glob(".memci-*"))] == [live.name, other.name]
+    assert run("backup", store, tmp_path / "2.db").exit_code == 0
+    assert [each.name for each in tmp_path.glob(".memci-*")] == [other.name]
+
+
+@pytest.mark.parametrize("name", ["", ".", "/", "a\0b"])
+def test_backup_to_no_name_of_a_file_is_refused(store, name):
+    """A place that can't be that of a store is named."""
+    with pytest.raises(InvalidSetting, match="is no name of a file or a folder"):
+        backup(store, name)
+
+
+def test_errors_of_a_backup_are_those_of_the_store(run, store, tmp_path, monkeypatch):
+    """An encrypted store without its key is KeyMissing, a damaged one CorruptRecord, as every other call says."""
+    monkeypatch.setenv("MEMCI_KEY", "11" * 32)
+    assert run("copy", store, tmp_path / "sealed.db").exit_code == 0
+    monkeypatch.delenv("MEMCI_KEY")
+    with closing(sqlite3.connect(store)) as connection:
+        connection.execute("UPDATE entry SET digest = zeroblob(16) WHERE (key & 0xffffffffff) = 5")
+        connection.commit()
+
+    with pytest.raises(KeyMissing):
+        backup(tmp_path / "sealed.db", tmp_path / "new.db")
+    with pytest.raises(CorruptRecord, match="was not copied"):
+        backup(store, tmp_path / "new.db")

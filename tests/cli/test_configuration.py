@@ -95,3 +95,11 @@ def test_doctor_when_options_are_set(run, here, monkeypatch):
     assert "hush" not in shown
     assert wrong.exit_code == 1
     assert "[replay] windw" in wrong.stdout
+
+
+def test_settings_when_the_folder_of_the_user_cannot_be_reached(run, unprivileged, monkeypatch):
+    """A service may have the home of another user: then there are no settings."""
+    (unprivileged / "closed").mkdir(mode=0)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(unprivileged / "closed"))
+
+    assert run("doctor").exit_code == 0

@@ -271,3 +271,54 @@ def test_salvage_names_a_context_whose_record_is_damaged_and_reads_the_next(run,
     assert sorted(ids) == [f"context-{number:02}" for number in range(40)]
     assert 1 <= sum(not saved for saved in ids.values()) < 20
     assert not ids["context-20"]
+
+
+def test_salvage_that_fails_leaves_nothing(run, store, tmp_path, monkeypatch):
+    """A new store is whole or not there: with the right key the same command works."""
+    sealed, new = tmp_path / "sealed.db", tmp_path / "new.db"
+    monkeypatch.setenv("MEMCI_KEY", "11" * 32)
+    assert run("copy", store, sealed).exit_code == 0
+    monkeypatch.setenv("MEMCI_KEY", "22" * 32)
+    before = sorted(each for each in tmp_path.iterdir() if "sealed.db-" not in each.name)
+
+    refused = run("salvage", sealed, new)
+
+    assert refused.exit_code == 2
+    assert "is encrypted with the key" in refused.stderr
+    assert sorted(each for each in tmp_path.iterdir() if "sealed.db-" not in each.name) == before
+    monkeypatch.setenv("MEMCI_KEY", "11" * 32)
+    assert run("salvage", sealed, new).exit_code == 0
+    assert run("verify", new).exit_code == 0
+
+
+def test_salvage_when_the_file_of_a_folder_is_gone(run, folder, tmp_path):
+    """Nothing can be read then: the reason is told, and no store is made."""
+    (folder / "store.db").unlink()
+
+    result = run("salvage", folder, tmp_path / "new.db")
+
+    assert result.exit_code == 2
+    assert "nothing of it can be read, take a backup: " in result.stderr
+    assert "is missing" in result.stderr
+    assert not (tmp_path / "new.db").exists()
+
+
+def test_salvage_into_a_folder_makes_a_folder(run, store, tmp_path):
+    """A name that ends in / becomes a folder, as with every command."""
+    assert run("salvage", store, f"{tmp_path}/new/").exit_code == 0
+
+    assert (tmp_path / "new" / "memci.json").exists()
+    assert run("verify", tmp_path / "new").exit_code == 0
+
+
+def test_salvage_reads_a_name_with_signs_of_a_pattern(run, killed):
+    """The log of "a[1].db" is its own, whatever a pattern would match."""
+    for end in ("", "-wal", "-witness"):
+        shutil.copy(f"{killed}{end}", killed.with_name(f"a[1].db{end}"))
+    named = killed.with_name("a[1].db")
+    content = bytearray(named.with_name("a[1].db-wal").read_bytes())
+    content[5_000] ^= 1
+    named.with_name("a[1].db-wal").write_bytes(content)
+
+    assert run("salvage", named, killed.with_name("new.db")).exit_code == 1
+    assert len(messages(killed.with_name("new.db"), "a")) == 60

@@ -6,7 +6,9 @@ from contextlib import closing
 import apsw
 import pytest
 
-from memci import Context
+from memci import Context, SQLiteStorage
+from memci.errors import StorageUnavailable
+from memci.storage import FilesystemStorage
 
 
 def test_inspect_when_the_store_has_contexts(run, store):
@@ -216,3 +218,49 @@ def test_stores_when_there_is_none(run, tmp_path, command):
     assert not missing.exists()
     assert empty.read_bytes() == b""
     assert other.read_bytes() == b"not a store " * 200
+
+
+@pytest.mark.parametrize("how", ["gone", "empty"])
+@pytest.mark.parametrize(
+    "command", ["verify", "doctor", "salvage", "inspect", "backup", "export", "consolidate", "erase"]
+)
+def test_commands_when_only_what_belongs_to_the_store_is_there(run, store, tmp_path, command, how):
+    """A file that is gone or empty, but not its witness, is no path that was mistyped: they say what to do."""
+    with Context.open(store, id="bob") as context:
+        context.append_turn("A witness knows of this.")
+    store.unlink()
+    if how == "empty":
+        store.touch()
+    before = sorted(tmp_path.iterdir())
+    more = {"salvage": ["n.db"], "backup": ["n.db"], "export": ["--all"], "erase": ["--before", "2030-01-01", "--yes"]}
+
+    result = run(command, store, *(tmp_path / each if each == "n.db" else each for each in more.get(command, [])))
+
+    assert result.exit_code == (1 if command == "verify" or (command == "doctor" and how == "empty") else 2)
+    told = " ".join((result.stdout + result.stderr).split())
+    assert f"is {how}" in told
+    assert "but not" in told
+    assert "put it back" in told
+    assert "memci salvage" not in told
+    assert sorted(tmp_path.iterdir()) == before
+
+
+def test_verify_when_nothing_shows_what_was_lost(run, store, tmp_path):
+    """A file that was copied alone may have lost its newest commits: that is said, also if it holds none at all."""
+    SQLiteStorage(tmp_path / "new.db").close()
+
+    results = [run("verify", tmp_path / "new.db"), run("salvage", tmp_path / "new.db", tmp_path / "saved.db")]
+
+    assert all("new.db holds no contexts\nno witness can be read beside it" in result.stdout for result in results)
+
+
+def test_folder_that_has_lost_its_mark_is_named_so(run, folder, tmp_path):
+    """A folder without memci.json is no other program's if it has the file of a store."""
+    (folder / "memci.json").unlink()
+
+    results = [run(command, folder) for command in ("inspect", "verify")]
+
+    assert all("put it back from a backup; or memci salvage" in " ".join(each.stderr.split()) for each in results)
+    with pytest.raises(StorageUnavailable, match=r"holds store\.db and no memci\.json: put that back"):
+        FilesystemStorage(folder)
+    assert run("salvage", folder / "store.db", tmp_path / "new.db").exit_code == 0

@@ -1,7 +1,5 @@
 """What the tests of stores share: a path, and a store at it, a SQLite one unless a folder of tests says another."""
 
-import os
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -25,18 +23,3 @@ def storage(path: Path, store_class: type[SQLiteStorage | FilesystemStorage]) ->
     storage = store_class(path, durability="fast", busy_timeout_seconds=0)
     yield storage
     storage.close()
-
-
-@pytest.fixture
-def unprivileged() -> Iterator[Path]:
-    """A folder, and a user who owns it and is not root."""
-    root = os.geteuid() == 0
-    with tempfile.TemporaryDirectory() as name:
-        if root:
-            os.chown(name, 65534, 65534)
-            os.seteuid(65534)
-        try:
-            yield Path(name)
-        finally:
-            if root:
-                os.seteuid(0)

@@ -282,17 +282,29 @@ def test_file_that_was_copied_without_its_log_says_so(killed: Path) -> None:
         read(killed)
 
 
-def test_file_that_was_emptied_is_no_new_store(tmp_path: Path) -> None:
-    """An empty file beside a witness was emptied by somebody."""
-    path = tmp_path / "agent.db"
-    storage = SQLiteStorage(path)
-    append(storage, "a", b"1")
-    storage.close()
-    path.write_bytes(b"")
+@pytest.mark.parametrize("left", ["-wal", "-witness"])
+def test_file_that_was_emptied_is_no_new_store(killed: Path, left: str) -> None:
+    """An empty file beside a filled log or a witness was emptied by somebody: the log is not taken along."""
+    killed.write_bytes(b"")
+    for end in {"-wal", "-witness"}.difference({left}):
+        beside(killed, end).unlink()
+    before = {each: each.read_bytes() for each in killed.parent.iterdir()}
 
-    with pytest.raises(CorruptRecord, match="not there"):
-        SQLiteStorage(path)
-    assert path.read_bytes() == b""
+    with pytest.raises(CorruptRecord, match=rf"is empty .*not there.* but not .*{left}': put it back .*move"):
+        SQLiteStorage(killed)
+
+    assert {each: each.read_bytes() for each in killed.parent.iterdir()} == before
+
+
+def test_empty_file_that_is_being_made_becomes_a_store(tmp_path: Path) -> None:
+    """Who was killed while it made a store has left an empty file, and the journal of that."""
+    path = tmp_path / "agent.db"
+    path.write_bytes(b"")
+    beside(path, "-journal").write_bytes(bytes(512))
+
+    SQLiteStorage(path).close()
+
+    assert path.stat().st_size
 
 
 def test_log_stays_small(tmp_path: Path) -> None:

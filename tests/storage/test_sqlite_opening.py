@@ -225,3 +225,19 @@ def test_name_of_sqlite_for_ram_is_no_file(tmp_path: Path, monkeypatch: pytest.M
         SQLiteStorage(":memory:")
 
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("closed", ["agent.db", "agent.db-wal"])
+def test_file_that_cannot_be_read_is_named(unprivileged: Path, closed: str) -> None:
+    """It may be another user's, or its log: that is no damage, and nothing for another process to end."""
+    path = unprivileged / "agent.db"
+    storage = SQLiteStorage(path)
+    append(storage, "a", b"1")
+    (unprivileged / closed).chmod(0)
+
+    with pytest.raises(StorageUnavailable, match=rf"{closed}' can't be read .Permission denied.: check"):
+        SQLiteStorage(path, read_only=True)
+    schema = next(each for each in _file(str(path)) if each.name == "schema")
+
+    assert schema.text.endswith(f"{closed}' can't be read (Permission denied)")
+    storage.close()

@@ -238,6 +238,9 @@ def _is_made(files: Files) -> bool:
         others = [name for name in files.names("", hidden=True) if not name.startswith(begun)]
         if MARK in others:  # another process made the store meanwhile
             return _is_made(files)
+        if others and files.names("").count(DATABASE):
+            way_out = f"put that back from a backup, or open {DATABASE} itself"
+            raise StorageUnavailable(f"{files.path!r} holds {DATABASE} and no {MARK}: {way_out}")
         if others:
             raise StorageUnavailable(f"{files.path!r} holds {others[0]!r:.60} and no {MARK}: name an empty folder")
         return False

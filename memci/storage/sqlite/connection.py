@@ -173,7 +173,9 @@ def storage_error(error: apsw.Error, path: str, context: str = "", seq: int = 0,
             return CorruptRecord(context, seq, f"{path!r} is damaged: {error}")
         case apsw.TooBigError():
             return LimitExceeded("bytes in one SQLite value", 2**30, 10**9)
-    return StorageUnavailable(f"{path!r} can't be used: {error}")
+    closed = _closed(path) if isinstance(error, apsw.CantOpenError) else ""
+    denied = f"{closed!r} can't be read (Permission denied): check its permissions"
+    return StorageUnavailable(denied if closed else f"{path!r} can't be used: {error}")
 
 
 def _full(path: str) -> bool:
@@ -189,6 +191,12 @@ def _full(path: str) -> bool:
     except OSError as error:
         return error.errno in FULL
     return False
+
+
+def _closed(path: str) -> str:
+    """Return the first file of the store at *path* that is there and can't be read, "" if there is none."""
+    files = (f"{path}{end}" for end in ("", "-wal", "-shm", "-journal"))
+    return next((each for each in files if os.path.exists(each) and not _may(each, os.R_OK)), "")  # noqa: PTH110
 
 
 def make_private(path: str) -> None:
@@ -233,7 +241,11 @@ def connect(path: str, *, read_only: bool) -> apsw.Connection:
 
 
 def _can_write(folder: Path) -> bool:
-    return os.access(folder, os.W_OK, effective_ids=os.access in os.supports_effective_ids)
+    return _may(folder, os.W_OK)
+
+
+def _may(path: str | Path, mode: int) -> bool:
+    return os.access(path, mode, effective_ids=os.access in os.supports_effective_ids)
 
 
 def _explain_failed_opening(error: Exception, path: str) -> MemciError:

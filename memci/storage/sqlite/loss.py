@@ -63,14 +63,19 @@ def _salt(log: int) -> int:
 
 
 def check_left(path: str) -> None:
-    """Raise CorruptRecord if *path* is not there, but what it left: a log, or a witness that knows of commits."""
-    if os.path.exists(path):  # noqa: PTH110
+    """Raise CorruptRecord if *path* is missing or empty, but not what it left: a log, or a witness of commits.
+
+    A rollback journal belongs to an empty file that is being made.
+    """
+    if is_filled(path):
         return
-    left = beside(path)
-    if left and not os.path.exists(path):  # noqa: PTH110 -- another process makes the file before these
+    there = os.path.exists(path)  # noqa: PTH110
+    left = [each for each in beside(path) if not (there and each.endswith("-journal"))]
+    if left and not is_filled(path):  # another process fills the file before these
         names, them = " and ".join(repr(each) for each in left), "it" if len(left) == 1 else "them"
         way_out = f"put it back beside {them}, from a backup; or, to begin a new store, move {them} away"
-        raise CorruptRecord("", 0, f"{path!r} is gone, but not {names}: {way_out}")
+        how = "is empty (what it held is not there)" if there else "is gone"
+        raise CorruptRecord("", 0, f"{path!r} {how}, but not {names}: {way_out}")
 
 
 def beside(path: str) -> list[str]:

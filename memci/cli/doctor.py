@@ -286,7 +286,7 @@ def _key(path: str) -> Iterator[Finding]:
     try:
         with open_store(path) as storage:
             for record in storage.contexts():
-                storage.load(record.id)
+                record.read_settings()
     except KeyMissing as error:
         yield Finding("key", "warning", f"{error.what}: {error.reason}", "set MEMCI_KEY or MEMCI_KEY_FILE")
 

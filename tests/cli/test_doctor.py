@@ -177,12 +177,3 @@ def test_doctor_when_a_store_cannot_be_opened(run, store, folder):
     for place, advice in ((folder, "install a later memci"), (store, "keep one")):
         findings, code = found(run, place)
         assert (code, findings["contexts"]["state"], findings["contexts"]["advice"]) == (1, "problem", advice)
-
-
-def test_doctor_when_the_key_is_another_one(run, store, tmp_path, monkeypatch):
-    """A wrong key is not a missing one."""
-    monkeypatch.setenv("MEMCI_KEY", "11" * 32)
-    assert run("copy", store, tmp_path / "sealed.db").exit_code == 0
-    monkeypatch.setenv("MEMCI_KEY", "22" * 32)
-
-    assert "was given" in found(run, tmp_path / "sealed.db")[0]["key"]["text"]

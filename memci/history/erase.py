@@ -60,7 +60,7 @@ def erase(store: Storage, *, context: str | None = None, owner: str | None = Non
             and is not erased with them: the error names the fork. `SeveralOwners` if several owners have the context.
         StorageError: If the store could not erase it; nothing has changed.
     """
-    from ..memory.forgetting import remembers  # imports numpy, which takes long
+    from ..memory.forgetting import remembers, texts_of  # imports numpy, which takes long
 
     for name, value in (("context", context), ("owner", owner)):
         if value is not None:
@@ -87,7 +87,8 @@ def erase(store: Storage, *, context: str | None = None, owner: str | None = Non
     read = ((each.base, row) for each in whole for row in readable_entries(store, each))
     rows = (row for base, row in read if isinstance(row, EntryRow) and row.seq >= base)
     messages = [decode(row.codec, row.body) for row in rows if row.codec != ERASED]
-    erasure, pages = _plan_erasure(store, Spread(store, left).of_quotations(messages, owners), {}, None)
+    shown = Spread(store, left).of_quotations(messages, owners, texts_of(store, dict.fromkeys(gone)))
+    erasure, pages = _plan_erasure(store, shown, {}, None)
     erasure = erasure._replace(contexts=tuple(gone))
     job = begin_erasure(store, _foresee(store, erasure, whole), context=context, owner=owner)
     # first: if the store then fails, the memory is fed the pages again
@@ -195,12 +196,15 @@ def _erase_seqs(
     subject: Mapping[str, str | int | None],
     counter: Callable[[str], int] | None,
 ) -> ErasureReceipt:
+    from ..memory.forgetting import texts_of  # imports numpy, which takes long
+
     record = window.record
     sharing = kin(storage, [record])
     owners = _owners_of(storage, sharing)
     _forget_found(storage, owners, but=[record.id])
     others = [each for each in kin(storage, [*sharing, *_contexts_of(storage, owners)]) if each.id != record.id]
-    shown = Spread(storage, [*others, record]).of_messages(record, seqs, owners)
+    spread = Spread(storage, [*others, record])
+    shown = spread.of_messages(record, seqs, owners, texts_of(storage, spread.pages_of(record, seqs)))
     erasure, pages = _plan_erasure(storage, shown, {record.id: window}, counter)
     job = begin_erasure(storage, _foresee(storage, erasure), **subject)
     # the outboxes name these pages: the memory is fed their remaining messages

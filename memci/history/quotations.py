@@ -4,6 +4,8 @@
     search_memory("Oslo")       "<memci:memory 1f9a03c2> … #1 entry 1 user: "I am …""   by the words that end a line
                                 a line may have two: … "I am …"; later, #4 entry 1 user: "Now …"
 
+                                … known of the user: "…"       and by what memories derived from the messages
+
     a fork                      shows the messages that it shares
 
 A search also finds pages of other conversations, and shows them without a number. Those answers are found by their
@@ -34,6 +36,9 @@ _NESTED = 3
 """JSON strings within one another that are read: programs put the answer to a call into the JSON of its result"""
 _PAGE = re.compile(r"#(\d{1,10}) ")
 _FACT = "known of the "
+_ELSEWHERE = "another conversation"
+_JOINT = re.compile(r" · |; ")
+"""what stands between titles, and between relations, on one line"""
 _LATER = re.compile(r'(?<="); later, (?=#\d+ entry \d+ |another conversation, )')
 _SPEAKER = re.compile(r"^[^:]{1,60}: ")
 _LONGEST = 100_000
@@ -72,22 +77,42 @@ class Spread:
         self._storage = storage
         self._records = {record.id: record for record in records}
 
-    def of_messages(self, record: ContextRecord, seqs: set[int], owners: Collection[str]) -> Shown:
+    def pages_of(self, record: ContextRecord, seqs: set[int]) -> dict[str, list[int]]:
+        """Return the pages that hold the messages *seqs* of the context of *record*, by context. O(pages of these)."""
+        found = {(self._holder(record.id, seq), seq) for seq in seqs}
+        own = (
+            (each, {seq for holder, seq in found if self._holder(name, seq) == holder})
+            for name, each in self._records.items()
+        )
+        return {each.id: [page.index for page in pages_with(self._storage, each, held)] for each, held in own if held}
+
+    def of_messages(
+        self, record: ContextRecord, seqs: set[int], owners: Collection[str], told: Collection[str] = ()
+    ) -> Shown:
         """Return where the messages *seqs* of the context of *record* are shown.
 
-        *owners*: those that have found them, and of all contexts that share them. O(entries of their contexts).
+        *owners*: those that have found them, and of all contexts that share them. *told*: what memories tell of them in
+        other words. O(entries of their contexts).
         """
         entries = readable_at(self._storage, record.id, seqs).values()
         messages = [decode(each.codec, each.body) for each in entries if each is not None and each.codec != ERASED]
         found = {(self._holder(record.id, seq), seq) for seq in seqs}
-        return self._shown(found | self._quoting(messages, owners, self._holder(record.id), seqs))
+        return self._shown(found | self._quoting(messages, owners, told, self._holder(record.id), seqs))
 
-    def of_quotations(self, messages: Collection[Message], owners: Collection[str]) -> Shown:
-        """Return where answers to searches that quote *messages* are shown. O(entries of the contexts of *owners*)."""
-        return self._shown(self._quoting(messages, owners))
+    def of_quotations(self, messages: Collection[Message], owners: Collection[str], told: Collection[str]) -> Shown:
+        """Return where answers to searches that quote *messages*, or what memories told of them, are shown.
+
+        O(entries of the contexts of *owners*).
+        """
+        return self._shown(self._quoting(messages, owners, told))
 
     def _quoting(
-        self, messages: Collection[Message], owners: Collection[str], root: str = "", seqs: Collection[int] = ()
+        self,
+        messages: Collection[Message],
+        owners: Collection[str],
+        told: Collection[str],
+        root: str = "",
+        seqs: Collection[int] = (),
     ) -> set[tuple[str, int]]:
         """Return the answers that quote *messages*, those with *seqs* in what was forked from the context *root*."""
         found = set[tuple[str, int]]()
@@ -95,7 +120,7 @@ class Spread:
             if each.owner in owners:
                 own = seqs if self._holder(each.id) == root else ()
                 pages = {row.index for row in pages_with(self._storage, each, own)} if own else set[int]()
-                quoting = searches(self._storage, each, messages, pages)
+                quoting = searches(self._storage, each, messages, pages, told)
                 found |= {(self._holder(each.id, seq), seq) for seq in quoting}
         return found
 
@@ -166,11 +191,16 @@ def recalls(storage: Storage, record: ContextRecord, seqs: set[int]) -> Iterator
 
 
 def searches(
-    storage: Storage, record: ContextRecord, messages: Collection[Message], pages: Collection[int]
+    storage: Storage,
+    record: ContextRecord,
+    messages: Collection[Message],
+    pages: Collection[int],
+    told: Collection[str],
 ) -> Iterator[int]:
     """Yield the seqs of the answers to searches in the context of *record* that quote one of *messages*.
 
-    *pages*: the pages of this context that hold some of the messages. O(entries x messages).
+    *pages*: the pages of this context that hold some of the messages. *told*: what memories tell of them in other
+    words, by line. O(entries x messages).
     """
     from ..formats.utterance import entry_text
 
@@ -179,7 +209,7 @@ def searches(
     for each in _readable(storage, record, _FOUND):
         quoting = (line for line in _lines(text_of(decode(each.codec, each.body))) if ': "' in line)
         shown = (piece for line in quoting for piece in _LATER.split(line))
-        if any(_shows(line, texts, lines, pages) for line in islice(shown, _MOST_LINES)):
+        if any(_shows(line, texts, lines, pages, told) for line in islice(shown, _MOST_LINES)):
             yield each.seq
 
 
@@ -204,12 +234,20 @@ def _lines(text: str) -> Iterator[str]:
         text = _ESCAPES.sub(lambda found: str(json.loads(f'"{found[0]}"')), text)
 
 
-def _shows(line: str, texts: Collection[str], lines: Collection[str], pages: Collection[int]) -> bool:
+def _shows(
+    line: str, texts: Collection[str], lines: Collection[str], pages: Collection[int], told: Collection[str]
+) -> bool:
     page, piece = _PAGE.match(line), _string(line)
     if not piece or (page is not None and int(page[1]) not in pages):
         return False
     bare = _SPEAKER.sub("", piece) if line.startswith(_FACT) else ""
-    return any(piece in text for text in texts) or (bare != "" and any(bare in text for text in lines))
+    if any(piece in text for text in texts) or (bare != "" and any(bare in text for text in lines)):
+        return True
+    if page is not None or line.startswith(_ELSEWHERE):
+        return False
+    parts = [piece, *_JOINT.split(piece)]
+    cut = tuple(filter(None, (piece, parts[-1]))) if line.rstrip().endswith('…"') else ()
+    return any(text in parts or text.startswith(cut) for text in told)
 
 
 def _string(line: str) -> str:

@@ -8,10 +8,11 @@
 The other pages from which a removed item was derived are analysed again.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import suppress
 from itertools import product
 
-from ..errors import KeyMissing
+from ..errors import CorruptRecord, KeyMissing
 from ..storage import Storage
 from ..storage.audit import mark
 from .backend import Forgotten, Scope
@@ -20,8 +21,13 @@ from .repository.home import all_tables_of
 from .repository.pages import QUARANTINED
 from .repository.passages import DAY, NOTE, STRATEGY, TALK, TOPIC, TRAITS
 from .tiers import episodes, facts
+from .tiers.episodes import Episode
+from .tiers.events import DailySummary, LifeEvent
+from .tiers.graph import Relation
 from .tiers.profile import Profile
 from .tiers.topics import Chain
+
+_JOINT = " · "  # between the parts of a title, and between titles
 
 
 def quarantine(owner: Owner, context: str, index: int) -> Forgotten:
@@ -65,6 +71,46 @@ def forget_everywhere(storage: Storage, gone: Mapping[str, Collection[int] | Non
                         forget(owner, Scope())  # nobody can read it without its key, and the context must go
                     if not owner.pages.has_context():
                         forget(owner, Scope())
+
+
+def texts_of(storage: Storage, gone: Mapping[str, Collection[int] | None]) -> set[str]:
+    """Return what searches show of pages in other words: the texts that forgetting the pages *gone* removes, by line.
+
+    *gone* has them by context (None: the whole context). What can't be read is shown by no search. O(what was derived).
+    """
+    texts = set[str]()
+    with all_tables_of(storage) as stores:
+        for store, (context, indexes) in product(stores, gone.items()):
+            for name in store.owner_names(context):
+                with store.lock, suppress(KeyMissing, CorruptRecord):
+                    owner = owner_of(store, name)
+                    pages = owner.pages.ids_of(context, indexes).values()
+                    for id_, item in owner.items.values(owner.items.derived(pages)):
+                        titles = [each.title for page, each in owner.pages.features(id_).items() if page not in pages]
+                        left = "\n".join(["", *titles]).replace(_JOINT, "\n")
+                        told = (line.strip() for text in _texts(item, pages) for line in text.splitlines())
+                        texts |= {line for line in told if line and "\n" + line.removesuffix("…") not in left}
+    return texts
+
+
+def _texts(item: object, gone: Collection[int]) -> Iterator[str]:
+    """Yield the texts of *item* that a search shows, and that it may have from the pages *gone*."""
+    match item:
+        case facts.Known():
+            yield from (each.text for each in (item, *item.sayings) if not each.pages or set(gone) & set(each.pages))
+        case Episode():
+            yield item.summary.replace(_JOINT, "\n")
+        case Chain():
+            yield from (point.replace(_JOINT, "\n") for point in item.points)
+        case LifeEvent():
+            yield item.what
+        case DailySummary():
+            yield item.summary
+        case Relation():
+            yield f"{item.source} — {item.kind} → {item.target}"
+        case Profile():
+            yield from (item.strategy, item.text, *(each.text for each in item.previous))
+            yield from (text for each in item.conversations for text in (each.summary, *each.notable_moments))
 
 
 def forget_owners(storage: Storage, marks: Collection[str]) -> None:

@@ -380,6 +380,57 @@ def test_line_of_an_answer_may_quote_two_messages(page, quoted, storage):
     well(context)
 
 
+@pytest.mark.parametrize("scope", ["page", "context"])
+def test_answers_of_searches_that_tell_a_fact_of_it_are_erased_too(scope, storage):
+    """A fact that a program stored has words that no message has; it goes with its page, and so do answers with it."""
+    context = opened(storage, id="first", owner="ann", window=20_000)
+    for number in (1, 2, 3):
+        context.append_turn(*turn(number))
+    context.flush()
+    context.memory.learn("The boat key is in the canary1 box.", context="first", index=1)
+    context.memory.learn("The garage anchor is in the shed.", context="first", index=2)
+    second = opened(storage, id="second", owner="ann", window=20_000)
+    told = [searched(second, query, query) for query in ("boat key box", "garage anchor")]
+    assert "canary1" in json.dumps(second.recall_page(told[0]))
+    kept = json.dumps(second.recall_page(told[1]))
+    assert ("shed" in kept, "canary1" in kept) == (True, False)
+    second.close()
+
+    if scope == "page":
+        context.erase(1)
+    else:
+        context.close()
+        erase(storage, context="first")
+
+    second = again(storage, id="second")
+    assert not canary(second)
+    assert ("shed" in json.dumps(second.recall_page(told[1]))) == (scope == "page")
+    well(second)
+
+
+@pytest.mark.parametrize(("page", "erased"), [(1, True), (15, False)])
+def test_answers_of_searches_that_tell_what_a_talk_was_about_are_erased_too(page, erased, storage):
+    """A line has titles of several pages: it quotes those that it shows."""
+    context = opened(storage, window=20_000)
+    for number in range(16):
+        said = f"The garden {number or 'canary1'} of Lisbon needs soil."
+        context.append_turn(said, {"role": "assistant", "content": "Noted."})
+    context.end_session()
+    context.flush()
+    told = searched(context, "Sum up what we said about the garden of Lisbon.", "s1")
+    [answer] = [each["content"] for each in context.recall_page(told) if each["role"] == "tool"]
+    assert ("The garden canary1 of Lisbon" in answer, "The garden 14 of" in answer, "\n#" in answer) == (
+        True,
+        False,
+        False,
+    )
+
+    context.erase(page)
+
+    assert ([each["content"] for each in context.recall_page(told) if each["role"] == "tool"] == []) == erased
+    well(context)
+
+
 def test_forks_lose_answers_of_searches_too(storage):
     """A fork shares an answer that quotes the erased: both lose it, another owner's copy does not."""
     context, second = quoted_by_another(storage)

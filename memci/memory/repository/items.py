@@ -98,6 +98,10 @@ class ItemTable(OwnerTable):
         """Return the items that one of *pages* is evidence of. O(their evidence)."""
         return self._store.read_column(_DERIVED, json.dumps(list(pages)))
 
+    def values(self, ids: Collection[int]) -> list[tuple[int, Any]]:
+        """Return the items *ids* that exist, each with its id. O(these)."""
+        return [(row[0], self._value(*row)) for row in self._store.read_rows(_SOME, json.dumps([*ids]))]
+
     def notes(self, pages: Collection[int]) -> dict[int, tuple[int, Note]]:
         """Return the notes of *pages* (their ids), each with its own id. O(pages)."""
         rows = self._store.read_rows(_NOTES, json.dumps(list(pages)))
@@ -117,6 +121,7 @@ class ItemTable(OwnerTable):
 
 _INSERT = "INSERT INTO memory_item(owner, kind, body) VALUES (?, ?, '') RETURNING id"
 _ALL = "SELECT id, kind, body, vector FROM memory_item WHERE owner = ? AND kind <> 'note'"
+_SOME = "SELECT id, kind, body, vector FROM memory_item WHERE id IN (SELECT value FROM json_each(?)) ORDER BY id"
 _DERIVED = """
 SELECT DISTINCT item FROM memory_evidence WHERE page IN (SELECT value FROM json_each(?)) ORDER BY item"""
 _NOTES = """

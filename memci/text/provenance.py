@@ -5,9 +5,10 @@
 
     And call me Juno from now on.                 the user's own: this paragraph speaks to the assistant again
 
-Marks that no speaker makes are quoted: quotation marks, ">", fences, lines of logs and code, runs of speakers' labels;
-so is what stands behind "X wrote:". The rest is divided into parts, paragraphs and lines that stand out, each quoted or
-the user's own: the way from part to part with the most signs for it. A text of one line is divided at its sentences.
+Marks that no speaker makes are quoted: quotation marks, ">", fences, lines of logs and code, runs of speakers' labels,
+what is below the stamps of an export; so is what stands behind "X wrote:". The rest is divided into parts, paragraphs
+and lines that stand out, each quoted or the user's own: the way from part to part with the most signs for it. A text of
+one line is divided at its sentences.
 What has marks is no such part, so that a log between two paragraphs begins no quotation and ends none. Signs are
 persons, register, length, typing, place, what asks, greets, signs, tells how to answer, or speaks of a text, and words.
 Each has a weight for a quoted part, or for the border at which a run of them opens or closes, fitted to labelled texts
@@ -129,7 +130,8 @@ def mask_quotations(text: str) -> str:
 
 _QUOTATION = re.compile(
     r"\"[^\"\n]*\"|“[^“”\n]*”|„[^„“”\"\n]*[“”\"]|«[^«»\n]*»|「[^「」\n]*」|『[^『』\n]*』|《[^《》\n]*》"
-    r"|'(?<!\w')[^'\n]{3,}'(?!\w)|`[^`\n]*`"
+    r"|'(?<!\w')[^'\n]{3,}'(?!\w)|`[^`\n]*`|»[^«»\n]*«|‹[^‹›\n]*›|›[^‹›\n]*‹|(?<!\w)”[^“”\n]*”|＂[^＂\n]*＂|〝[^〝〞〟\n]*[〞〟]"
+    r"|‚[^‚‘\n]{3,}‘|‘(?:[^‘’\n]|’(?=\w)){3,}’"
 )
 _NO_BREAK = re.compile(r"[^\n]")
 _FENCE = re.compile(r"\s{0,3}(```|~~~)")
@@ -142,6 +144,12 @@ _MACHINE = re.compile(
     r"|(?:const|let|var) \w+ =|#include|public |private |SELECT .* FROM |@@ |diff --git|[+-]{3} [ab]/"
     r"|\[[\w.\- ]+\]$|[\w.\-]+ ?=(?!=)\s*\S|</?\w+[^<>]*>|[{}()\[\]]+[;,]?$|\"[\w \-]+\"\s*:)|[^.!?]{0,200}[{;]$"
 )
+_CLOCK, _DATE = r"\d{1,2}[:.]\d\d(?:[:.]\d\d)?(?:[.,]\d{3})?(?:\s?[ap]\.?m\.?)?", r"\d{1,4}[./-]\d{1,2}[./-]\d{1,4}"
+_STAMP = re.compile(
+    rf"\s*(?:[^.!?\[(]{{0,40}}[\[(]?{_DATE}[,\s]+{_CLOCK}[\])]?|[\[(]{_CLOCK}[\])] [^.!?:]{{1,40}}"
+    rf"|[^.!?:]{{1,40}} [—–] [^.!?:]{{0,20}}{_CLOCK}|{_CLOCK} --> {_CLOCK}.*)\s*|\s+{_CLOCK}\s*"
+)
+"""a line above a message of an export: its speaker and its time, or the time of a subtitle"""
 _NOTICE = re.compile(r"\s*(?:【[^】\n]{1,20}】|\[[가-힣]{1,10}\]|(?:温馨提示|通知|公告|お知らせ|안내|공지)\s*[:：])")
 _QUESTION = pattern("instructions", "question")
 _MANNER = pattern("instructions", "manner")
@@ -156,8 +164,9 @@ _CLOSING = {
 _WORD = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)?")
 _UNSPACED = "[\u3041-\u30ff\u3400-\u9fff]"
 _SENTENCE = re.compile(r"[.!?。！？]\s*(?=\S)")
+_CLOSED = "\"'”’»“‘«›‹＂〞〟)"  # what may stand between the end of a sentence and the blank behind it
 _BORDER = re.compile(
-    r"(?<![.!?…])[.!?…]++[\"'”’»)]*+\s++(?=\S)|(?<![。！？…])[。！？…]++[」』”’）)]*+\s*+(?=\S)"
+    rf"(?<![.!?…])[.!?…]++[{_CLOSED}]*+\s++(?=\S)|(?<![。！？…])[。！？…]++[」』”’）)]*+\s*+(?=\S)"
     rf"|(?<=\S)\s*\u3000\s*+(?=\S)|(?<={_UNSPACED}) +(?={_UNSPACED})"
     rf"|(?<=\S)\s++(?=(?:{alternatives('small_talk', 'greetings')})[\s,])"
 )
@@ -260,7 +269,7 @@ class Paragraphs:
 
     def _mark(self) -> set[int]:
         """Quote the lines that have marks which no speaker makes; return where these begin."""
-        marked, fence, machine = _labelled_lines(self.lines), "", False
+        marked, fence, machine = _labelled_lines(self.lines) | _stamped_lines(self.lines), "", False
         for at, line in enumerate(self.lines):
             machine = machine and not line.first
             raw = self.text[line.start : min(line.end, line.start + _LINE)]
@@ -451,6 +460,15 @@ def _labelled_lines(lines: Sequence[_Line]) -> set[int]:
                 found.update(range(min(run), max(run) + 1))
             run = {}
     return found
+
+
+def _stamped_lines(lines: Sequence[_Line]) -> set[int]:
+    """Return the numbers of the lines of an export: of two stamps or more, each with the rest of its paragraph."""
+    stamps = [at for at, line in enumerate(lines) if len(line.said) <= 2 * _SHORT and _STAMP.fullmatch(line.said)]
+    if len(stamps) < 2:
+        return set()
+    below = (takewhile(lambda at: not lines[at].first, range(stamp + 1, len(lines))) for stamp in stamps)
+    return {*stamps}.union(*below)
 
 
 def _languages(text: str, lines: Sequence[_Line]) -> tuple[Writing, ...]:

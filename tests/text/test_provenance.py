@@ -158,6 +158,61 @@ def test_an_order_below_a_log_or_above_it_is_the_users_own(language):
     assert len(lost) <= 0.06 * len(said), lost
 
 
+QUOTATIONS = ["“{}”", "„{}“", "«{}»", "»{}«", "‹{}›", "›{}‹", "”{}”", "‚{}‘", "‘{}’", "〝{}〞", "＂{}＂"]
+
+
+@pytest.mark.parametrize("marks", QUOTATIONS)
+@pytest.mark.parametrize(
+    ("said", "order"),
+    [
+        (
+            "The note on the fridge says {} Is that rude? Call me Wren from now on.",
+            "Always lock the shed, and don’t ever feed the geese.",
+        ),
+        (
+            "Auf dem Zettel steht {} Wie heißt das auf Englisch? Schreib mir immer in ganzen Sätzen.",
+            "Immer abschließen und niemals die Gänse füttern.",
+        ),
+        (
+            "Le mot sur le frigo dit {} C'est poli ? Réponds toujours en français simple.",
+            "Fermez toujours la porte et ne fumez jamais ici.",
+        ),
+    ],
+    ids=["en", "de", "fr"],
+)
+def test_what_stands_in_quotation_marks_of_any_kind_is_quoted_and_what_is_behind_them_is_not(said, order, marks):
+    """Books of some countries have their marks the other way round, or single ones; the next sentence is the user's."""
+    before, after = said.split("{}")
+    text = before + marks.format(order) + after
+
+    own = mask(text, spans(text))
+
+    assert order[:-1] not in own
+    assert after.split("? ")[-1] in own
+
+
+EXPORTS = {
+    "a name, and a time in brackets": "Leo, [03.03.2026 18:04]\n{}\n\nSam, [03.03.2026 18:05]\n{}",
+    "a time in brackets, and a name": "[18:04] Leo Hart\n{}\n\n[18:05] Sam Hart\n{}",
+    "a name and a time": "小李 2026/3/2 18:04:05\n{}\n\n小王 2026/3/2 18:05:11\n{}",
+    "a dash between them": "Leo — Today at 6:04 PM\n{}\nSam — Today at 6:05 PM\n{}",
+    "a time that is indented": "Leo Hart\n  6:04 PM\n{}\nSam Hart\n  6:05 PM\n{}",
+    "subtitles": "1\n00:00:01,000 --> 00:00:03,000\n{}\n\n2\n00:00:03,500 --> 00:00:05,000\n{}",
+}
+
+
+@pytest.mark.parametrize("export", EXPORTS)
+@pytest.mark.parametrize("language", REQUESTS)
+def test_what_stands_below_a_speaker_and_a_time_is_quoted(language, export):
+    """Nobody types the stamps of an export; what the user orders in another paragraph is none of it."""
+    first, second, *_ = REQUESTS[language]["orders"]
+    text = f"{EXPORTS[export].format(first, second)}\n\nOK?"
+
+    own = mask(text, spans(text))
+
+    assert first not in own and second not in own
+
+
 @pytest.mark.parametrize("language", REQUESTS)
 def test_an_order_below_a_letter_is_the_users_own_and_one_at_its_end_is_not(language):
     """A letter ends with its closing; what stands above that is the writer's."""
@@ -199,7 +254,7 @@ def test_what_is_kept_of_a_text_is_bounded_and_the_same(monkeypatch):
     "part",
     ["“", '"', "«", "'a", "a: ", 'x said: "', "translate this:\n", "translate this:\n\nand always answer me: ", "> a\n",
      "a: b\n", "\n", " ", "# a\n", "dear a,\n", "best,\n", "from: a\n", "```\n", "[", "a=", "this ",
-     "what is ", "yours  ", ".", "\u3000"],
+     "what is ", "yours  ", ".", "\u3000", "‘", "»", "‚a’b", "[10:00] a\n", "a, [1.1.20 10:00]\n", "  10:00\n"],
 )  # fmt: skip
 def test_time_is_linear(part):
     """A hostile text of eight times the length takes about eight times the CPU: far less than 64 times."""

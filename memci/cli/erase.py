@@ -4,12 +4,13 @@
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer import Option
 
-from ..errors import InvalidSetting
+from ..errors import Erased, InvalidSetting
 from ..messages import call_name, text_of, tool_calls
 from ..rows import ContextRecord
 from ..storage import Storage
@@ -78,7 +79,8 @@ def run_erase(
             receipts = erase_outdated(storage, outdated)
         elif page is not None:
             found = choose_context(storage, store, context, owner)
-            _ask(printer, _list_messages(storage, found, page, entry), yes=yes)
+            with suppress(Erased):  # then its receipt is asked for
+                _ask(printer, _list_messages(storage, found, page, entry), yes=yes)
             with Context.open(storage, found.id, owner=found.owner) as opened:
                 receipts = [opened.erase(page, entry)]
         else:

@@ -76,9 +76,10 @@ def test_erase_when_a_page_is_named(run, store):
     assert result.exit_code == 0
     assert "user: Remember marker-7, please." in result.stdout
     assert b"marker-7," not in store.read_bytes()
-    again = run("erase", store, "--context", "alice", "--page", 8, "--yes")
-    assert again.exit_code == 0
-    assert again.stdout in result.stdout
+    for options in ([], ["--yes"]):
+        again = run("erase", store, "--context", "alice", "--page", 8, *options)
+        assert again.exit_code == 0, "its receipt, again"
+        assert again.stdout in result.stdout
     assert run("verify", store).exit_code == 0
 
 

@@ -3,7 +3,8 @@
     append ──▶ stored + new ≤ quota?  ──▶ commit       else QuotaExceeded, and nothing has changed
 
 The usage of an owner is counted once from the records of its contexts, and from their messages if bytes are limited.
-Each append then adds to it. Appends of other processes are counted every `_RECOUNTED` appends, and before a refusal.
+Each append then adds to it. Before a refusal messages are read, since those that were erased do not count. Appends of
+other processes are counted every `_RECOUNTED` appends, and before a refusal.
 """
 
 from collections import Counter
@@ -15,6 +16,7 @@ from typing import Final, NamedTuple
 from ..errors import InvalidSetting, QuotaExceeded
 from ..rows import ContextRecord, OpRow
 from .around import StorageAround
+from .codec import ERASED, SEALED
 from .protocol import ErasedRows, Erasure, Storage, Transition
 
 _RECOUNTED: Final = 100
@@ -124,16 +126,20 @@ class QuotaStorage(StorageAround):
         for record in self._storage.contexts(owner=name):
             held = before.get(record.id, _Held())
             if held.revision != record.revision or (whole and held.read != record.revision):
-                held = self._count_context(record, _Held() if whole else held, quota)
+                held = self._count_context(record, _Held() if whole else held, quota, whole=whole)
             owner.put(record.id, held)
         owner.left = max(_RECOUNTED, len(owner.contexts))
 
-    def _count_context(self, record: ContextRecord, before: _Held, quota: Quota) -> _Held:
-        size, first = before.bytes, max(before.head, record.base)
-        if quota.bytes is not None:
-            size += sum(len(row.body) for row in self._storage.entries(record.id, first, record.head))
-        read = before.read if before.head else record.revision
-        return _Held(record.revision, record.head, size, record.head - record.base, record.next_page - 1, read)
+    def _count_context(self, record: ContextRecord, before: _Held, quota: Quota, *, whole: bool) -> _Held:
+        first = max(before.head, record.base)
+        size, messages = before.bytes, before.messages + record.head - first
+        reads = quota.bytes is not None or (whole and quota.messages is not None)
+        if reads:
+            for row in self._storage.entries(record.id, first, record.head):
+                size += len(row.body)
+                messages -= row.codec % SEALED == ERASED
+        read = record.revision if reads and not before.head else before.read
+        return _Held(record.revision, record.head, size, messages, record.next_page - 1, read)
 
     @staticmethod
     def _over(owner: _Owner, transition: Transition, quota: Quota) -> tuple[str, int, int] | None:
@@ -152,4 +158,5 @@ def _after(before: _Held, transition: Transition) -> _Held:
     record = transition.record
     size = before.bytes + sum(len(row.body) for row in transition.entries)
     read = record.revision if before.read == before.revision == record.revision - 1 else before.read
-    return _Held(record.revision, record.head, size, record.head - record.base, record.next_page - 1, read)
+    messages = before.messages + len(transition.entries)
+    return _Held(record.revision, record.head, size, messages, record.next_page - 1, read)

@@ -71,6 +71,37 @@ def test_what_was_erased_does_not_count(inner: Storage) -> None:
     assert sum(map(len, [*bodies_of(inner, "a"), *bodies_of(inner, "c")])) == 100
 
 
+def test_messages_that_were_erased_do_not_count(inner: Storage) -> None:
+    """Whoever erased them; and a full owner stays full."""
+    storage, other = QuotaStorage(inner, Quota(messages=4)), QuotaStorage(inner, Quota())
+    owned(storage, "a", b"1", b"2", b"3")
+    owned(storage, "b", b"1")
+    for eraser, gone in ((other, 0), (storage, 1)):
+        with pytest.raises(QuotaExceeded):
+            owned(storage, "c", b"1")
+
+        after = current(inner, "a")
+        transition = appended(after)._replace(record=after, pages=())
+        eraser.erase(Erasure(entries=(("a", tombstone(gone)),), transitions=(transition,)))
+        owned(storage, "c", b"1")
+
+    with pytest.raises(QuotaExceeded) as caught:
+        owned(storage, "a", b"1")
+    assert caught.value.value == 5
+
+
+def test_messages_that_were_erased_do_not_count_where_they_are_encrypted() -> None:
+    storage = EncryptedStorage(QuotaStorage(EphemeralStorage(), Quota(messages=2)), bytes(range(32)))
+    context = Context.open(storage, id="a", window=8_000, memory=NullMemory())
+    context.append_turn("one", {"role": "assistant", "content": "two"})
+
+    context.erase(1)
+    context.append_turn("three", {"role": "assistant", "content": "four"})
+
+    with pytest.raises(QuotaExceeded):
+        context.append_turn("five")
+
+
 def test_what_a_fork_shares_counts_once(inner: Storage) -> None:
     """A fork has its own messages; those before its base are its parent's."""
     storage = QuotaStorage(inner, Quota(messages=5, bytes=50))

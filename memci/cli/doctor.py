@@ -25,8 +25,8 @@ from ..storage.filesystem.store import DATABASE, MARK
 from ..storage.locks import find_living, holder
 from ..storage.opening import is_folder, is_url
 from ..storage.protocol import CheckedStorage
-from ..storage.sqlite.connection import SAVE, check_library, connect, network_file_system, storage_error
-from ..storage.sqlite.loss import accept_loss, beside, check_left
+from ..storage.sqlite.connection import check_library, connect, network_file_system, storage_error
+from ..storage.sqlite.loss import SAVE, accept_loss, beside, check_left
 from ..storage.sqlite.schema import APPLICATION_ID, version
 from ..storage.witness import WAY_OUT
 from .app import NamedCommand
@@ -191,12 +191,10 @@ def _file(path: str) -> Iterator[Finding]:
     except apsw.NotADBError:
         other = "is not a SQLite file", "name a store; take a copy of it from a backup"
         yield Finding("schema", "problem", *("is damaged where it begins", SAVE) if beside(path) else other)
-    except apsw.CantOpenError as error:
-        yield Finding("schema", "problem", *_parts(storage_error(error, path)))
     except apsw.Error as error:
-        yield Finding("schema", "problem", f"SQLite can't read it: {error}", "see which process uses it")
+        yield Finding("schema", "problem", *_parts(storage_error(error, path)))
     except MemciError as error:
-        yield Finding("schema", "problem", str(error), "name another file, or use the memci that wrote it")
+        yield Finding("schema", "problem", *_parts(error))
     else:
         yield Finding("schema", "ok", f"{schema}, application id {APPLICATION_ID:#x}")
         slow = journal not in {"wal", "truncate"}
@@ -277,6 +275,8 @@ def _contents(path: str) -> Iterator[Finding]:
 
 def _parts(error: MemciError) -> tuple[str, str]:
     """Return what *error* says, and what it advises behind its last colon."""
+    if isinstance(error, CorruptRecord) and "backup" not in str(error):
+        return str(error), SAVE
     text, _, advice = str(error).rpartition(": ")
     return (text, advice) if text else (advice, "")
 

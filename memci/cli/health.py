@@ -10,15 +10,14 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from ..errors import CorruptRecord, InvalidSetting, KeyMissing
+from ..errors import CorruptRecord, InvalidSetting, KeyMissing, StorageUnavailable
 from ..rows import EntryRow
 from ..storage import Storage
 from ..storage.filesystem.files import meaning
 from ..storage.opening import is_folder, is_url, name_of
 from ..storage.protocol import CheckedStorage, ContextRecord
-from ..storage.sqlite.connection import SAVE
-from ..storage.sqlite.loss import accept_loss, is_filled
-from ..storage.sqlite.mending import mend, mend_index
+from ..storage.sqlite.loss import SAVE, accept_loss, is_filled
+from ..storage.sqlite.mending import mend, mend_index, mend_tables
 from .options import Store, Target
 from .printer import Part, Printer, Result, many, many_messages, proof
 from .stores import check_path, database, open_store, read_witness
@@ -130,7 +129,7 @@ def _open_damaged(path: str) -> Iterator[tuple[Storage, str, list[str]]]:
     """
     from ..history.placing import all_beside
 
-    damage = [reason] if (reason := _refusal(path)) else []
+    damage = [reason.removesuffix(f": {SAVE}")] if (reason := _refusal(path)) else []
     if not damage:
         with open_store(path) as storage:
             damage = storage.damage() if not is_url(path) and isinstance(storage, CheckedStorage) else []
@@ -152,21 +151,38 @@ def _open_damaged(path: str) -> Iterator[tuple[Storage, str, list[str]]]:
         if is_filled(file):
             mend(file)
             accept_loss(file)
+            if _refusal(str(copy), copied=True):
+                mend_tables(file)
             mend_index(file)
-        if _refusal(str(copy)):
-            raise InvalidSetting(
-                path, f"nothing of it can be read, take a backup: {damage[0].partition(f': {SAVE}')[0]}"
-            )
+        nothing = InvalidSetting(path, f"nothing of it can be read, take a backup: {damage[0]}")
+        if _refusal(str(copy), copied=True):
+            raise nothing
         with open_store(str(copy)) as storage:
+            if not _has_list(storage):
+                raise nothing
             yield storage, str(copy), damage
 
 
-def _refusal(path: str) -> str:
-    """Return the reason why an existing store at *path* can't be opened, "" if it can."""
+def _has_list(storage: Storage) -> bool:
+    """Return whether the contexts of *storage* can be listed, whether the first is damaged or not."""
+    try:
+        storage.contexts(limit=1)
+    except CorruptRecord as error:
+        return bool(error.context)
+    return True
+
+
+def _refusal(path: str, *, copied: bool = False) -> str:
+    """Return how an existing store at *path* is damaged, "" if it can be opened.
+
+    *copied*: it is a copy, for which every reason but a key counts.
+    """
     try:
         with open_store(path):
             return ""
-    except CorruptRecord as error:
+    except (CorruptRecord, StorageUnavailable) as error:
+        if not copied and not isinstance(error, CorruptRecord):
+            raise
         if is_url(path):
             raise
         return str(error)

@@ -157,12 +157,10 @@ def _fill_pages(record: ContextRecord, pages: dict[int, PageRow]) -> list[PageRo
         if row is None:
             later = min((page.first for page in pages.values() if page.index > index), default=record.head)
             span = next((each for each in free if each[1] <= later or is_open), None)
-            if span is None:
-                row = PageRow(index, reached, reached, turn, PageState.ERASED)
-            else:
-                free.remove(span)
-                state = PageState.ACTIVE if is_open else PageState.UNLOADED
-                row = PageRow(index, span[0], None if is_open else span[1], turn, state)
+            first, end = span or (reached, reached)
+            lost = PageState.ERASED if span is None else PageState.UNLOADED
+            row = PageRow(index, first, None if is_open else end, turn, PageState.ACTIVE if is_open else lost)
+            free = [each for each in free if each != span]
         turn = row.turn
         reached = max(reached, record.head if row.end is None else row.end)
         rows.append(row)

@@ -7,6 +7,7 @@ import sqlite3
 from collections import Counter
 from contextlib import closing
 
+import apsw
 import pytest
 
 from memci import Context, SQLiteStorage
@@ -87,7 +88,7 @@ def test_salvage_when_a_message_is_damaged_that_a_fork_shares(run, store, tmp_pa
     assert "! fork: 120 messages" in said
 
 
-@pytest.mark.parametrize(("first", "end"), [(3, 4), (16, 18), (19, 20), (22, 23), (0, 24)])
+@pytest.mark.parametrize(("first", "end"), [(3, 4), (16, 18), (19, 20), (22, 23), (0, 24), (68, 72), (0, 4096)])
 def test_salvage_when_the_file_is_damaged_where_it_begins(run, store, tmp_path, first, end):
     """A store is told from another file by what is beside it; its start is known, so that nothing is lost."""
     with Context.open(store, id="bob") as context:
@@ -322,3 +323,54 @@ def test_salvage_reads_a_name_with_signs_of_a_pattern(run, killed):
 
     assert run("salvage", named, killed.with_name("new.db")).exit_code == 1
     assert len(messages(killed.with_name("new.db"), "a")) == 60
+
+
+@pytest.mark.parametrize("written_again", [False, True])
+@pytest.mark.parametrize("kind", ["store", "folder"])
+def test_salvage_when_a_page_is_lost_that_all_stores_have(run, request, tmp_path, kind, written_again):
+    """Definitions of tables are the same in all stores, an index is made again: no message is lost with them. A store
+    that was written again, as after an erasure, has its tables at other pages."""
+    store = request.getfixturevalue(kind)
+    file = store / "store.db" if kind == "folder" else store
+    if written_again:
+        with Context.open(store, id="bob") as context:
+            context.append_turn("One more.")
+            assert context.erase(2).done
+    with Context.open(store, id="bob") as context:
+        context.append_turn("A witness knows of this.")
+    before = {name: messages(file, name) for name in ("alice", "bob")}
+    with closing(apsw.Connection(str(file))) as connection:
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        names = "'sqlite_schema', 'sqlite_autoindex_context_1', 'page_active', 'context_parent'"
+        lost = [page for (page,) in connection.execute(f"SELECT pageno FROM dbstat WHERE name IN ({names})")]
+    content = file.read_bytes()
+
+    for page in lost:
+        file.write_bytes(content[: (page - 1) * 4096] + bytes(4096) + content[page * 4096 :])
+        new = tmp_path / f"{page}.db"
+        assert run("salvage", store, new).exit_code == 1
+        assert {name: messages(new, name) for name in before} == before
+        assert run("verify", new).exit_code == 0
+
+    assert min(lost) == 1
+    assert len(lost) >= 4
+
+
+def test_salvage_when_the_table_of_pages_is_lost(run, store, tmp_path):
+    """Every message is there, on pages that are named as lost; the context is opened and goes on."""
+    before = {name: said(store, name) for name in ("alice", "bob")}
+    with closing(apsw.Connection(str(store))) as connection:
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        [[page]] = connection.execute("SELECT rootpage FROM sqlite_schema WHERE name = 'page'")
+    content = store.read_bytes()
+    store.write_bytes(content[: (page - 1) * 4096] + bytes(4096) + content[page * 4096 :])
+
+    result = run("salvage", store, tmp_path / "new.db")
+
+    assert "! alice: 120 messages" in result.stdout
+    assert "lost: page #1, where it begins and ends" in result.stdout
+    assert {name: said(tmp_path / "new.db", name) for name in before} == before
+    assert run("verify", tmp_path / "new.db").exit_code == 0
+    with Context.open(tmp_path / "new.db", "alice") as context:
+        context.append_turn("And on.")
+        assert context.verify() == []

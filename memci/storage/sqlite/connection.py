@@ -40,15 +40,13 @@ from ...errors import (
 from ..system import sync_folder
 from ..validation import FULL, Durability, check_opening
 from ..witness import WAY_OUT, Witness
-from .loss import behind, beside, check_left, check_log, is_filled, log_path, witness_path
+from .loss import SAVE, behind, beside, check_left, check_log, is_filled, is_witnessed, log_path, witness_path
 from .schema import SCHEMA_VERSION, prepare, version
 from .write import sync_journal, transaction
 
 Journal = Literal["wal", "truncate"]
 
 RAM: Final = ":memory:"  # in place of a path: a store without a file
-SAVE: Final = "take it from a backup, or save what can be read: memci salvage STORE NEW"
-"""what is advised for a damaged file"""
 _SYNCHRONOUS = {"full": "FULL", "fast": "NORMAL"}
 
 _LOG_BYTES = 2**21  # size to which the file of the log shrinks when it restarts: the 400 pages of a checkpoint fit
@@ -155,6 +153,8 @@ def _problems(connection: apsw.Connection) -> list[str]:
 
 def storage_error(error: apsw.Error, path: str, context: str = "", seq: int = 0, *, errno: int = 0) -> MemciError:
     """Return the error of memci for *error*; *errno* is the last one of the operating system."""
+    if isinstance(error, apsw.SQLError) and is_witnessed(path):  # our statements fail only if the tables are damaged
+        error = apsw.CorruptError(str(error))
     match error:
         case apsw.BusyError() | apsw.LockedError():
             return StorageBusy(f"another process held {path!r} for longer than busy_timeout_seconds: try again later")

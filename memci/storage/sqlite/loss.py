@@ -40,6 +40,8 @@ _INDEX_SIZE: Final = 48  # bytes of the header of SQLite's index of a log
 _indexes: Final[dict[tuple[int, int], int]] = {}
 """open indexes by their inodes, kept for the life of the process: closing one would release all locks that SQLite holds
 on it in this process (https://sqlite.org/howtocorrupt.html)"""
+SAVE: Final = "take it from a backup, or save what can be read: memci salvage STORE NEW"
+"""what is advised for a damaged file"""
 _TRIES: Final = 8
 _PAUSE_SECONDS: Final = 0.01
 """Another process needs some milliseconds to restart a log, and rarely does so twice in a row."""
@@ -81,8 +83,13 @@ def check_left(path: str) -> None:
 def beside(path: str) -> list[str]:
     """Return the files that only a store has beside its *path*: a filled log, and a witness that knows of commits."""
     logs = [name for end in ("-wal", "-journal") if is_filled(name := f"{os.path.realpath(path)}{end}")]
+    return [*logs, *([witness_path(path)] if is_witnessed(path) else [])]
+
+
+def is_witnessed(path: str) -> bool:
+    """Return whether a witness beside *path* knows of commits: whatever *path* is now, it was a store."""
     with closing(Witness(witness_path(path), read_only=True)) as witness:
-        return [*logs, *([witness_path(path)] if witness.slots() else [])]
+        return bool(witness.slots())
 
 
 def is_filled(path: str) -> bool:

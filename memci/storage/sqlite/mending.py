@@ -3,6 +3,7 @@
     its log      a flipped bit is turned back, which the check sums tell; all frames get new sums
     its index    made again if it hides contexts
     its start    the same in all stores, written again if SQLite would refuse it
+    its tables   at the same pages in all stores: their definitions are written again if they can't be read
     its end      padded to the length that the header says
 
 What is still damaged then is damaged in its rows, whose own sums show it. Never mend the only copy.
@@ -17,6 +18,7 @@ import apsw
 
 from ..witness import Witness
 from .loss import FRAME, HEADER, MAGIC, log_path, sums, witness_path
+from .schema import APPLICATION_ID, SCHEMA_VERSION, prepare
 
 _SUMS: Final = Struct(">2I")
 _COUNTS: Final = {
@@ -25,7 +27,21 @@ _COUNTS: Final = {
 }
 _START: Final = b"SQLite format 3\0\x10\0"  # and the size of a page, which memci leaves as it is
 _FORMATS: Final = (b"\2\2\0@  ", b"\1\1\0@  ")  # with a write-ahead log, without one
+_NUMBERS: Final = {60: SCHEMA_VERSION, 68: APPLICATION_ID}  # the same in all stores, too, by their places
 _VERSION: Final = 3_007_000  # of the format of a log
+_PAGE: Final = 4096  # bytes of a page, in all stores
+_IDS: Final = "sqlite_autoindex_context_1"
+_FILL: Final = {
+    _IDS: "REINDEX sqlite_autoindex_context_1",
+    "context_parent": "REINDEX context_parent",
+    "ticket_context": "REINDEX ticket_context",
+    "page_active": "REINDEX page_active",
+}
+_EMPTY_INDEX: Final = (b"\x0a\0\0\0\0\x10\0\0").ljust(_PAGE, b"\0")  # the page of an index that has no rows
+_TABLE_TYPES: Final = frozenset({5, 13})  # the first byte of a page in the tree of a table
+_SEVENTH: Final = 6 * _PAGE
+"""where the page stands that tells a new file, in which it is of an index, from one that was written again by VACUUM,
+which makes all tables first"""
 
 
 def mend(path: str) -> None:
@@ -45,19 +61,71 @@ def mend_index(path: str) -> None:
                 counts.append(connection.execute(_COUNTS[way]).get)
             except apsw.Error:
                 counts.append(-1)
-        if counts[0] > counts[1]:  # else the table itself is damaged, and the index may know more
-            with suppress(apsw.Error):
-                connection.execute("REINDEX sqlite_autoindex_context_1")
+    if counts[0] > counts[1]:  # else the table itself is damaged, and the index may know more
+        _make_again(path, _IDS)
+
+
+def mend_tables(path: str) -> None:
+    """Write the first page of *path* again, which defines the tables; what a memory derived is left out. O(bytes)."""
+    with closing(apsw.Connection(":memory:")) as made, suppress(apsw.Error):
+        prepare(made, path, writable=True)
+        _take_log_in(path)
+        with Path(path).open("r+b") as opened:
+            opened.seek(_SEVENTH)
+            if set(opened.read(1)) & _TABLE_TYPES:
+                made.execute("VACUUM")
+            page = bytearray(made.serialize("main")[:_PAGE])
+            pages = Path(path).stat().st_size // _PAGE
+            page[18:20] = _FORMATS[0][:2]
+            page[24:40] = b"\0\0\0\1" + pages.to_bytes(4) + bytes(8)  # a count of changes, the length, nothing is free
+            page[92:96] = page[24:28]
+            opened.seek(0)
+            opened.write(page)
+        for name in _FILL:
+            if name != _IDS:  # its first page is the same in all stores
+                _make_again(path, name, moved=True)
+
+
+def _make_again(path: str, index: str, *, moved: bool = False) -> None:
+    """Fill *index* of *path* again, behind an empty first page, so that none of its old ones is read. O(rows).
+
+    *moved*: the first page is a new one at the end.
+    """
+    with suppress(apsw.Error):
+        _take_log_in(path)
+        with closing(apsw.Connection(path)) as connection:
+            [[root]] = connection.execute("SELECT rootpage FROM sqlite_schema WHERE name = ?", (index,))
+            if moved:
+                root = Path(path).stat().st_size // _PAGE + 1
+                connection.pragma("writable_schema", True)
+                connection.execute("UPDATE sqlite_schema SET rootpage = ? WHERE name = ?", (root, index))
+        with Path(path).open("r+b") as opened:
+            opened.seek((root - 1) * _PAGE)
+            opened.write(_EMPTY_INDEX)
+            if moved:
+                opened.seek(28)
+                opened.write(root.to_bytes(4))
+        with closing(apsw.Connection(path)) as connection:
+            connection.execute(_FILL[index])
+
+
+def _take_log_in(path: str) -> None:
+    """Move all that the log of *path* holds into the file."""
+    with closing(apsw.Connection(path)) as connection:
+        connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
 
 
 def _mend_start(path: str) -> None:
-    """Write the start of *path* again if SQLite would refuse it."""
+    """Write the start of *path* again if SQLite would refuse it, and the numbers that say whose file it is."""
     with Path(path).open("r+b") as opened:
         head = opened.read(24)
         one_bit = int.from_bytes(head[16:18]).bit_count() == 1  # as each size of a page has
         if not (head[:16] == _START[:16] and one_bit and head[18:] in _FORMATS):
             opened.seek(0)
             opened.write(_START + _FORMATS[0])
+        for at, number in _NUMBERS.items():
+            opened.seek(at)
+            opened.write(number.to_bytes(4))
 
 
 def _mend_log(path: str, witness: Witness) -> None:

@@ -22,6 +22,7 @@ import apsw
 from ...errors import CorruptRecord, SchemaTooNew, StorageReadOnly, StorageUnavailable
 from ...rows import CALL, COMPACTION, CONTEXT, ENTRY, OP, PAGE, TICKET, VIEW, PageState, Table
 from ..columns import Row
+from .loss import SAVE, is_witnessed
 from .write import transaction
 
 APPLICATION_ID: Final = int.from_bytes(b"memc", "big")
@@ -96,13 +97,15 @@ def version(connection: apsw.Connection, path: str) -> int:
     Raises:
         SchemaTooNew: If a later memci wrote the file.
         StorageUnavailable: If an earlier memci or another program wrote it.
-        CorruptRecord: If the definition of a table is damaged.
+        CorruptRecord: If the definition of a table is damaged, or the number that says whose file it is.
     """
     row: list[Row] = connection.execute(_SELECT_VERSION).fetchall()
     application, found, tables = row[0]
     if not (application or found or tables):
         return 0
     if application != APPLICATION_ID:
+        if is_witnessed(path):
+            raise CorruptRecord("", 0, f"{path!r} is damaged where it begins: {SAVE}")
         raise StorageUnavailable(f"{path!r} is a SQLite file of another program: name another file")
     if found > SCHEMA_VERSION:
         reason = f"its schema is {found}, this one knows {SCHEMA_VERSION}"

@@ -91,11 +91,14 @@ class Spread:
     ) -> Shown:
         """Return where the messages *seqs* of the context of *record* are shown.
 
-        *owners*: those that have found them, and of all contexts that share them. *told*: what memories tell of them in
-        other words. O(entries of their contexts).
+        *owners*: those that have found them, and of all contexts that share them. *told*: what memories tell of their
+        pages in other words. O(entries of their contexts).
         """
-        entries = readable_at(self._storage, record.id, seqs).values()
-        messages = [decode(each.codec, each.body) for each in entries if each is not None and each.codec != ERASED]
+        pages = pages_with(self._storage, record, seqs)
+        beside = {seq for page in pages for span in page.spans(record.head) for seq in range(*span)} - seqs
+        left = _lines_of(self._messages(record, beside))
+        told = [text for text in told if not any(text in line for line in left)]
+        messages = self._messages(record, seqs)
         found = {(self._holder(record.id, seq), seq) for seq in seqs}
         return self._shown(found | self._quoting(messages, owners, told, self._holder(record.id), seqs))
 
@@ -105,6 +108,11 @@ class Spread:
         O(entries of the contexts of *owners*).
         """
         return self._shown(self._quoting(messages, owners, told))
+
+    def _messages(self, record: ContextRecord, seqs: Collection[int]) -> list[Message]:
+        """Return the messages *seqs* of the context of *record* that can be read and are not erased. O(these)."""
+        entries = readable_at(self._storage, record.id, seqs).values()
+        return [decode(each.codec, each.body) for each in entries if each is not None and each.codec != ERASED]
 
     def _quoting(
         self,
@@ -202,15 +210,23 @@ def searches(
     *pages*: the pages of this context that hold some of the messages. *told*: what memories tell of them in other
     words, by line. O(entries x messages).
     """
-    from ..formats.utterance import entry_text
-
-    texts = [text for message in messages if (text := entry_text(message)).strip()]
-    lines = [one_line(text, _LONGEST) for text in texts]
+    texts, lines = _texts_of(messages), _lines_of(messages)
     for each in _readable(storage, record, _FOUND):
         quoting = (line for line in _lines(text_of(decode(each.codec, each.body))) if ': "' in line)
         shown = (piece for line in quoting for piece in _LATER.split(line))
         if any(_shows(line, texts, lines, pages, told) for line in islice(shown, _MOST_LINES)):
             yield each.seq
+
+
+def _texts_of(messages: Iterable[Message]) -> list[str]:
+    from ..formats.utterance import entry_text
+
+    return [text for message in messages if (text := entry_text(message)).strip()]
+
+
+def _lines_of(messages: Iterable[Message]) -> list[str]:
+    """Return the texts of *messages*, each in one line, as facts have them. O(characters)."""
+    return [one_line(text, _LONGEST) for text in _texts_of(messages)]
 
 
 def _readable(storage: Storage, record: ContextRecord, containing: bytes = b"") -> Iterator[EntryRow]:

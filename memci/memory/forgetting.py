@@ -97,7 +97,9 @@ def _texts(item: object, gone: Collection[int]) -> Iterator[str]:
     """Yield the texts of *item* that a search shows, and that it may have from the pages *gone*."""
     match item:
         case facts.Known():
-            yield from (each.text for each in (item, *item.sayings) if not each.pages or set(gone) & set(each.pages))
+            left = item.without(gone)
+            stay = () if left is None else (left, *left.sayings)
+            yield from {each.text for each in (item, *item.sayings)}.difference(each.text for each in stay)
         case Episode():
             yield item.summary.replace(_JOINT, "\n")
         case Chain():

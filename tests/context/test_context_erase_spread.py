@@ -12,6 +12,7 @@ from memci.history.copying import copy_contexts
 from memci.history.erase import erase
 from memci.history.row_stream import Unread, readable_entries
 from memci.memory.backend import Scope
+from memci.memory.forgetting import texts_of
 
 from .erasures import secret, shown, well
 from .kit import (
@@ -429,6 +430,41 @@ def test_answers_of_searches_that_tell_what_a_talk_was_about_are_erased_too(page
 
     assert ([each["content"] for each in context.recall_page(told) if each["role"] == "tool"] == []) == erased
     well(context)
+
+
+@pytest.mark.parametrize("entry", [1, 2])
+def test_answer_with_a_fact_of_another_message_of_the_page_stays(entry, storage):
+    """What a message says that stays is told by the answer: only the message that is erased takes it along."""
+    context = opened(storage, id="first", owner="ann", window=20_000)
+    said = "I live in Oslo with my dog Rex."
+    context.append_turn(said, {"role": "assistant", "content": "canary1"})
+    for number in range(2, 8):
+        context.append_turn(*turn(number))
+    context.flush()
+    second = opened(storage, id="second", owner="ann", window=20_000)
+    told = searched(second, "Who am I?", "s1")
+    assert f'known of the user: "{said}"' in second.recall_page(told)[2]["content"]
+
+    context.erase(1, entry)
+
+    second.refresh()
+    assert (said in json.dumps(second.recall_page(told))) == (entry == 2)
+    well(context, second)
+
+
+def test_what_other_pages_tell_is_no_text_of_the_one_that_goes():
+    """A fact that two pages say is told in the later words, which only go with both."""
+    context = opened(window=20_000)
+    said = ["I live in Oslo with my dog Rex.", "i LIVE in oslo with my dog rex!"]
+    for each in said:
+        context.append_turn(each, {"role": "assistant", "content": "Noted."})
+    for number in range(3, 9):
+        context.append_turn(*turn(number))
+    context.flush()
+
+    told = [texts_of(context._storage, {"alice": pages}) for pages in ([1], [2], [1, 2])]
+
+    assert [said[1] in each for each in told] == [False, True, True]
 
 
 def test_forks_lose_answers_of_searches_too(storage):

@@ -162,7 +162,8 @@ def is_plain_chat(message: Message) -> bool:
     """
     return (
         type(message.get("content")) is not list
-        and message.get("role", "model") != "model"
+        and type(role := message.get("role")) is str
+        and role != "model"
         and "type" not in message
         and "parts" not in message
         and "choices" not in message

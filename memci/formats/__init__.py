@@ -62,16 +62,8 @@ def read(
     found: list[tuple[str, str, Item]] = []
     for position, value in enumerate(values):
         path = f"messages[{position}]"
-        form, items = (openai_chat.NAME, [value]) if isinstance(value, Enveloped) else unwrapped(plain(value, path))
-        whole = len(items) == 1
-        form = form or _shared_form(items[0], default, received=opaque)
-        for at, item in enumerate(items):
-            where = path if whole else f"{path}[{at}]"
-            strange = None if isinstance(item, Enveloped) else undeclared(form, item)
-            if strange is not None and not opaque and form != openai_chat.NAME:  # `messages.check` refuses those
-                raise InvalidMessage(f"{where}.{strange}", f"{form} has no block of this type")
-            kept = strange is not None and opaque and form == openai_chat.NAME
-            found.append((form, where, openai_chat.enveloped(item) if kept else item))
+        with _refusing(path, default):
+            found += _recognized(value, path, default, opaque=opaque)
     open_calls = [(call["id"], call_name(call)) for call in waiting]
     messages: list[Message] = []
     for form, run in groupby(found, key=lambda each: each[0]):
@@ -199,6 +191,20 @@ def check(format: object) -> None:  # noqa: A002
     """Raise InvalidSetting unless *format* is the name of a format."""
     if not isinstance(format, str) or format not in FORMATS:
         raise InvalidSetting("format", f"expected one of {', '.join(map(repr, FORMATS))}, got {brief(format)}")
+
+
+def _recognized(value: object, path: str, default: str, *, opaque: bool) -> Iterator[tuple[str, str, Item]]:
+    """Yield the items of *value*, each with its format and its path; InvalidMessage for a block of no type."""
+    form, items = (openai_chat.NAME, [value]) if isinstance(value, Enveloped) else unwrapped(plain(value, path))
+    whole = len(items) == 1
+    form = form or _shared_form(items[0], default, received=opaque)
+    for at, item in enumerate(items):
+        where = path if whole else f"{path}[{at}]"
+        strange = None if isinstance(item, Enveloped) else undeclared(form, item)
+        if strange is not None and not opaque and form != openai_chat.NAME:  # `messages.check` refuses those
+            raise InvalidMessage(f"{where}.{strange}", f"{form} has no block of this type")
+        kept = strange is not None and opaque and form == openai_chat.NAME
+        yield form, where, openai_chat.enveloped(item) if kept else item
 
 
 def _read_items(form: str, items: Sequence[tuple[str, Item]], *more: Any) -> list[Message]:

@@ -280,7 +280,7 @@ class Lazy(Mapping):
     """A mapping whose values are read from elsewhere, and can't be read."""
 
     def __getitem__(self, key):
-        raise OSError(key)
+        raise KeyError(key)
 
     def __iter__(self):
         return iter(["role", "content"])
@@ -298,10 +298,15 @@ def nested(levels):
 
 
 class Unclear:
-    """A value without a truth, as an array of numbers is."""
+    """A value without a truth, as an array of numbers is; nor has what it is compared with one."""
+
+    __hash__ = None
 
     def __bool__(self):
         raise ValueError("ambiguous")
+
+    def __eq__(self, _):
+        return self
 
 
 @pytest.mark.parametrize("odd", [10**5_000, nested(5_000), Unclear()], ids=["digits", "levels", "no truth"])
@@ -329,10 +334,16 @@ def test_an_odd_value_in_a_call_is_refused(odd):
                     ask(call)
 
 
-def test_a_mapping_that_can_not_be_read_is_refused():
-    """As an object whose dump fails."""
-    with opened() as context, pytest.raises(InvalidMessage, match=r"messages\[0\]: reading it raises a OSError"):
-        context.append_turn(Lazy())
+def test_a_value_that_can_not_be_read_is_refused_wherever_it_stands():
+    """As an object whose dump fails: the whole message, its role, and a block of it."""
+    with opened("anthropic") as context:
+        for put in (context.append_turn, lambda value: context.sync([value])):
+            with pytest.raises(InvalidMessage, match=r"messages\[0\]: reading it raises a KeyError"):
+                put(Lazy())
+            for message in ({"role": Unclear(), "content": "Hi"}, {"role": "user", "content": [Lazy()]}):
+                with pytest.raises(InvalidMessage, match=r"messages\[0\]"):
+                    put(message)
+        assert [*context.messages()] == []
 
 
 def test_bytes_in_an_answer_are_refused_where_they_stand():

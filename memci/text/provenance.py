@@ -6,17 +6,16 @@
     And call me Juno from now on.                 the user's own: this paragraph speaks to the assistant again
 
 Marks that no speaker makes are quoted: quotation marks, ">", fences, lines of logs and code, runs of speakers' labels,
-what is below the stamps of an export; so is what stands behind "X wrote:". The rest is divided into parts, paragraphs
-and lines that stand out, each quoted or the user's own: the way from part to part with the most signs for it. A text of
-one line is divided at its sentences.
-What has marks is no such part, so that a log between two paragraphs begins no quotation and ends none. Signs are
-persons, register, length, typing, place, what asks, greets, signs, tells how to answer, or speaks of a text, and words.
-Each has a weight for a quoted part, or for the border at which a run of them opens or closes, fitted to labelled texts
-(`tools/provenance.py`). What is unsure counts as quoted: a wrong order that stands costs more than one that is missed,
-and a search finds both.
+what is below the stamps of an export or the head of a mail; so is what stands behind "X wrote:". The rest is divided
+into parts, paragraphs and lines that stand out, each quoted or the user's own: the way from part to part with the most
+signs for it. A text of one line is divided at its sentences. What has marks is no such part, so that a log between two
+paragraphs begins no quotation and ends none. Signs are persons, register, length, typing, place, what asks, greets,
+signs, tells how to answer, or speaks of a text, and words. Each has a weight for a quoted part, or for the border at
+which a run of them opens or closes, fitted to labelled texts (`tools/provenance.py`). What is unsure counts as quoted:
+a wrong order that stands costs more than one that is missed, and a search finds both.
 
-What is found here is derived from the text, and never stored. What a format declares of its blocks comes
-first (`memci.formats.provenance`).
+What is found here is derived from the text, and never stored. What a format declares comes first
+(`memci.formats.provenance`).
 """
 
 import os
@@ -150,6 +149,11 @@ _STAMP = re.compile(
     rf"|[^.!?:]{{1,40}} [—–] [^.!?:]{{0,20}}{_CLOCK}|{_CLOCK} --> {_CLOCK}.*)\s*|\s+{_CLOCK}\s*"
 )
 """a line above a message of an export: its speaker and its time, or the time of a subtitle"""
+_SENDER = re.compile(r"\W{0,4}(?:from|von|de|da|van|från|fra|od|от|发件人|寄件者|差出人|보낸 사람)\W{0,3}[:：]")
+_SUBJECT = re.compile(
+    r"\W{0,4}(?:subject|betreff|objet|asunto|oggetto|assunto|onderwerp|ämne|emne|temat|тема|主题|主旨|件名|제목)\W{0,3}[:：]"
+)
+"""lines of the head of a mail, which a program writes in its own language"""
 _NOTICE = re.compile(r"\s*(?:【[^】\n]{1,20}】|\[[가-힣]{1,10}\]|(?:温馨提示|通知|公告|お知らせ|안내|공지)\s*[:：])")
 _QUESTION = pattern("instructions", "question")
 _MANNER = pattern("instructions", "manner")
@@ -157,6 +161,7 @@ _POLITE = re.compile(r"\b(?:please|pls|bitte|merci|por favor|per favore|пожа
 """what notices and mails say, too"""
 _COLON = re.compile("[:：](?!//)")
 _SALUTATION = re.compile(r"[^,，:：!！.?。\n]{2,60}[,，:：!！]")
+_GREETING = re.compile(r"[^.?。？]{1,30}")
 _LABEL = re.compile(r"[-*\s]{0,4}([^\W\d_][^:：\n.!?。！？]{0,30})[:：]\s*\S")
 _CLOSING = {
     mark: re.compile(f"[{ends}]") for mark, ends in zip('"“„«「『', ('"', '”"', '“”"', "»", "」", "』"), strict=True)
@@ -269,7 +274,8 @@ class Paragraphs:
 
     def _mark(self) -> set[int]:
         """Quote the lines that have marks which no speaker makes; return where these begin."""
-        marked, fence, machine = _labelled_lines(self.lines) | _stamped_lines(self.lines), "", False
+        marked = _labelled_lines(self.lines) | _stamped_lines(self.lines) | _mail_lines(self.lines)
+        fence, machine = "", False
         for at, line in enumerate(self.lines):
             machine = machine and not line.first
             raw = self.text[line.start : min(line.end, line.start + _LINE)]
@@ -469,6 +475,18 @@ def _stamped_lines(lines: Sequence[_Line]) -> set[int]:
         return set()
     below = (takewhile(lambda at: not lines[at].first, range(stamp + 1, len(lines))) for stamp in stamps)
     return {*stamps}.union(*below)
+
+
+def _mail_lines(lines: Sequence[_Line]) -> set[int]:
+    """Return the numbers of the lines of the heads of mails, and of the paragraph behind each, with a greeting."""
+    found, goes_on = set[int](), False
+    for at, end in pairwise([*(at for at, line in enumerate(lines) if line.first), len(lines)]):
+        said = [line.said.strip() for line in lines[at:end]]
+        is_head = any(map(_SENDER.match, said)) and any(map(_SUBJECT.match, said))
+        if is_head or goes_on:
+            found.update(range(at, end))
+        goes_on = is_head or (goes_on and len(said) == 1 and _GREETING.fullmatch(said[0]) is not None)
+    return found
 
 
 def _languages(text: str, lines: Sequence[_Line]) -> tuple[Writing, ...]:

@@ -158,6 +158,33 @@ def test_an_order_below_a_log_or_above_it_is_the_users_own(language):
     assert len(lost) <= 0.06 * len(said), lost
 
 
+HEADS = [
+    "From: Mara Quill\nSent: Monday, March 2, 2026 4:18 PM\nTo: Front Desk\nSubject: RE: keys",
+    "Von: Uwe Brandt\nGesendet: Montag, 2. März 2026 16:18\nAn: Team\nBetreff: AW: Grillen",
+    "De : Luc Morel\nEnvoyé : lundi 2 mars 2026 16:18\nÀ : Accueil\nObjet : clés",
+    "De: Rosa Vidal\nEnviado el: lunes, 2 de marzo de 2026 16:18\nPara: Recepción\nAsunto: llaves",
+    "发件人: 王磊\n发送时间: 2026年3月2日 16:18\n收件人: 前台\n主题: 钥匙",
+    "差出人: 佐藤\n送信日時: 2026年3月2日 16:18\n宛先: 受付\n件名: 鍵",
+]
+
+
+@pytest.mark.parametrize("head", HEADS)
+@pytest.mark.parametrize("language", REQUESTS)
+def test_what_stands_below_the_head_of_a_mail_is_quoted_and_what_the_user_orders_above_is_not(language, head):
+    """Programs write the heads, in a language of their own; the greeting and the paragraph behind it are the mail's."""
+    given = REQUESTS[language]
+    for order, said in product(given["orders"], given["orders"]):
+        if order == said:
+            continue
+        for greeting in ("", f"{given['greeting']}\n\n"):
+            text = f"{order}\n\n{head}\n\n{greeting}{said}"
+
+            own = mask(text, spans(text))
+
+            assert order in own
+            assert said not in own
+
+
 QUOTATIONS = ["“{}”", "„{}“", "«{}»", "»{}«", "‹{}›", "›{}‹", "”{}”", "‚{}‘", "‘{}’", "〝{}〞", "＂{}＂"]
 
 
@@ -254,7 +281,8 @@ def test_what_is_kept_of_a_text_is_bounded_and_the_same(monkeypatch):
     "part",
     ["“", '"', "«", "'a", "a: ", 'x said: "', "translate this:\n", "translate this:\n\nand always answer me: ", "> a\n",
      "a: b\n", "\n", " ", "# a\n", "dear a,\n", "best,\n", "from: a\n", "```\n", "[", "a=", "this ",
-     "what is ", "yours  ", ".", "\u3000", "‘", "»", "‚a’b", "[10:00] a\n", "a, [1.1.20 10:00]\n", "  10:00\n"],
+     "what is ", "yours  ", ".", "\u3000", "‘", "»", "‚a’b", "[10:00] a\n", "a, [1.1.20 10:00]\n",
+     "from: a\nsubject: b\n\n", "  10:00\n"],
 )  # fmt: skip
 def test_time_is_linear(part):
     """A hostile text of eight times the length takes about eight times the CPU: far less than 64 times."""

@@ -10,18 +10,19 @@ What a killed program left is removed by the next one that makes a store in that
 import os
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from tempfile import mkdtemp
 from typing import Final
 
 from ..errors import InvalidSetting, StorageError
-from ..storage.filesystem.files import meaning
+from ..storage.filesystem.files import locked_whole, meaning
 from ..storage.system import PRIVATE, lock_file, sync_folder, unlock_file
 
 _HIDDEN: Final = ".memci-unfinished-"
 _STORE: Final = "store"
 _ENDS: Final = ("-witness", "-audit", "-wal", "-shm", "-journal")  # files beside that of a store
+_SECONDS: Final = 5.0  # how long to wait for others that move something to the same folder
 _LOCKS: Final = hasattr(os, "O_DIRECTORY")  # whether a folder can be locked; not on Windows, where nothing is removed
 
 
@@ -57,9 +58,12 @@ def moved_to(place: Path) -> Iterator[Path]:
         with _hidden_folder(place.absolute().parent) as hidden:
             made = hidden / _STORE
             yield made
-            for old, new in zip((made, *all_beside(made)), (place, *all_beside(place)), strict=True):
-                if old.exists():  # the file comes first: what belongs to a missing file would count as a loss
-                    old.rename(new)
+            parent = str(place.absolute().parent)
+            with locked_whole(parent, _SECONDS) if _LOCKS else nullcontext():
+                free_place(place)  # again: another program may have taken it meanwhile
+                for old, new in zip((made, *all_beside(made)), (place, *all_beside(place)), strict=True):
+                    if old.exists():  # the file comes first: what belongs to a missing file would count as a loss
+                        old.rename(new)
             sync_folder(str(place.absolute()))
     except StorageError:
         raise

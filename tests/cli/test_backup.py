@@ -13,6 +13,7 @@ from memci.errors import CorruptRecord, InvalidSetting, KeyMissing
 from memci.history.backup import backup
 from memci.history.erase import erase
 from memci.history.export import export_lines
+from memci.history.placing import moved_to
 from memci.storage.opening import open_plain
 
 
@@ -190,3 +191,13 @@ def test_errors_of_a_backup_are_those_of_the_store(run, store, tmp_path, monkeyp
         backup(tmp_path / "sealed.db", tmp_path / "new.db")
     with pytest.raises(CorruptRecord, match="was not copied"):
         backup(store, tmp_path / "new.db")
+
+
+def test_place_that_was_taken_meanwhile_is_left_as_it_is(tmp_path):
+    """Two programs may make a store for one place: the second one to end finds it taken, and mixes nothing."""
+    with pytest.raises(InvalidSetting, match="there already"), moved_to(tmp_path / "new") as made:
+        made.write_bytes(b"mine")
+        made.with_name("store-witness").write_bytes(b"mine, too")
+        (tmp_path / "new").write_bytes(b"another one's")
+
+    assert {each.name: each.read_bytes() for each in tmp_path.iterdir()} == {"new": b"another one's"}

@@ -14,10 +14,10 @@ from ..errors import InvalidSetting
 from ..storage import Storage
 from ..storage.audit import audit
 from ..storage.names import new
-from ..storage.opening import is_url
+from ..storage.opening import is_url, name_of
 from .files import Source, new_file, read_key
 from .options import CONTEXT, WINDOW, Int, NewStore, Store, Str, Target, tokens
-from .printer import Printer, Result, many, many_messages
+from .printer import Part, Printer, Result, many, many_messages
 from .stores import NAMED, check_path, choose_context, choose_contexts, open_store
 
 if TYPE_CHECKING:
@@ -150,7 +150,12 @@ def run_backup(
     made = backup(store, target, erasures_of=erasures_of)
     figures = f"{many(made.contexts, 'context')} with {many_messages(made.messages, made.erased)}"
     facts = {"store": store, "target": target, **made._asdict()}
-    return Result(facts, [f"{target}: {figures}, copied and verified"])
+    view: list[Part] = [f"{target}: {figures}, copied and verified"]
+    view += [
+        (f"! {name}: still there: {name_of(erasures_of or '')} neither has it nor says that it was erased", "yellow")
+        for name in made.unknown
+    ]
+    return Result(facts, view)
 
 
 def _write(stream: BinaryIO, storage: Storage, ids: Iterable[str], *, chat: bool, key: bytes | None) -> int:

@@ -42,6 +42,9 @@ class Backup(NamedTuple):
     contexts: int
     messages: int
     erased: int = 0  # how many of the messages are erased
+    unknown: tuple[str, ...] = ()
+    """contexts that the store whose erasures were repeated does not have, although it does not say that it erased them:
+    they are still there"""
 
 
 def backup(
@@ -64,6 +67,7 @@ def backup(
         raise InvalidSetting("store", "Postgres makes its own backups: pg_dump --schema=memci DATABASE")
     place = free_place(target)
     open_plain(store, read_only=True).close()  # a store that has lost commits is refused
+    unknown: tuple[str, ...] = ()
     with moved_to(place) as copy:
         if is_folder(store):
             _copy_folder(Path(store), copy)
@@ -73,7 +77,8 @@ def backup(
         if erasures_of is not None:
             with closing(open_store(erasures_of, read_only=True)) as live, closing(open_store(copy)) as repeated:
                 repeat_erasures(repeated, live)
-        return _verify(copy)
+                unknown = tuple(record.id for record in repeated.contexts() if not _has(live, record))
+        return _verify(copy)._replace(unknown=unknown)
 
 
 @checked
@@ -84,11 +89,10 @@ def repeat_erasures(copy: Storage, store: Storage) -> list[ErasureReceipt]:
     """
     receipts, gone = list[ErasureReceipt](), list[ContextRecord]()
     for record in copy.contexts():
-        found = store.load(record.id)
-        if found is None or not _is_same(found[0], record):
+        if not _has(store, record):
             gone.append(record)
             continue
-        rows = (row for row in readable_entries(store, found[0]) if isinstance(row, EntryRow) and row.codec == ERASED)
+        rows = (row for row in readable_entries(store, record) if isinstance(row, EntryRow) and row.codec == ERASED)
         receipt = erase_seqs(copy, record.id, [row.seq for row in rows])
         receipts += [receipt] if receipt.entries else []
     log = [] if not isinstance(store, AuditedStorage) else list(store.audit_log.with_field("action"))
@@ -100,6 +104,12 @@ def repeat_erasures(copy: Storage, store: Storage) -> list[ErasureReceipt]:
         receipts.append(erase(copy, context=last.id))
         gone.remove(last)
     return receipts
+
+
+def _has(store: Storage, record: ContextRecord) -> bool:
+    """Return whether *store* has the context of *record*."""
+    found = store.load(record.id)
+    return found is not None and _is_same(found[0], record)
 
 
 def _is_same(one: ContextRecord, other: ContextRecord) -> bool:

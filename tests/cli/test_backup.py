@@ -146,6 +146,9 @@ def test_erasures_of_another_store_are_not_applied(run, store, tmp_path):
     result = run("backup", store, tmp_path / "new.db", "--apply-erasures", tmp_path / "other.db")
 
     assert result.exit_code == 0
+    assert "! alice: still there: other.db neither has it nor says that it was erased" in result.stdout
+    assert backup(store, tmp_path / "3.db", erasures_of=tmp_path / "other.db").unknown == ("alice", "bob")
+    assert backup(store, tmp_path / "4.db", erasures_of=store).unknown == ()
     assert lines(tmp_path / "new.db") == lines(store)
     assert run("backup", store, tmp_path / "2.db", "--apply-erasures", tmp_path / "none.db").exit_code == 2
     assert not (tmp_path / "2.db").exists()

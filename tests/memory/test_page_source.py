@@ -1,11 +1,13 @@
 """Raw pages are read from the store of their messages a few at a time, and one that is damaged hinders none."""
 
 import logging
+from contextlib import closing
 from threading import get_ident
 
 import pytest
 
 from memci import Context
+from memci.memory import TieredMemory
 from memci.memory.repository import page_source
 
 COUNT = 20
@@ -56,3 +58,23 @@ def test_a_page_that_is_damaged_hinders_no_other(storage, memory, damaged, caplo
     assert len(found) == COUNT
     told = [record.args[0] for record in caplog.records if record.thread == get_ident()]  # a worker may read meanwhile
     assert sorted(told) == sorted(index for _, index in own.values())
+
+
+@pytest.mark.parametrize("popped", [False, True])
+def test_what_another_owner_adds_to_a_page_is_not_read(storage, popped):
+    """The memory of who had the context before knows the page as it was; the memory of who has it now, as it is."""
+    with Context.open(storage, "alice", owner="ada", window=2_000) as context:
+        context.append_turn("What is the code?", {"role": "assistant", "content": "I will tell you."})
+    with Context.open(storage, "alice", owner="bob", change_owner=True) as context:
+        if popped:
+            context.pop()
+        context.append_turn({"role": "assistant", "content": "It is canary."})
+
+    told = {}
+    for owner in ("ada", "bob"):
+        with closing(TieredMemory(storage, owner=owner)) as memory:
+            [(_, page)] = memory.session.read_pages(memory.session.owner.pages.ids())
+            told[owner] = [message["content"] for _, message in page.entries]
+
+    answers = ["It is canary."] if popped else ["I will tell you.", "It is canary."]
+    assert told == {"ada": ["What is the code?", *answers[:-1]], "bob": ["What is the code?", *answers]}

@@ -6,6 +6,7 @@ All rows of a memory are derived from these messages, and can be derived again.
 import json
 import logging
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import replace
 
 from ...errors import CorruptRecord
 from ...messages import Message, call_name, text_of, tool_calls
@@ -85,7 +86,8 @@ def read_pages(storage: Storage, store: MemoryStore, ids: Sequence[int]) -> Iter
     for first in range(0, len(ids), _BATCH):
         batch = list(ids[first : first + _BATCH])
         rows = store.read_rows(_WHERE, json.dumps(batch))
-        places = {id_: PageRecord(context, index, turn, ()) for id_, context, index, turn in rows}
+        places = {id_: PageRecord(context, index, turn, ()) for id_, context, index, turn, *_ in rows}
+        known = {id_: (owner, last or 0) for id_, *_, owner, last in rows}
         found: dict[tuple[str, int], PageRecord] = {}
         for context in dict.fromkeys(each.context for each in places.values()):
             wanted = [each.index for each in places.values() if each.context == context]
@@ -93,13 +95,25 @@ def read_pages(storage: Storage, store: MemoryStore, ids: Sequence[int]) -> Iter
         for id_ in batch:
             yield_to_calls()
             if id_ in places:
-                yield id_, found.get((places[id_].context, places[id_].index), places[id_])
+                page = found.get((places[id_].context, places[id_].index), places[id_])
+                yield id_, _without_later(storage, page, *known[id_])
 
 
 _BATCH = 8  # pages that are read at once: few enough that a call of the context waits for some milliseconds only
 _WHERE = """
-SELECT g.id, c.name, g.page, g.turn FROM memory_page AS g JOIN memory_context AS c ON c.nr = g.context
+SELECT g.id, c.name, g.page, g.turn, o.name, (SELECT max(p.entry) FROM memory_passage AS p WHERE p.page = g.id)
+FROM memory_page AS g JOIN memory_context AS c ON c.nr = g.context JOIN memory_owner AS o ON o.nr = g.owner
 WHERE g.id IN (SELECT value FROM json_each(?))"""
+
+
+def _without_later(storage: Storage, page: PageRecord, owner: str, last: int) -> PageRecord:
+    """Return *page* without what another owner, whose context it is now, has added behind its entry *last*."""
+    if not page.entries or page.entries[-1][0] <= last:
+        return page
+    loaded = storage.load(page.context)
+    if loaded is None or loaded[0].owner == owner:
+        return page
+    return replace(page, entries=tuple(entry for entry in page.entries if entry[0] <= last))
 
 
 def _read_some(storage: Storage, context: str, indexes: Sequence[int]) -> Sequence[PageRecord]:

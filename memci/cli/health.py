@@ -146,7 +146,7 @@ def _open_damaged(path: str) -> Iterator[tuple[Storage, str, list[str]]]:
                     if each.is_file():
                         shutil.copy2(each, f"{copy}{each.name.removeprefix(place.name)}")
         except OSError as error:
-            raise meaning(error, str(error.filename or folder)) from error
+            raise meaning(error, str(error.filename2 or error.filename or folder)) from error
         file = database(str(copy))
         if is_filled(file):
             mend(file)

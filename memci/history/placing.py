@@ -52,8 +52,9 @@ def free_place(target: str | os.PathLike[str]) -> Path:
 def moved_to(place: Path) -> Iterator[Path]:
     """Yield a path for a store, which is then moved to its *place*, with what is beside it; removed after an error.
 
-    An OSError of what makes it becomes a StorageError.
+    An OSError of what makes it becomes a StorageError, and a StorageError names its *place*.
     """
+    made = place
     try:
         with _hidden_folder(place.absolute().parent) as hidden:
             made = hidden / _STORE
@@ -65,7 +66,8 @@ def moved_to(place: Path) -> Iterator[Path]:
                     if old.exists():  # the file comes first: what belongs to a missing file would count as a loss
                         old.rename(new)
             sync_folder(str(place.absolute()))
-    except StorageError:
+    except StorageError as error:
+        error.args = (str(error).replace(str(made), str(place)),)
         raise
     except OSError as error:
         hides = error.filename is None or _HIDDEN in str(error.filename)

@@ -9,7 +9,7 @@ from threading import Event, Thread
 import pytest
 
 from memci import Context, SQLiteStorage
-from memci.errors import CorruptRecord, InvalidSetting, KeyMissing
+from memci.errors import CorruptRecord, InvalidSetting, KeyMissing, StorageFull
 from memci.history.backup import backup
 from memci.history.erase import erase
 from memci.history.export import export_lines
@@ -204,3 +204,11 @@ def test_place_that_was_taken_meanwhile_is_left_as_it_is(tmp_path):
         (tmp_path / "new").write_bytes(b"another one's")
 
     assert {each.name: each.read_bytes() for each in tmp_path.iterdir()} == {"new": b"another one's"}
+
+
+def test_errors_of_a_new_store_name_its_place(tmp_path):
+    """The hidden folder is gone when the error is read."""
+    with pytest.raises(StorageFull) as caught, moved_to(tmp_path / "new") as made:
+        raise StorageFull(f"no space is left for {str(made)!r}: free some")
+
+    assert str(caught.value) == f"no space is left for {str(tmp_path / 'new')!r}: free some"

@@ -78,7 +78,7 @@ def pieces_of(said: Mapping[str, Any]) -> list[Item]:
         said = {"output": native.items} if native.format == "openai_responses" else native.items[0]
     if "choices" in said:
         said = (said["choices"] or [{}])[0].get("message") or {}
-    if "output" in said:
+    if "output" in said and "role" not in said:  # a message of Chat Completions may have fields of its own
         return list(said["output"] or [])
     content = said.get("content") or []
     parts = [{"type": "text", "text": content}] if isinstance(content, str) else content

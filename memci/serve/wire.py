@@ -59,7 +59,10 @@ class ClientRequest:
             raise InvalidMessage(_LISTS[format], f"with one of {', '.join(_ELSEWHERE)}, the server holds the list")
         if format == "openai_responses" and any(map(is_reference, listed)):
             raise InvalidMessage(_LISTS[format], "the server holds items that it refers to")
-        if self.body.get("n") not in {None, 1}:
+        known = str | None if format == "openai_responses" else str
+        if not all(isinstance(each.get("role"), known) for each in listed):
+            raise InvalidMessage(_LISTS[format], "expected a role in each of its objects")
+        if self.body.get("n") not in (None, 1):
             raise InvalidMessage("n", "expected 1: memci reads one answer")
         self._front: list[Item] = []
         """the system message in front of a list of Chat Completions"""
@@ -80,11 +83,12 @@ class ClientRequest:
 
     @property
     def system(self) -> str:
-        """The text of the system prompt, "" if there is none."""
+        """The text of the system prompt with a ? for each half of a surrogate pair, "" if there is none."""
         if self.format == "openai_chat":
-            return text_of(self._front[0]) if self._front else ""
-        given = self.body.get("system" if self.format == "anthropic" else "instructions")
-        return text_of({"content": given})
+            told = text_of(self._front[0]) if self._front else ""
+        else:
+            told = text_of({"content": self.body.get("system" if self.format == "anthropic" else "instructions")})
+        return told.encode("utf-8", "replace").decode()
 
     @property
     def echo(self) -> dict[str, Any]:

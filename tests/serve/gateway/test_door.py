@@ -83,6 +83,30 @@ def test_everything_else_is_passed_on_as_it_comes(provider, gateway, caplog):
         assert (status, headers["x-memci-view"], provider.seen[-1].body) == (200, "passed", body)
 
 
+HI = {"role": "user", "content": "Hi"}
+
+
+@pytest.mark.parametrize("path", ["chat/completions", "responses", "messages"])
+@pytest.mark.parametrize(
+    ("view", "odd"),
+    [
+        ("passed", {"n": [1]}),
+        ("passed", {"messages": [HI, {"role": [], "content": "x"}]}),
+        ("passed", {"messages": [{"role": {}}]}),
+        ("untouched", {"system": "\ud800", "instructions": "\ud800"}),
+        ("untouched", {"messages": [HI, {"role": "assistant", "content": "x", "output": 1}]}),
+    ],
+)
+def test_a_request_of_any_form_is_left_to_the_provider(provider, gateway, path, view, odd):
+    """A value of a wrong type is no error of the gateway: the provider says what it thinks of it."""
+    listed = "input" if path == "responses" else "messages"
+    plain = {"model": "gpt-4o", "messages": [HI, {"role": "assistant", "content": "Hello!"}]}
+    for wanted, body in (("untouched", plain), (view, {**plain, **odd})):
+        raw = json.dumps({**body, listed: body["messages"]}).encode()
+        status, headers, _ = asked(gateway, "POST", f"/x/v1/{path}", raw)
+        assert (status, headers.get("x-memci-view"), provider.seen[-1].body) == (200, wanted, raw)
+
+
 @pytest.mark.parametrize("form", FORMATS)
 def test_unknown_fields_and_betas_stay_when_the_list_is_rewritten(provider, gateway, form):
     """The rest of the body comes as the client sent it, and so do its headers."""

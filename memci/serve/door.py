@@ -41,6 +41,7 @@ _FORM: Final = re.compile(r"(header):([!#$%&'*+.^`|~\w-]+)|(field):([^.]+(?:\.[^
 _CREDENTIAL: Final = re.compile("auth|key|token|cookie", re.IGNORECASE)
 _NO_CREDENTIAL: Final = frozenset({"", "basic", "bearer"})
 """values that hold no secret: clients without a key send a scheme alone"""
+_NAME: Final = re.compile(r"[^\s,:;=&]+")
 _PLAIN: Final = re.compile(r"[\w .:@|+/=-]{1,200}")
 """values that name an owner as they are: ids and addresses; others could not be written in every store"""
 KEY: Final = "MEMCI_GATEWAY_KEY"
@@ -92,6 +93,9 @@ class Door:
     def __post_init__(self) -> None:
         if self.token is not None:
             check_filled("token", self.token)
+        for name in self.credentials:
+            if name in _OURS or not _NAME.fullmatch(name):
+                raise InvalidSetting("credentials", f"expected the name of a header or query field, got {brief(name)}")
 
     def refusal(self, headers: Mapping[str, str], *, needs_token: bool = True) -> tuple[int, str] | None:
         """Return the status and the reason of a refusal of a request with *headers*; None if it is admitted."""
@@ -138,8 +142,8 @@ class Door:
         """Yield the names and values of the credentials of a request."""
         for name, text in [*headers.items(), *parse_qsl(query, errors="surrogateescape")]:
             if self._is_credential(name):
-                values = map(str.strip, text.split(";") if name.lower() == "cookie" else [text])
-                yield from ((name.lower(), value) for value in values if value.lower() not in _NO_CREDENTIAL)
+                values = [each.strip(" \t") for each in text.split(";")] if name.lower() == "cookie" else [text]
+                yield from ((name.lower(), value) for value in values if value.strip().lower() not in _NO_CREDENTIAL)
 
     def _is_credential(self, name: str) -> bool:
         name = name.lower()

@@ -13,7 +13,7 @@ Any number of workers may share one store.
 import json
 import logging
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
@@ -34,6 +34,7 @@ from ..context.memory_client import load_numpy
 from ..errors import BudgetExceeded, InvalidMessage, InvalidSetting, LimitExceeded, MemciError, StorageError
 from ..settings import Policy
 from ..storage import Storage
+from ..storage.arguments import checked
 from ..storage.opening import open_store
 from ..tokens import counter_for
 from .answer import HOP, ClientAnswer
@@ -50,6 +51,7 @@ _SILENCE_SECONDS: Final = 600.0
 _LOG = logging.getLogger(__name__)
 
 
+@checked
 def app(
     store: str | os.PathLike[str],
     *,
@@ -57,10 +59,10 @@ def app(
     window: int | None = None,
     model: str | None = None,
     token: str | None = None,
-    hosts: Iterable[str] = (),
+    hosts: Collection[str] = (),
     identity: str | None = None,
-    credentials: Iterable[str] = (),
-    formats: Iterable[str] = tuple(PATHS.values()),
+    credentials: Collection[str] = (),
+    formats: Collection[str] = tuple(PATHS.values()),
     policy: Policy | None = None,
     max_body: int = MAX_BODY,
 ) -> Starlette:

@@ -242,6 +242,21 @@ def test_a_credential_in_the_query_counts_byte_by_byte():
     assert None not in found and len({*found}) == len(found)
 
 
+def test_two_credentials_that_end_in_white_space_are_two():
+    """Bytes of letters look like blanks: a letter of UTF-8 may end in one of Latin-1."""
+    named = [caller([("api-key", key)]).key for key in ("Р", "Ѕ", "Р ")]
+    door = Door(b"k" * 32, None, (), Identity.parse("credential"))
+    named += [door.caller(Headers(raw=[]), query, {}).key for query in ("key=a", "key=a%20", "key=%20a")]
+    assert len({*named}) == len(named)
+
+
+@pytest.mark.parametrize("wrong", [["x-a,x-b"], ["x-a: 1"], [" x-a"], [""], ["x-memci-token"], "x-a", [1]])
+def test_a_name_of_a_credential_that_no_request_has_is_refused(store, wrong):
+    """Else two users would be one, and nobody would see why."""
+    with pytest.raises(InvalidSetting, match="credentials"):
+        app(store, upstream="http://localhost", credentials=wrong)
+
+
 def test_no_credential_is_no_identity():
     """A scheme without a secret, the token of the gateway and the key of a retry are none."""
     for name, value in (

@@ -4,14 +4,30 @@
     list     u1 a1 u4                  a fork of the log; back to the log, u4 is abandoned
 
 An abandoned branch stays in the store. If the client returns to it, the memory gets its pages again.
+
+    log      u1 a1 u2 a2 u3 a3 u4      trimmed: what follows the front is known by the new context alone, so that
+    list           u2 a2       u4      an edit counts there, too
 """
 
-from collections.abc import Iterable, Iterator
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from itertools import pairwise
+from typing import Final
 
+from ..errors import CorruptRecord, KeyMissing
+from ..formats.identity import identity
+from ..history.reader import GONE
 from ..memory.backend import Scope
-from ..memory.repository.page_source import shared_before
+from ..memory.repository.page_source import page_keys, shared_before
+from ..messages import Message, call_name, tool_calls
 from ..storage import Storage
+from ..storage.codec import decode
+from ..storage.protocol import ContextRecord, EntryRow
 from .context import Context
+
+_END: Final = 16  # messages at the end of a context that show whether a list goes on from there
+_RUN: Final = 3  # messages in a row that show that a list began within a context: two may be equal by chance
 
 
 def withdraw_others(storage: Storage, context: Context, others: Iterable[str] = ()) -> None:
@@ -43,3 +59,79 @@ def _abandoned(storage: Storage, context: str, lineage: dict[str, int]) -> Itera
         if own and name != context:
             yield Scope(name, own)
         waiting += [(fork.id, fork.base) for fork in storage.forks(name) if fork.id not in lineage]
+
+
+def take_over_others(storage: Storage, context: Context, listed: Sequence[Message]) -> None:
+    """Let a shared memory know from the new *context* alone what its list has of others of its owner: it was trimmed.
+
+    O(contexts of the owner, and the messages of those).
+    """
+    pairs, memory = {*pairwise(map(identity, listed))}, context.memory
+    for record in storage.contexts(owner=context.owner):
+        fed = 0 if record.parent else (record.open_page or record.next_page) - 2  # at least: one may be on its way
+        if record.id == context.id or memory.acknowledged(record.id) < fed:  # its end was taken over before
+            continue
+        end = storage.entries(record.id, max(0, record.head - _END), record.head)
+        with suppress(CorruptRecord, KeyMissing):  # one that can't be read stops no other
+            if not pairs.isdisjoint(pairwise(_visible(context, end))):
+                take_over(storage, context, record, listed)
+
+
+def take_over(
+    storage: Storage, context: Context, other: ContextRecord, listed: Sequence[Message], *, trimmed: bool = False
+) -> bool:
+    """Withdraw the pages of *other* from the message on with which *listed* goes on; return whether there is one.
+
+    *trimmed*: only if *listed* begins there, behind the beginning of *other*. O(messages of *other*).
+    """
+    rows = [row for row in storage.pages(other.id) if row.state not in GONE]
+    spans = ((row, span) for row in rows for span in row.spans(other.head))
+    said = [(row.index, each) for row, span in spans for each in _visible(context, storage.entries(other.id, *span))]
+    wanted = [identity(message) for message in listed]
+    log = [each for _, each in said]
+    at, start = _common(log, wanted)
+    if start is None or (trimmed and (at > 0 or start == 0)):
+        return False
+    for before in reversed(wanted[:at]):  # what was deleted since stands between messages that stay
+        start = next((place for place in range(start - 1, -1, -1) if log[place] == before), start)
+    pages = defaultdict(list)
+    for index, (name, own) in page_keys(storage, other.id, rows, shared_before(storage, other)).items():
+        if index >= said[start][0]:
+            pages[name].append(own)
+    for name, indexes in pages.items():
+        context.memory.erase(Scope(name, indexes))
+    return True
+
+
+def _common(log: Sequence[bytes], listed: Sequence[bytes]) -> tuple[int, int | None]:
+    """Return the places in *listed* and in *log* of the first messages in a row that both have; None: there are none.
+
+    Of several places in the log it is that with the most messages in a row. O(messages, as often as they are repeated).
+    """
+    places = defaultdict(list)
+    for place, each in enumerate(log):
+        places[each].append(place)
+    for at, each in enumerate(listed):
+        runs = [(_run(log, place, listed, at), -place) for place in places.get(each, ())]
+        run, place = max(runs, default=(0, 0))
+        if run >= _RUN:
+            return at, -place
+    return 0, None
+
+
+def _run(log: Sequence[bytes], place: int, listed: Sequence[bytes], at: int) -> int:
+    """Return how many messages are equal from these two places on. O(these)."""
+    most = min(len(log) - place, len(listed) - at)
+    return next((count for count in range(most) if log[place + count] != listed[at + count]), most)
+
+
+def _visible(context: Context, entries: Iterable[EntryRow]) -> Iterator[bytes]:
+    """Yield the identities of the messages that a client has: without calls of memci's tools, and their results."""
+    own = {call_name(tool) for tool in context.tools}
+    hidden: set[object] = set()
+    for entry in entries:
+        message = decode(entry.codec, entry.body)
+        mine = {call["id"] for call in tool_calls(message) if call_name(call) in own}
+        hidden |= mine
+        if not mine and message.get("tool_call_id") not in hidden:
+            yield identity(message)

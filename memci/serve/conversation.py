@@ -7,7 +7,8 @@
 
 The name of a fork follows from the messages alone, so that every worker finds it, also after a restart. Conversations
 of one credential are never found with another. Where several share a memory, it forgets what an edited list does not
-have any more (`memci.context.branches`); a list with another beginning is no edit, but trimmed, compacted or new.
+have any more (`memci.context.branches`); a list with another beginning is no edit, but trimmed, compacted or new. What
+a trimmed list still has is known by its own context alone from then on.
 
 A list whose end moved on is no fork: its end is taken back, and what stands there now is shown as pending, so that none
 of it is archived.
@@ -30,7 +31,7 @@ from typing import Any
 
 from .. import formats
 from ..chapters.system import notice
-from ..context.branches import withdraw_others
+from ..context.branches import take_over, take_over_others, withdraw_others
 from ..context.context import Context
 from ..context.loop import ToolCalls
 from ..errors import BudgetExceeded, Diverged, InvalidSetting, StorageBusy, WriteConflict
@@ -285,12 +286,15 @@ class Conversation:
         scope, name = self._scope, self._name
         for _ in range(_ATTEMPTS):
             opening = {**self._opening, "owner": scope.owner or name}
-            if self._storage.revision(name):  # a context keeps its first model: clients ask a second one in between
+            known = self._storage.revision(name)
+            if known:  # a context keeps its first model: clients ask a second one in between
                 opening["model"] = self._counted_by
             with ExitStack() as opened:
                 self.context = opened.enter_context(Context.open(self._storage, name, **opening))
                 try:
                     self._sync()
+                    if not known:
+                        self._take_over_others()
                     if self.forks:
                         self._withdraw()
                     self.sent = self._first_body()
@@ -299,11 +303,13 @@ class Conversation:
                     pass
                 except Diverged as parted:
                     name = self._fork_name(name, parted.position)
+                    if self._storage.revision(name) or self._is_trimmed():
+                        continue
                     if parted.turn is not None:
-                        with suppress(InvalidSetting):  # the fork exists
+                        with suppress(InvalidSetting):  # another worker has made the fork
                             self.context.fork(name, at=parted.turn, owner=None if scope.owner else name).close()
                             self.forks += 1
-                    elif not self._storage.revision(name) and self._is_edited(parted.position):
+                    elif self._is_edited(parted.position):
                         self.context.memory.erase(Scope(self.context.id))
                 else:
                     opened.pop_all()
@@ -313,12 +319,27 @@ class Conversation:
     def _is_edited(self, position: int) -> bool:
         """Return whether the list, which differs from *position* on, is another version of the stored one. O(messages).
 
-        No whole turn is the same, as with two conversations that begin with one greeting: an answer of both tells.
+        No whole turn is the same, as with two conversations that begin with one greeting: an answer of both tells, or
+        the client's name of the conversation.
         """
         if position == 0 or self._scope.owner is None:
             return False
+        if self._scope.name:
+            return True
         stored = {_digest("", [each]) for each in self.context.messages() if each["role"] == "assistant"}
         return any(_digest("", [each]) in stored for each in self._messages)
+
+    def _is_trimmed(self) -> bool:
+        """Return whether the list lacks the front of the stored one, and begins with the same words. O(messages)."""
+        loaded = self._storage.load(self.context.id)
+        if self._scope.owner is None or loaded is None:
+            return False
+        return take_over(self._storage, self.context, loaded[0], self._messages, trimmed=True)
+
+    def _take_over_others(self) -> None:
+        """Let a shared memory know what a list with an answer, which is new here, has of others from here alone."""
+        if self._scope.owner is not None and any(each["role"] == "assistant" for each in self._messages):
+            take_over_others(self._storage, self.context, self._messages)
 
     def _withdraw(self) -> None:
         """Let a shared memory know this branch of the conversation, and no other one. O(branches, and their pages)."""

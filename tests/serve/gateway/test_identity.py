@@ -2,7 +2,9 @@
 
 import http.client
 import json
+from contextlib import closing
 
+import apsw
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -212,6 +214,58 @@ def test_a_list_that_is_trimmed_or_compacted_keeps_its_memory(serve, identity, m
         chat.items = front + chat.items[len(front) + 4 :]
         chat.fill(turns=3)
         assert chat.finds()
+
+
+@pytest.mark.parametrize("front", [[], [{"role": "user", "content": "Summary: we talked."}]], ids=["trim", "compact"])
+@pytest.mark.parametrize("more", [False, True])
+@pytest.mark.parametrize(
+    ("identity", "named"), [("field:user", []), (None, [("x-memci-conversation", "trip")])], ids=["identity", "name"]
+)
+def test_what_is_deleted_from_a_list_that_was_trimmed_is_not_found_any_more(serve, identity, named, more, front):
+    """The contexts of the longer lists have it, too. It may be deleted at once, as more is trimmed, or later."""
+    url = serve(identity=identity)
+    chat = Chat(url, [*key("sk-app"), *named], user="alice")
+    chat.fill("My bank is the Oslo one.", "Second.", "Third.", PIN, "Fifth.")
+    chat.items = front + chat.items[2:]
+    if not more:
+        chat.say("Go on.")
+        assert chat.finds()
+    at = next(at for at, item in enumerate(chat.items) if item["content"] == PIN)
+    chat.items[at : at + 2] = []
+    chat.fill(turns=1)
+    assert (chat.finds(), chat.finds("Oslo")) == (False, True)
+    other = Chat(url, key("sk-app"), user="alice").fill("Hi.", "Nothing.")
+    assert (other.finds(), other.finds("Oslo")) == (False, bool(identity))
+
+
+def test_a_trimmed_list_that_begins_with_the_same_words_is_no_edit(serve):
+    """People say some words again and again; what was trimmed is found."""
+    chat = Chat(serve(identity="field:user"), key("sk-app"), user="alice")
+    chat.fill("Go on.", PIN, "Third.", "Go on.", turns=6)
+    chat.items = chat.items[6:]
+    chat.fill(turns=1)
+    assert chat.finds()
+
+
+def test_a_damaged_conversation_stops_no_trimmed_one(serve, store):
+    """It is read to see whether the list goes on there."""
+    chat = Chat(serve(identity="field:user"), key("sk-app"), user="alice").fill(FIRST, "Second.", turns=2)
+    with closing(apsw.Connection(str(store))) as damaging:
+        damaging.set_busy_timeout(10_000)
+        damaging.execute("UPDATE entry SET body = CAST('x' || substr(body, 2) AS BLOB)")
+    chat.items = chat.items[2:]
+    assert chat.say("Go on.").startswith("Answer")
+
+
+def test_another_answer_in_a_conversation_with_a_name_is_an_edit(serve):
+    """Its name says that it is no new conversation with the same greeting, though no answer is the same."""
+    named = [("x-memci-conversation", "trip")]
+    chat = Chat(serve(), key("sk-app") + named).fill(FIRST, PIN)
+    assert chat.finds()
+    chat.items = chat.items[:1]
+    chat.ask()
+    chat.fill()
+    assert not chat.finds()
 
 
 TEXT = st.text(st.characters(min_codepoint=33, max_codepoint=126), min_size=1, max_size=6)

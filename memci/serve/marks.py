@@ -61,7 +61,7 @@ def restore(format: str, view: Sequence[Item], listed: Sequence[Item], fixed: in
     client marked its newest message, the newest item of the view has a mark.
     """
     mark = _MARKS[format]
-    functions = {call["name"] for item in listed if isinstance(call := item.get("function_call"), dict)}
+    functions = {str(call.get("name")) for item in listed if isinstance(call := item.get("function_call"), dict)}
     originals: defaultdict[str, list[Item]] = defaultdict(list)
     for item in listed:
         originals[json.dumps(canonical(item))].append(item)

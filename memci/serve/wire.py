@@ -26,6 +26,7 @@ PATHS = {"/chat/completions": "openai_chat", "/responses": "openai_responses", "
 GEMINI = re.compile(r"/models/[^/]+:\w+$").search
 """finds paths of Gemini's calls, as /v1beta/models/gemini-2.5-pro:generateContent"""
 _LISTS = {"openai_chat": "messages", "openai_responses": "input", "anthropic": "messages"}
+_SYSTEMS = {"openai_responses": "instructions", "anthropic": "system"}
 _REPLY = ("max_completion_tokens", "max_output_tokens", "max_tokens")
 _ELSEWHERE = ("previous_response_id", "conversation", "prompt", "background")
 """fields of Responses that put the list elsewhere than in the request, or the answer elsewhere than in the reply"""
@@ -62,6 +63,8 @@ class ClientRequest:
         known = str | None if format == "openai_responses" else str
         if not all(isinstance(each.get("role"), known) for each in listed):
             raise InvalidMessage(_LISTS[format], "expected a role in each of its objects")
+        if not isinstance(self.body.get(_SYSTEMS.get(format, "")), str | list | None):
+            raise InvalidMessage(_SYSTEMS[format], "expected a text or a list")
         if self.body.get("n") not in (None, 1):
             raise InvalidMessage("n", "expected 1: memci reads one answer")
         self._front: list[Item] = []
@@ -87,7 +90,7 @@ class ClientRequest:
         if self.format == "openai_chat":
             told = text_of(self._front[0]) if self._front else ""
         else:
-            told = text_of({"content": self.body.get("system" if self.format == "anthropic" else "instructions")})
+            told = text_of({"content": self.body.get(_SYSTEMS[self.format])})
         return told.encode("utf-8", "replace").decode()
 
     @property
@@ -126,7 +129,7 @@ class ClientRequest:
 
     def _system(self, notice: str) -> dict[str, Any]:
         """Return the fields with the client's system prompt and *notice* behind it."""
-        key = {"anthropic": "system", "openai_responses": "instructions"}.get(self.format, "_front")
+        key = _SYSTEMS.get(self.format, "_front")
         if key == "_front":
             front = self._front[0] if self._front else {"role": "system", "content": ""}
             content = _behind(front.get("content"), notice)

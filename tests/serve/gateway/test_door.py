@@ -107,6 +107,16 @@ def test_a_request_of_any_form_is_left_to_the_provider(provider, gateway, path, 
         assert (status, headers.get("x-memci-view"), provider.seen[-1].body) == (200, wanted, raw)
 
 
+@pytest.mark.parametrize("path", ["chat/completions", "responses", "messages"])
+def test_a_long_request_of_any_form_is_left_to_the_provider(provider, gateway, path):
+    """Also where memci would write it anew: a prompt that is no text, a call without a name."""
+    long = [{"role": role, "content": 900 * f"{role} "} for role in 9 * ("user", "assistant")]
+    items = [*long, {**HI, "function_call": {}}, HI]
+    body = {"model": "gpt-4o", "messages": items, "input": items, "system": 1, "instructions": 1}
+    status, headers, _ = asked(gateway, "POST", f"/x/v1/{path}", json.dumps(body).encode())
+    assert (status, headers.get("x-memci-view")) == (200, "rewritten" if path == "chat/completions" else "passed")
+
+
 @pytest.mark.parametrize("form", FORMATS)
 def test_unknown_fields_and_betas_stay_when_the_list_is_rewritten(provider, gateway, form):
     """The rest of the body comes as the client sent it, and so do its headers."""

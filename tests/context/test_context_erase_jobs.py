@@ -247,6 +247,14 @@ def killed(path, step, scope="page"):
         erase(SQLiteStorage(path), **{scope: {"context": "diary", "owner": "ann"}[scope]})
 
 
+def kill_at(*args):
+    """Let a child of this process be `killed` with *args*."""
+    process = multiprocessing.get_context("fork").Process(target=killed, args=args)
+    process.start()
+    process.join()
+    assert process.exitcode == 9
+
+
 @pytest.mark.parametrize("step", ["forget_pages", "end_erasure"])
 def test_killed_erasure_is_finished_by_the_next_opening(step, tmp_path):
     """After a kill behind its transaction the receipt is there, and no byte is left once the store is opened again."""
@@ -255,10 +263,7 @@ def test_killed_erasure_is_finished_by_the_next_opening(step, tmp_path):
     diary(storage).close()
     asking(storage).close()
     storage.close()
-    process = multiprocessing.get_context("fork").Process(target=killed, args=(path, step))
-    process.start()
-    process.join()
-    assert process.exitcode == 9
+    kill_at(path, step)
     storage = SQLiteStorage(path)
     [(_, was_killed, _)] = unfinished_erasures(storage)
     assert was_killed
@@ -281,10 +286,7 @@ def test_owner_whose_contexts_are_anothers_is_forgotten_after_a_kill(step, tmp_p
     diary(storage).close()
     Context.open(storage, "diary", owner="bob", change_owner=True).close()
     storage.close()
-    process = multiprocessing.get_context("fork").Process(target=killed, args=(path, step, "owner"))
-    process.start()
-    process.join()
-    assert process.exitcode == 9
+    kill_at(path, step, "owner")
 
     storage = SQLiteStorage(path)
     context = Context.open(storage, "diary")
@@ -302,10 +304,7 @@ def test_an_erasure_that_was_killed_before_its_transaction_removed_nothing(scope
     storage = SQLiteStorage(path)
     diary(storage).close()
     storage.close()
-    process = multiprocessing.get_context("fork").Process(target=killed, args=(path, "_perform", scope))
-    process.start()
-    process.join()
-    assert process.exitcode == 9
+    kill_at(path, "_perform", scope)
 
     storage = SQLiteStorage(path)
     context = Context.open(storage, "diary")

@@ -130,7 +130,7 @@ def mask_quotations(text: str) -> str:
 _QUOTATION = re.compile(
     r"\"[^\"\n]*\"|“[^“”\n]*”|„[^„“”\"\n]*[“”\"]|«[^«»\n]*»|「[^「」\n]*」|『[^『』\n]*』|《[^《》\n]*》"
     r"|'(?<!\w')[^'\n]{3,}'(?!\w)|`[^`\n]*`|»[^«»\n]*«|‹[^‹›\n]*›|›[^‹›\n]*‹|(?<!\w)”[^“”\n]*”|＂[^＂\n]*＂|〝[^〝〞〟\n]*[〞〟]"
-    r"|‚[^‚‘\n]{3,}‘|‘(?:[^‘’\n]|’(?=\w)){3,}’"
+    r"|‚[^‚‘\n]{3,}‘|‘(?:[^‘’\n]|’(?=\w)){3,}’(?!\w)"
 )
 _NO_BREAK = re.compile(r"[^\n]")
 _FENCE = re.compile(r"\s{0,3}(```|~~~)")
@@ -145,8 +145,8 @@ _MACHINE = re.compile(
 )
 _CLOCK, _DATE = r"\d{1,2}[:.]\d\d(?:[:.]\d\d)?(?:[.,]\d{3})?(?:\s?[ap]\.?m\.?)?", r"\d{1,4}[./-]\d{1,2}[./-]\d{1,4}"
 _STAMP = re.compile(
-    rf"\s*(?:[^.!?\[(]{{0,40}}[\[(]?{_DATE}[,\s]+{_CLOCK}[\])]?|[\[(]{_CLOCK}[\])] [^.!?:]{{1,40}}"
-    rf"|[^.!?:]{{1,40}} [—–] [^.!?:]{{0,20}}{_CLOCK}|{_CLOCK} --> {_CLOCK}.*)\s*|\s+{_CLOCK}\s*"
+    rf"\s*(?:[^.!?\[(]{{0,40}}(?:[\[(]{_DATE}[,\s]+{_CLOCK}[\])]|{_DATE}\s+\d\d?:\d\d:\d\d)|{_CLOCK} -->.*"
+    rf"|[\[(]{_CLOCK}[\])] [^.!?:]{{1,40}}|[^.!?:]{{1,40}} [—–] [^.!?:]{{0,20}}{_CLOCK})\s*|\s+{_CLOCK}\s*"
 )
 """a line above a message of an export: its speaker and its time, or the time of a subtitle"""
 _SENDER = re.compile(r"\W{0,4}(?:from|von|de|da|van|från|fra|od|от|发件人|寄件者|差出人|보낸 사람)\W{0,3}[:：]")
@@ -274,8 +274,7 @@ class Paragraphs:
 
     def _mark(self) -> set[int]:
         """Quote the lines that have marks which no speaker makes; return where these begin."""
-        marked = _labelled_lines(self.lines) | _stamped_lines(self.lines) | _mail_lines(self.lines)
-        fence, machine = "", False
+        marked, fence, machine = _labelled_lines(self.lines), "", False
         for at, line in enumerate(self.lines):
             machine = machine and not line.first
             raw = self.text[line.start : min(line.end, line.start + _LINE)]
@@ -288,7 +287,8 @@ class Paragraphs:
                 marked.add(at)
             elif at not in marked:
                 self._quote_behind_colon(line)
-        self.blocks += [(self.lines[at].start, self.lines[at].end) for at in marked]
+        others = _stamped_lines(self.lines) | _mail_lines(self.lines)  # parts, too: a quotation may go on below them
+        self.blocks += [(self.lines[at].start, self.lines[at].end) for at in marked | others]
         return {self.lines[at].start for at in marked}
 
     def _goes_on(self, at: int) -> bool:
@@ -469,12 +469,12 @@ def _labelled_lines(lines: Sequence[_Line]) -> set[int]:
 
 
 def _stamped_lines(lines: Sequence[_Line]) -> set[int]:
-    """Return the numbers of the lines of an export: of two stamps or more, each with the rest of its paragraph."""
+    """Return the numbers of the lines of an export: from the first of two stamps or more to what the last one says."""
     stamps = [at for at, line in enumerate(lines) if len(line.said) <= 2 * _SHORT and _STAMP.fullmatch(line.said)]
     if len(stamps) < 2:
         return set()
-    below = (takewhile(lambda at: not lines[at].first, range(stamp + 1, len(lines))) for stamp in stamps)
-    return {*stamps}.union(*below)
+    last = takewhile(lambda at: not lines[at].first, range(stamps[-1] + 1, len(lines)))
+    return {*range(stamps[0], stamps[-1] + 1), *last}
 
 
 def _mail_lines(lines: Sequence[_Line]) -> set[int]:

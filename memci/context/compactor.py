@@ -147,7 +147,7 @@ class Compactor:
         if levels.cold is None:
             return
         use, drafted = state.cache, draft.messages if draft is not None else ()
-        if not use.acts and any(each.node.message["role"] == "tool" for each in drafted):
+        if drafted and not use.acts and any(each.node.message["role"] == "tool" for each in drafted):
             use = use._replace(acts=True)
         idle = 0.0 if now is None or window.latest is None else now - window.latest
         lifetime, new = window.settings.pricing.lifetime, window.absent == inf
@@ -161,8 +161,9 @@ class Compactor:
         if cold:
             self._gap = Reason.PAUSED  # or another model went on with the task
             window.absent = 0.0
-        soon = use.uses < KNOWN and window.tokens > levels.soonest
-        if window.record.head - use.counted >= (SOON if soon else EVERY) or (paused and not ended):
+        since = window.record.head - use.counted
+        soon = since >= SOON and use.uses < KNOWN and window.tokens > levels.soonest
+        if since >= EVERY or soon or (paused and not ended):
             use = self._use(use)
         paused = paused and not self._writer.read_only
         if paused:

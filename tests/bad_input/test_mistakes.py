@@ -114,7 +114,7 @@ MISTAKES = [
     (lambda: adapter(window="32k"), "window: .*got '32k'"),
     (lambda: adapter(policy="economy"), r'expected a Policy, as Policy\(preset="economy"\)'),
     (lambda: adapter(window=8_000, owner=7), "owner: expected a str"),
-    (lambda: gateway(policy=Policy(preset="cheap")), "preset: .*'balanced', 'economy'"),
+    (lambda: gateway(policy=Policy(preset="cheap")), "preset: .*'balanced', or 'economy'"),
     (lambda: gateway(window=-5), "window: .*got -5"),
     (lambda: gateway(upstream="api.openai.com"), "expected the base URL of a provider"),
     (lambda: opened(system_prompt="S"), "no such argument: it has .*system, model, window"),

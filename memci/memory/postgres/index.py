@@ -15,7 +15,7 @@ import numpy as np
 from ...text.language.similar import Similar
 from ..retrieval.bm25 import NOWHERE, Postings
 from ..retrieval.layout import Integers, Row
-from ..retrieval.postings import MOST_POSTINGS, Posting, WordIndex
+from ..retrieval.postings import A_TERM, MOST_POSTINGS, Posting, WordIndex
 from .passages import PackedPassages
 from .sheet import BLOCK_BITS, NUMBERS, POSTING, BlockState, Sheet
 
@@ -105,8 +105,8 @@ class PackedIndex(WordIndex):
             fresh = _posting(b"".join(parts[block] for block in sorted(parts)))
             numbers, times = (np.append(old[left], new) for old, new in zip(known, fresh, strict=True))
             order = np.argsort(numbers, kind="stable")
+            self._kept += len(numbers) - len(known[0]) + A_TERM * (term not in self._known)
             self._known[term] = numbers[order], times[order]
-            self._kept += len(numbers) - len(known[0])
             self._stale.pop(term, None)
 
     def _load(self, blocks: Iterable[int]) -> None:

@@ -23,6 +23,8 @@ from .passages import Passage, greeting_term
 from .vectors import Positions
 
 MOST_POSTINGS = 4_000_000  # postings of one owner in RAM at most: some 64 MB
+A_TERM = 16
+"""postings whose RAM a term takes beside them, also one that no passage has: questions never run out of those"""
 
 _BEGINNING = 7  # characters of an identifier that are enough to find it: as many as a short Git hash has
 _SPELLED = 5  # letters of a word that may be misspelled, at least: shorter words have too many neighbours
@@ -118,8 +120,6 @@ class WordIndex:
             new = np.array(self._more.pop(term), np.int64).T
             self._known[term] = np.append(self._known[term][0], new[0]), np.append(self._known[term][1], new[1])
         found = {term: known for term in wanted if (known := self._known.get(term)) is not None}
-        for term in [term for term, (having, _) in found.items() if not having.size]:
-            del self._known[term]  # questions never run out of words that no passage has
         return found if most is None else {term: each for term, each in found.items() if len(each[0]) <= most}
 
     def compounds(self, stems: Mapping[str, str]) -> Similar:
@@ -183,7 +183,7 @@ class WordIndex:
         ends, positions = np.searchsorted(places, (numbers + 1) * size), places % size
         for term, start, end in zip(read, [0, *ends], ends, strict=False):
             self._known[term] = (positions[start:end], times[start:end]) if start < end else NOWHERE
-        self._kept += len(places)
+        self._kept += len(places) + A_TERM * len(read)
 
     def _like(self, term: str, *, spelled: bool) -> Posting:
         """Return the postings of terms that are similar to *term*, which no passage has.
@@ -197,6 +197,9 @@ class WordIndex:
         elif spelled and term.isascii() and len(term) >= _SPELLED:
             known = list({*_misspellings(term)})
         rare = self.exact(known, max(_RARE, len(self.layout) // 100))
+        for each in [each for each, (having, _) in rare.items() if not having.size]:
+            del self._known[each]  # hundreds for each misspelled word
+            self._kept -= A_TERM
         like = [posting for posting in rare.values() if posting[0].size]
         return _merge(like) if like else NOWHERE
 

@@ -61,6 +61,7 @@ class ServerConductor(Conductor):
         super().__init__(seed, {"postgres": postgres})
         self._server = server
         self._weights = {"postmaster": 35, "backend": 15, "sessions": 30, "writer": 20, "disk": 100 * disk}
+        self._first = ["disk"] * disk  # what is hit before chance decides: a short run has one, too
 
     def _round(self, folder, make, rng, pace):
         writers = {}
@@ -69,7 +70,7 @@ class ServerConductor(Conductor):
                 writers[writer] = self._begun(folder, writer, make, rng)
             while pace.on:
                 pace.wait(folder, rng)
-                what = rng.choices([*self._weights], [*self._weights.values()])[0]
+                what = self._first.pop() if self._first else rng.choices([*self._weights], [*self._weights.values()])[0]
                 if what == "writer":
                     writer = rng.randrange(WRITERS)
                     _end(writers.pop(writer))

@@ -167,7 +167,8 @@ class Compactor:
             use = self._use(use)
         paused = paused and not self._writer.read_only
         if paused:
-            use = use._replace(gaps=use.gaps + 1, breaks=(*use.breaks, window.record.head), ends=use.ends + ended)
+            breaks = [each for each in use.breaks if each < window.record.head]  # a fork may begin before the last one
+            use = use._replace(gaps=use.gaps + 1, breaks=(*breaks, window.record.head), ends=use.ends + ended)
             window.absent = 0.0
         if use is not state.cache:
             window.note(cache=use)

@@ -188,6 +188,24 @@ def test_uses_between_ends_that_the_text_told_are_counted_behind_their_own_gaps(
         assert (use(context).uses, use(context).far, use(context).gaps) == (2 * times, times - 1, times)
 
 
+def test_gaps_are_in_order_also_in_a_fork_from_before_the_last_one():
+    """What was said behind the fork is not there, and an import accepts what a gap of the fork wrote."""
+    thanks = ("Thank you!", {"role": "assistant", "content": "You're welcome."})
+    with opened(policy=policy(), window=20_000) as context:
+        context.append_turn(*step(0))
+        for number in (1, 2):
+            context.append_turn(*thanks)
+            context.append_turn("Hello! " + step(number)[0], *step(number)[1:])
+        fork = context.fork("fork", at=2)
+    fork.append_turn("Hello! " + step(3)[0], *step(3)[1:])
+    storage = EphemeralStorage()
+    import_lines(storage, fork.export())
+
+    assert use(fork).gaps == 3
+    with Context.open(storage, "fork", counter=words) as copied:
+        assert use(copied) == use(fork)
+
+
 def test_a_young_context_is_not_counted_before_it_matters():
     """While no count can lower the trigger, calls are counted every 64 messages; from there on every 16."""
     with opened(policy=policy(), window=20_000) as context:

@@ -180,23 +180,23 @@ def settings(given: dict[str, object], stored: str | None) -> tuple[Settings, di
         why = f": that of {model!r:.60} is not known{name_hint(model)}" if isinstance(model, str) else ""
         raise InvalidSetting("window", f"pass the model's context length in tokens{why}")
     whole = {**chosen, "window": window}
-    odd = [name for name, value in given.items() if not _is_json(value)]
     try:
-        if not odd:
-            return _fill(json.dumps(whole)), chosen
+        if (text := _as_json(whole)) is not None:
+            return _fill(text), chosen
         Settings.model_validate(whole)
     except ValidationError as error:
         first = error.errors()[0]
         raise InvalidSetting(str(first["loc"][0]), f"{first['msg']}, got {brief(first.get('input'))}") from None
+    odd = [name for name, value in given.items() if _as_json(value) is None] or [*given]  # the whole is a level deeper
     raise InvalidSetting(odd[0], f"expected a value that JSON has, got {brief(given[odd[0]])}")
 
 
-def _is_json(value: object) -> bool:
+def _as_json(value: object) -> str | None:
+    """Return *value* as JSON; None if JSON does not have it."""
     try:
-        json.dumps(value)
+        return json.dumps(value)
     except Exception:  # noqa: BLE001 -- of another type, of too many digits, nested too deep, or with code that fails
-        return False
-    return True
+        return None
 
 
 @lru_cache(maxsize=256)  # the contexts of a program have few different ones, and each is opened many times

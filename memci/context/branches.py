@@ -10,7 +10,7 @@ An abandoned branch stays in the store. If the client returns to it, the memory 
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from itertools import pairwise
 from typing import Final
@@ -66,14 +66,14 @@ def take_over_others(storage: Storage, context: Context, listed: Sequence[Messag
 
     O(contexts of the owner, and the messages of those).
     """
-    pairs, memory = {*pairwise(map(identity, listed))}, context.memory
+    pairs, memory, tools = {*pairwise(map(identity, listed))}, context.memory, _own_tools(context)
     for record in storage.contexts(owner=context.owner):
         fed = 0 if record.parent else (record.open_page or record.next_page) - 2  # at least: one may be on its way
         if record.id == context.id or memory.acknowledged(record.id) < fed:  # its end was taken over before
             continue
         end = storage.entries(record.id, max(0, record.head - _END), record.head)
         with suppress(CorruptRecord, KeyMissing):  # one that can't be read stops no other
-            if not pairs.isdisjoint(pairwise(_visible(context, end))):
+            if not pairs.isdisjoint(pairwise(_visible(end, tools))):
                 take_over(storage, context, record, listed)
 
 
@@ -84,9 +84,9 @@ def take_over(
 
     *trimmed*: only if *listed* begins there, behind the beginning of *other*. O(messages of *other*).
     """
-    rows = [row for row in storage.pages(other.id) if row.state not in GONE]
+    tools, rows = _own_tools(context), [row for row in storage.pages(other.id) if row.state not in GONE]
     spans = ((row, span) for row in rows for span in row.spans(other.head))
-    said = [(row.index, each) for row, span in spans for each in _visible(context, storage.entries(other.id, *span))]
+    said = [(row.index, each) for row, span in spans for each in _visible(storage.entries(other.id, *span), tools)]
     wanted = [identity(message) for message in listed]
     log = [each for _, each in said]
     at, start = _common(log, wanted)
@@ -125,13 +125,16 @@ def _run(log: Sequence[bytes], place: int, listed: Sequence[bytes], at: int) -> 
     return next((count for count in range(most) if log[place + count] != listed[at + count]), most)
 
 
-def _visible(context: Context, entries: Iterable[EntryRow]) -> Iterator[bytes]:
-    """Yield the identities of the messages that a client has: without calls of memci's tools, and their results."""
-    own = {call_name(tool) for tool in context.tools}
+def _own_tools(context: Context) -> set[str]:
+    return {call_name(tool) for tool in context.tools}
+
+
+def _visible(entries: Iterable[EntryRow], tools: Collection[str]) -> Iterator[bytes]:
+    """Yield the identities of the messages that a client has: without calls of memci's *tools*, and their results."""
     hidden: set[object] = set()
     for entry in entries:
         message = decode(entry.codec, entry.body)
-        mine = {call["id"] for call in tool_calls(message) if call_name(call) in own}
+        mine = {call["id"] for call in tool_calls(message) if call_name(call) in tools}
         hidden |= mine
         if not mine and message.get("tool_call_id") not in hidden:
             yield identity(message)

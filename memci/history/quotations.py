@@ -15,10 +15,10 @@ words. Paraphrases are not detected.
 import json
 import re
 from bisect import bisect_left
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from itertools import islice
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from ..errors import CorruptRecord
 from ..messages import Message, text_of
@@ -67,6 +67,14 @@ def kin(storage: Storage, records: Iterable[ContextRecord]) -> list[ContextRecor
     return list(found.values())
 
 
+class Quoted(NamedTuple):
+    """What an answer to a search may quote of messages."""
+
+    texts: Sequence[str]
+    lines: Sequence[str]  # the same, each in one line, as facts have them
+    told: Collection[str]  # what memories tell of their pages in other words, by line
+
+
 class Spread:
     """Finds which of the contexts *records* show some messages, or answers that quote these messages.
 
@@ -96,18 +104,18 @@ class Spread:
         """
         pages = pages_with(self._storage, record, seqs)
         beside = {seq for page in pages for span in page.spans(record.head) for seq in range(*span)} - seqs
-        left = _lines_of(self._messages(record, beside))
+        left = _quoted(self._messages(record, beside)).lines
         told = [text for text in told if not any(text in line for line in left)]
         messages = self._messages(record, seqs)
         found = {(self._holder(record.id, seq), seq) for seq in seqs}
-        return self._shown(found | self._quoting(messages, owners, told, self._holder(record.id), seqs))
+        return self._shown(found | self._quoting(_quoted(messages, told), owners, self._holder(record.id), seqs))
 
     def of_quotations(self, messages: Collection[Message], owners: Collection[str], told: Collection[str]) -> Shown:
         """Return where answers to searches that quote *messages*, or what memories told of them, are shown.
 
         O(entries of the contexts of *owners*).
         """
-        return self._shown(self._quoting(messages, owners, told))
+        return self._shown(self._quoting(_quoted(messages, told), owners))
 
     def _messages(self, record: ContextRecord, seqs: Collection[int]) -> list[Message]:
         """Return the messages *seqs* of the context of *record* that can be read and are not erased. O(these)."""
@@ -115,20 +123,15 @@ class Spread:
         return [decode(each.codec, each.body) for each in entries if each is not None and each.codec != ERASED]
 
     def _quoting(
-        self,
-        messages: Collection[Message],
-        owners: Collection[str],
-        told: Collection[str],
-        root: str = "",
-        seqs: Collection[int] = (),
+        self, quoted: Quoted, owners: Collection[str], root: str = "", seqs: Collection[int] = ()
     ) -> set[tuple[str, int]]:
-        """Return the answers that quote *messages*, those with *seqs* in what was forked from the context *root*."""
+        """Return the answers with what is *quoted*, of messages *seqs* in what was forked from the context *root*."""
         found = set[tuple[str, int]]()
         for each in self._records.values():
             if each.owner in owners:
                 own = seqs if self._holder(each.id) == root else ()
                 pages = {row.index for row in pages_with(self._storage, each, own)} if own else set[int]()
-                quoting = searches(self._storage, each, messages, pages, told)
+                quoting = searches(self._storage, each, quoted, pages)
                 found |= {(self._holder(each.id, seq), seq) for seq in quoting}
         return found
 
@@ -198,35 +201,24 @@ def recalls(storage: Storage, record: ContextRecord, seqs: set[int]) -> Iterator
                 break
 
 
-def searches(
-    storage: Storage,
-    record: ContextRecord,
-    messages: Collection[Message],
-    pages: Collection[int],
-    told: Collection[str],
-) -> Iterator[int]:
-    """Yield the seqs of the answers to searches in the context of *record* that quote one of *messages*.
+def searches(storage: Storage, record: ContextRecord, quoted: Quoted, pages: Collection[int]) -> Iterator[int]:
+    """Yield the seqs of the answers to searches in the context of *record* with what is *quoted* of messages.
 
-    *pages*: the pages of this context that hold some of the messages. *told*: what memories tell of them in other
-    words, by line. O(entries x messages).
+    *pages*: the pages of this context that hold some of the messages. O(entries x messages).
     """
-    texts, lines = _texts_of(messages), _lines_of(messages)
     for each in _readable(storage, record, _FOUND):
         quoting = (line for line in _lines(text_of(decode(each.codec, each.body))) if ': "' in line)
         shown = (piece for line in quoting for piece in _LATER.split(line))
-        if any(_shows(line, texts, lines, pages, told) for line in islice(shown, _MOST_LINES)):
+        if any(_shows(line, quoted, pages) for line in islice(shown, _MOST_LINES)):
             yield each.seq
 
 
-def _texts_of(messages: Iterable[Message]) -> list[str]:
+def _quoted(messages: Iterable[Message], told: Collection[str] = ()) -> Quoted:
+    """Return what answers may quote of *messages*, of which memories have *told*. O(characters)."""
     from ..formats.utterance import entry_text
 
-    return [text for message in messages if (text := entry_text(message)).strip()]
-
-
-def _lines_of(messages: Iterable[Message]) -> list[str]:
-    """Return the texts of *messages*, each in one line, as facts have them. O(characters)."""
-    return [one_line(text, _LONGEST) for text in _texts_of(messages)]
+    texts = [text for message in messages if (text := entry_text(message)).strip()]
+    return Quoted(texts, [one_line(text, _LONGEST) for text in texts], told)
 
 
 def _readable(storage: Storage, record: ContextRecord, containing: bytes = b"") -> Iterator[EntryRow]:
@@ -250,20 +242,18 @@ def _lines(text: str) -> Iterator[str]:
         text = _ESCAPES.sub(lambda found: str(json.loads(f'"{found[0]}"')), text)
 
 
-def _shows(
-    line: str, texts: Collection[str], lines: Collection[str], pages: Collection[int], told: Collection[str]
-) -> bool:
+def _shows(line: str, quoted: Quoted, pages: Collection[int]) -> bool:
     page, piece = _PAGE.match(line), _string(line)
     if not piece or (page is not None and int(page[1]) not in pages):
         return False
     bare = _SPEAKER.sub("", piece) if line.startswith(_FACT) else ""
-    if any(piece in text for text in texts) or (bare != "" and any(bare in text for text in lines)):
+    if any(piece in text for text in quoted.texts) or (bare != "" and any(bare in text for text in quoted.lines)):
         return True
     if page is not None or line.startswith(_ELSEWHERE):
         return False
     parts = [piece, *_JOINT.split(piece)]
     cut = tuple(filter(None, (piece, parts[-1]))) if line.rstrip().endswith('…"') else ()
-    return any(text in parts or text.startswith(cut) for text in told)
+    return any(text in parts or text.startswith(cut) for text in quoted.told)
 
 
 def _string(line: str) -> str:

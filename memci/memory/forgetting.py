@@ -25,9 +25,7 @@ from .tiers.episodes import Episode
 from .tiers.events import DailySummary, LifeEvent
 from .tiers.graph import Relation
 from .tiers.profile import Profile
-from .tiers.topics import Chain
-
-_JOINT = " · "  # between the parts of a title, and between titles
+from .tiers.topics import JOINT, Chain
 
 
 def quarantine(owner: Owner, context: str, index: int) -> Forgotten:
@@ -87,7 +85,7 @@ def texts_of(storage: Storage, gone: Mapping[str, Collection[int] | None]) -> se
                     pages = owner.pages.ids_of(context, indexes).values()
                     for id_, item in owner.items.values(owner.items.derived(pages)):
                         titles = [each.title for page, each in owner.pages.features(id_).items() if page not in pages]
-                        left = "\n".join(["", *titles]).replace(_JOINT, "\n")
+                        left = "\n".join(["", *titles]).replace(JOINT, "\n")
                         told = (line.strip() for text in _texts(item, pages) for line in text.splitlines())
                         texts |= {line for line in told if line and "\n" + line.removesuffix("…") not in left}
     return texts
@@ -101,9 +99,9 @@ def _texts(item: object, gone: Collection[int]) -> Iterator[str]:
             stay = () if left is None else (left, *left.sayings)
             yield from {each.text for each in (item, *item.sayings)}.difference(each.text for each in stay)
         case Episode():
-            yield item.summary.replace(_JOINT, "\n")
+            yield item.summary.replace(JOINT, "\n")
         case Chain():
-            yield from (point.replace(_JOINT, "\n") for point in item.points)
+            yield from (point.replace(JOINT, "\n") for point in item.points)
         case LifeEvent():
             yield item.what
         case DailySummary():

@@ -41,7 +41,7 @@ dialogues, one in 90 to 130 within a session. With 400, chains of dialogues fall
 AHEAD = 4  # pages that are read for these words at most: of what comes later, not more is known
 MOST_WORDS = 40  # words of a chain that are compared: those of most pages
 _READ = 4_000  # characters of a message whose words are read: a longer one is a pasted text
-_JOINT = " · "
+JOINT = " · "  # between the parts of a title, and between titles
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -198,7 +198,7 @@ class Chain:
 
     def __str__(self) -> str:
         gap = [f"… ({self.skipped} more)"] if self.skipped else []
-        return _JOINT.join([*self.points[:1], *gap, *self.points[1:]])
+        return JOINT.join([*self.points[:1], *gap, *self.points[1:]])
 
     def noted(self, point: str) -> "Chain":
         """Return the chain with one more *point* of its overview. O(1), of bounded length."""

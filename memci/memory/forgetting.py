@@ -15,6 +15,7 @@ from itertools import product
 from ..errors import CorruptRecord, KeyMissing
 from ..storage import Storage
 from ..storage.audit import mark
+from ..text.sanitize import JOINT
 from .backend import Forgotten, Scope
 from .owner import Owner, owner_of
 from .repository.home import all_tables_of
@@ -25,7 +26,7 @@ from .tiers.episodes import Episode
 from .tiers.events import DailySummary, LifeEvent
 from .tiers.graph import Relation
 from .tiers.profile import Profile
-from .tiers.topics import JOINT, Chain
+from .tiers.topics import Chain
 
 
 def quarantine(owner: Owner, context: str, index: int) -> Forgotten:

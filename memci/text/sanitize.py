@@ -32,6 +32,7 @@ from ..errors import InvalidSetting
 SCANNED = 20_000  # characters of a text that are read: enough for any line, and a bound on its cost
 EMPTY = "(empty)"
 ELLIPSIS = "…"
+JOINT = " · "  # between the parts of a line
 _MARKS_PER_CHARACTER = 8  # combining marks that one character keeps; real writing needs at most 4
 _LONGEST_BEGIN = 22  # characters at the end of a text in which a frame may begin
 

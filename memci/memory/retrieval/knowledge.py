@@ -12,7 +12,7 @@ from types import MappingProxyType
 
 from ...text.language.dates import date_terms
 from ...text.moments import moment
-from ...text.summarize import one_line
+from ...text.sanitize import JOINT, one_line
 from ..backend import Concept, Fact, FoundPage, PageKey, Statement, StatementKind
 from ..owner import Owner
 from ..tiers.events import day_of
@@ -82,10 +82,10 @@ def add_overviews(owner: Owner, pages: Sequence[FoundPage], chains: Mapping[Page
     return found
 
 
-def find_concepts(owner: Owner, query: str, limit: int = CONCEPTS) -> Iterator[Concept]:
+def find_concepts(owner: Owner, query: str) -> Iterator[Concept]:
     """Yield the concepts that *query* activates, the most active first. The size of the graph does not matter."""
     graph = owner.tiers.graph
-    for key, activation in activate(graph, seeds(graph, query), limit=limit) if len(graph) else ():
+    for key, activation in activate(graph, seeds(graph, query), limit=CONCEPTS) if len(graph) else ():
         edges = graph.relations(key, RELATIONS)
         told = tuple(f"{graph.name(edge.source)} — {edge.kind} → {graph.name(edge.target)}" for edge in edges)
         yield Concept(graph.name(key), round(activation, 4), told, graph.pages(key))
@@ -154,7 +154,7 @@ def _episodes(owner: Owner, query: Query, zone: tzinfo) -> Iterator[tuple[int, S
         if share >= HALF:
             each = owner.tiers.episodes[key]
             days = dict.fromkeys(day_of(at, zone) for at in (each.first, each.last) if at is not None)
-            text = one_line(" · ".join(each.summary.splitlines()), COLUMNS)
+            text = one_line(JOINT.join(each.summary.splitlines()), COLUMNS)
             yield key, Statement("episode", text, round(share, 4), " to ".join(days))
 
 

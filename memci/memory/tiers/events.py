@@ -7,13 +7,14 @@
 Days are those of a given time zone. Only a model finds events: patterns for them made no answer better.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Literal
 
-from ...messages import Message, text_of
+from ...messages import text_of
 from ...text.language.terms import terms
+from ...text.sanitize import JOINT
 from ...text.summarize import titled
 from ..backend import PageRecord
 
@@ -53,7 +54,8 @@ class DailySummary:
 
     def updated(self, pages: Sequence[PageRecord], found: Sequence[LifeEvent]) -> "DailySummary":
         """Return the day with more *pages* and the events *found* in them. O(characters of pages)."""
-        spoken = [message for page in pages for message in _own(page)]
+        said = (each for page in pages for each in page.own if text_of(each).strip())
+        spoken = [each for each in said if each.get("role") in {"user", "assistant"}]
         names = [str(message.get("name") or "user") for message in spoken if message["role"] == "user"]
         return replace(
             self.with_events(found),
@@ -65,7 +67,9 @@ class DailySummary:
 
     def with_events(self, found: Sequence[LifeEvent]) -> "DailySummary":
         """Return the day with the events *found*, of which the most important ones stay."""
-        return replace(self, key_events=tuple(_weightiest((*self.key_events, *found), KEY_EVENTS)))
+        told = list(dict.fromkeys((*self.key_events, *found)))
+        best = sorted(told, key=lambda event: -event.importance)[:KEY_EVENTS]
+        return replace(self, key_events=tuple(event for event in told if event in best))
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,23 +94,10 @@ def conversation(pages: Sequence[PageRecord], zone: tzinfo = UTC) -> Conversatio
     ranks = sorted(range(len(told)), key=lambda place: (-told[place][0], place > 0, -place))
     shown = sorted(place for place in ranks[:SHOWN] if told[place][0] >= TELLING)
     times = [page.at for page in pages if page.at is not None]
-    return ConversationSummary(
-        date=day_of(max(times), zone) if times else "",
-        summary=" · ".join(told[place][1] for place in shown),
-    )
+    date = day_of(max(times), zone) if times else ""
+    return ConversationSummary(date, JOINT.join(told[place][1] for place in shown))
 
 
 def day_of(at: float, zone: tzinfo = UTC) -> str:
     """Return the day of a time in *zone*, such as 2024-05-04."""
     return (datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=at)).astimezone(zone).date().isoformat()
-
-
-def _weightiest(events: Iterable[LifeEvent], most: int) -> list[LifeEvent]:
-    """Return the most important different events, in their order."""
-    told = list(dict.fromkeys(events))
-    best = sorted(told, key=lambda event: -event.importance)[:most]
-    return [event for event in told if event in best]
-
-
-def _own(page: PageRecord) -> list[Message]:
-    return [each for each in page.own if each.get("role") in {"user", "assistant"} and text_of(each).strip()]

@@ -24,7 +24,7 @@ from ...text.language.patterns import WIDE
 from ...text.language.sentences import greets
 from ...text.language.telling import EVERYDAY_SHARE, telling_words
 from ...text.language.terms import is_single, terms
-from ...text.summarize import one_line
+from ...text.sanitize import JOINT, one_line
 from ..backend import PageRecord
 
 Vector: TypeAlias = npt.NDArray[np.float32]
@@ -41,7 +41,6 @@ dialogues, one in 90 to 130 within a session. With 400, chains of dialogues fall
 AHEAD = 4  # pages that are read for these words at most: of what comes later, not more is known
 MOST_WORDS = 40  # words of a chain that are compared: those of most pages
 _READ = 4_000  # characters of a message whose words are read: a longer one is a pasted text
-JOINT = " · "  # between the parts of a title, and between titles
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -86,9 +85,8 @@ def name_topic(batch: Sequence[PageFeatures], group: Sequence[int], theme: Topic
     topic = topic_of(batch, group)
     words = tuple(dict.fromkeys((*(word.casefold() for word in theme.keywords), *topic.keywords)))
     name = one_line(theme.theme, THEME_COLUMNS) if theme.theme.strip() else topic.theme
-    return Topic(
-        name, words[:MOST_KEYWORDS], theme.content.strip() or topic.content, topic.pages, topic.vector, theme.importance
-    )
+    content = theme.content.strip() or topic.content
+    return Topic(name, words[:MOST_KEYWORDS], content, topic.pages, topic.vector, theme.importance)
 
 
 def likeness(page: PageFeatures, theme: Topic) -> float:

@@ -25,7 +25,7 @@ from ...errors import InvalidMessage
 from ..language.salience import FACT, NAME, NUMBER, Piece, error_lines, find_salient, has_error
 from ..language.sentences import is_small_talk, point, request
 from ..language.telling import telling_keys
-from ..sanitize import SCANNED, harmless, one_line, plain, width
+from ..sanitize import JOINT, SCANNED, harmless, one_line, plain, width
 from .bounds import clip
 from .gists import gists, read_text, weight
 from .observations import command, drop_wordless, without_commands
@@ -55,7 +55,6 @@ _WANTED = 16
 _CALL_COLUMNS = 100
 _NAME_COLUMNS = 48
 _CALLS = 16
-_JOINT = " · "
 _LONGER = 24  # columns that a head may be longer where its end would turn it into its opposite
 _ITEM = 64
 _LAST = 60
@@ -143,17 +142,17 @@ def titles(pages: Sequence[TitleParts]) -> list[Title]:
     for each, gist in zip(pages, found, strict=True):
         said = [part.show(span) for part, span in zip(each.parts, gist.spans, strict=True) if span]
         answers = sum(map(bool, gist.spans[: each.answers]))
-        asked, answered = _JOINT.join(said[:answers]), _JOINT.join(said[answers:])
+        asked, answered = JOINT.join(said[:answers]), JOINT.join(said[answers:])
         parts = (asked, each.act, answered)
         if each.thought:
-            room = each.columns - sum(width(part) + len(_JOINT) for part in (asked, each.act) if part)
+            room = each.columns - sum(width(part) + len(JOINT) for part in (asked, each.act) if part)
             parts = (asked, one_line(request(each.thought), max(_LEAST_ANSWER, room)), each.act)
         if each.act or gist.weight > _ACKNOWLEDGES:
-            text = _JOINT.join(filter(None, parts)) or each.frame.format(
+            text = JOINT.join(filter(None, parts)) or each.frame.format(
                 clip(request(each.first), each.columns, TITLE_COLUMNS)
             )
             alone = answered == text  # or an answer would read as what was asked
-            made.append(Title(one_line(_JOINT.lstrip() * alone + text, TITLE_COLUMNS), tells=True))
+            made.append(Title(one_line(JOINT.lstrip() * alone + text, TITLE_COLUMNS), tells=True))
         else:
             made.append(Title(each.frame.format(clip(request(each.first), _ASIDE, SAID_COLUMNS)), tells=False))
     return made
@@ -175,9 +174,7 @@ class TitleParts(NamedTuple):
 
 def tells(text: str) -> bool:
     """Return whether what a user says is more than an acknowledgement ("Thanks!"); a long text is. O(1)."""
-    if len(text) > _LONGEST_THANKS:
-        return True
-    return weight(text) > _ACKNOWLEDGES
+    return len(text) > _LONGEST_THANKS or weight(text) > _ACKNOWLEDGES
 
 
 def read_page(messages: Sequence[Message], quotes: Sequence[tuple[int, int | None] | None], columns: int) -> TitleParts:
@@ -276,10 +273,10 @@ def _show_mixed(text: str, others: Sequence[str], calls: Sequence[_Call], seen: 
     if not calls:
         return f"{_show_said(text, max(_LEAST_HEAD, room), seen, user=user)} {aside}"
     if not text:
-        return _JOINT.join(each for each in (aside, _show_calls(calls, room, seen)) if each)
-    called = _show_calls(calls, max(_CALL_COLUMNS, room - len(text) - len(_JOINT)), seen)
-    said = _show_text(text, max(_LEAST_HEAD, min(_CALL_COLUMNS, room - width(called) - len(_JOINT))), seen, called)
-    return _JOINT.join(each for each in (said, aside, called) if each)
+        return JOINT.join(each for each in (aside, _show_calls(calls, room, seen)) if each)
+    called = _show_calls(calls, max(_CALL_COLUMNS, room - len(text) - len(JOINT)), seen)
+    said = _show_text(text, max(_LEAST_HEAD, min(_CALL_COLUMNS, room - width(called) - len(JOINT))), seen, called)
+    return JOINT.join(each for each in (said, aside, called) if each)
 
 
 def _show_said(text: str, columns: int, seen: str, *, user: bool) -> str:
@@ -289,8 +286,8 @@ def _show_said(text: str, columns: int, seen: str, *, user: bool) -> str:
         return _show_text(text, columns, seen)
     least = max(columns // 2, columns * len(own) // len(own + quoted))
     shown = [_show_text(own, max(least, columns - width(quoted[:columns])), seen)] if own.strip() else []
-    room = max(_LEAST_HEAD, columns - sum(width(each) + len(_JOINT) for each in shown) - len("“”"))
-    return _JOINT.join([*shown, f"“{_show_text(quoted, room, seen)}”"])
+    room = max(_LEAST_HEAD, columns - sum(width(each) + len(JOINT) for each in shown) - len("“”"))
+    return JOINT.join([*shown, f"“{_show_text(quoted, room, seen)}”"])
 
 
 def _show_text(text: str, columns: int, seen: str, shown: str = "") -> str:
@@ -316,8 +313,8 @@ def _show_text(text: str, columns: int, seen: str, shown: str = "") -> str:
         return line
     # few salient pieces: use the room for more of the text
     longer = clip(text[start : start + 6 * columns], width(head) + room, columns)
-    items = [item for item in line[len(head) :].split(_JOINT) if item and item not in longer]
-    return _JOINT.join([longer, *items])
+    items = [item for item in line[len(head) :].split(JOINT) if item and item not in longer]
+    return JOINT.join([longer, *items])
 
 
 def _show_result(text: str, others: Sequence[str], name: str, seen: str) -> str:
@@ -357,7 +354,7 @@ def _digest(text: str, columns: int, *, lines: int, seen: str = "") -> str:
     # in output of tools, single capitalised words are mostly headings
     least = NUMBER if text.isascii() else NAME
     pieces = [piece for piece in find_salient(text, errors=False) if piece[0] <= least]
-    return _pack(count + _JOINT.join(kept), pieces, columns, text=text, seen=seen)
+    return _pack(count + JOINT.join(kept), pieces, columns, text=text, seen=seen)
 
 
 def _pack(line: str, pieces: Sequence[Piece], columns: int, *, text: str, seen: str = "", shown: str = "") -> str:
@@ -374,7 +371,7 @@ def _pack(line: str, pieces: Sequence[Piece], columns: int, *, text: str, seen: 
             break
         # 32 characters are at most 64 columns
         item = piece if len(piece) <= _ITEM // 2 else one_line(piece, _ITEM)
-        cost = width(item) + len(_JOINT)
+        cost = width(item) + len(JOINT)
         if item in taken:
             continue
         if seen and item in seen:
@@ -384,11 +381,11 @@ def _pack(line: str, pieces: Sequence[Piece], columns: int, *, text: str, seen: 
             taken = f"{taken}\n{item}"
             room -= cost
     for item in late:
-        cost = width(item) + len(_JOINT)
+        cost = width(item) + len(JOINT)
         if cost <= room and item not in chosen:
             chosen.append(item)
             room -= cost
-    return _JOINT.join([line, *sorted(chosen, key=text.find)]) if chosen else line
+    return JOINT.join([line, *sorted(chosen, key=text.find)]) if chosen else line
 
 
 def _show_calls(calls: Sequence[_Call], columns: int, seen: str) -> str:

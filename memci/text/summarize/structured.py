@@ -17,7 +17,7 @@ from itertools import islice
 from typing import Any
 
 from ..language.salience import ERROR, FACT, ID, NAME, NUMBER, error_lines, rank_of
-from ..sanitize import one_line, plain, width
+from ..sanitize import JOINT, one_line, plain, width
 
 # Bounds of the cost, and columns that were chosen by reading the results of real tools.
 _LOOKED_AT = 800
@@ -51,8 +51,7 @@ def parse_json(text: str) -> object:
         value, end = _JSON.raw_decode(text)
     except (ValueError, RecursionError):
         return None
-    found: object = value if end == len(text) else None
-    return found
+    return value if end == len(text) else None
 
 
 def pairs(text: str) -> dict[str, object]:
@@ -160,11 +159,7 @@ class _Column:
 
     def urgency(self, seen: str) -> int:
         """Set the rank of its values and return it; after all other ranks if *seen* has every value. O(values)."""
-        known = bool(seen)
-        for value in self.values if known else ():
-            if len(value) < 3 or value not in seen:
-                known = False
-                break
+        known = bool(seen) and all(len(value) > 2 and value in seen for value in self.values)
         self.rank = NAME + 1
         for value in islice(self.values, _RANKED):
             self.rank = min(self.rank, self._rank(value))
@@ -234,7 +229,7 @@ class _Sheet:
 
     def _leaf(self, text: str, column: _Column) -> None:
         if len(text) > _VALUE and "\n" in text:
-            text = " · ".join([*error_lines(text[-5_000:])[-1:], text])
+            text = JOINT.join([*error_lines(text[-5_000:])[-1:], text])
         if not column.values:
             self.columns.append(column)
         column.values[text] = None

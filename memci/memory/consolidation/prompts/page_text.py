@@ -23,7 +23,7 @@ from ....formats.utterance import entry_text
 from ....messages import Message
 from ....text.language.salience import FACT, find_salient
 from ....text.moments import WEEKDAYS, moment
-from ....text.sanitize import INVISIBLE
+from ....text.sanitize import INVISIBLE, JOINT
 from ....text.summarize import extract
 from ...backend import PageKey, PageRecord
 from ...tiers.events import day_of
@@ -121,7 +121,7 @@ def shorten(text: str, most: int) -> str:
         head, tail = room * 6 // 10, room * 2 // 10
         middle = text[head : len(text) - tail]
         ids = [piece for rank, piece in find_salient(middle) if rank <= FACT]
-        found = " · ".join(_take_fitting(ids, room - head - tail, lambda piece: len(piece) + 3))
+        found = JOINT.join(_take_fitting(ids, room - head - tail, lambda piece: len(piece) + len(JOINT)))
         head = room - tail - len(found)
         short = f"{text[:head]} … {f'[{found}] … ' if found else ''}{text[len(text) - tail :]}"
         taken = estimate_tokens(short)

@@ -28,13 +28,11 @@ from ....llm.repeated_prompt import unrepeated
 from ....text.language.keywords import stems_of
 from ....text.language.patterns import pattern
 from ....text.language.salience import FACT, NUMBER, find_salient, ids
-from ....text.sanitize import width
-from ....text.summarize import one_line
+from ....text.sanitize import JOINT, one_line, width
 from ...tiers.profile import is_usable
 
 WORD_COLUMNS = 40
 _SCANNED = 4_000  # columns of a keyword, and characters of a text that are read: answers are much shorter
-_JOINT = " · "
 _YEARS = range(1900, 2101)
 _DAY_SECONDS = 86_400
 
@@ -120,13 +118,14 @@ def keep_identifiers(text: str | None, exact: str, columns: int, said: str) -> s
     head = clean_line(text, columns)
     if not head or has_invented_id(head, said):
         return exact
-    pieces = _identifiers(exact)
+    found = find_salient(exact, errors=False)
+    pieces = [piece for rank, piece in found if rank <= FACT or (rank == NUMBER and _DIGITS.search(piece))]
     for _ in range(3):
         missing = [piece for piece in pieces if not _contains(head, piece)]
-        line = _JOINT.join([head, *missing])
+        line = JOINT.join([head, *missing])
         if width(line) <= columns:
             return line if one_line(line, columns) == line else exact
-        room = columns - width(_JOINT.join(["", *missing]))
+        room = columns - width(JOINT.join(["", *missing]))
         if room < columns // 3:
             break
         head = one_line(head, room)
@@ -150,14 +149,6 @@ def parse_day(day: str | None, at: float | None, zone: tzinfo = UTC) -> float | 
         return at + _DAY_SECONDS * (named - datetime.fromtimestamp(at, zone).date()).days
     except (ValueError, OverflowError, OSError):
         return None
-
-
-def _identifiers(line: str) -> list[str]:
-    return [
-        piece
-        for rank, piece in find_salient(line, errors=False)
-        if rank <= FACT or (rank == NUMBER and _DIGITS.search(piece))
-    ]
 
 
 def _contains(line: str, piece: str) -> bool:

@@ -208,14 +208,13 @@ class Companion:
             return None
 
     def _memory_text(self, prompt: MemoryPrompt, found: Recollection | None) -> str:
-        from ..memory.inspect import profile as profile_of
         from ..memory.tiered_memory import TieredMemory
 
         memory = self.context.memory
         profile = strategy = ""
         if isinstance(memory, TieredMemory):
             with suppress(StorageError):
-                known = profile_of(memory)  # one small query
+                known = memory.session.tiers().profile  # one small query
                 profile, strategy = known.text, known.strategy
         if not profile and found is not None:
             profile = found.profile

@@ -171,12 +171,6 @@ def overview(memory: TieredMemory, *, now: float | None = None) -> Overview:
 
 
 @checked
-def profile(memory: TieredMemory) -> Profile:
-    """Return the profile of the owner. One small query."""
-    return memory.session.tiers().profile
-
-
-@checked
 def counts(memory: TieredMemory) -> Counts:
     """Return the numbers of pages and derived values in *memory*. O(its pages)."""
     session = memory.session

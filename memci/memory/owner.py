@@ -315,9 +315,6 @@ class Owner(OwnerKey):
             self.refresh(index=True)
         self.count(revisions=1)
         self.revision += 1
-        self._rewrite_visited()
-
-    def _rewrite_visited(self) -> None:
         visited = {key for each in self.visits for key in (*each.episodes, *each.facts)}
         known: dict[int, Item] = {**self.tiers.episodes, **self.tiers.facts}
         if rows := [(key, known[key]) for key in sorted(visited & known.keys())]:

@@ -16,7 +16,7 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 from itertools import pairwise
-from typing import Final, Literal
+from typing import Literal
 
 from .language.identifiers import identifiers
 from .language.salience import FACT, has_error, rank_of
@@ -26,8 +26,7 @@ Kind = Literal["json", "diff", "source", "log", "text"]
 
 _LONG, _SEGMENT = 400, 200
 """characters of a line that is cut into segments, and of such a segment: about one sentence or record"""
-_SHAPES: Final[dict[str, tuple[float, float, int]]] = {"diff": (0.15, 0.1, 0)}
-_SHAPE: Final = 0.3, 0.25, 200
+_SHAPE, _DIFF_SHAPE = (0.3, 0.25, 200), (0.15, 0.1, 0)
 """shares of a digest that head and tail take, and characters that a piece between has at least: a line says little
 without those around it, but for the headers and changes of a diff"""
 _CHOSEN = 0.85  # share of a digest up to which such pieces fill it; identifiers take the rest
@@ -75,7 +74,7 @@ def choose(
     weights = _weigh(text, units, kind, {part for word in needed for part in _parts(word)})
     size = len(text) * room // max(1, count(text) if tokens is None else tokens)
     for _ in range(_TRIES):
-        spans = _select(text, units, weights, size, _SHAPES.get(kind, _SHAPE))
+        spans = _select(text, units, weights, size, _DIFF_SHAPE if kind == "diff" else _SHAPE)
         cost = count(show(text, spans, ""))
         if cost <= room:
             break

@@ -149,7 +149,7 @@ def _call_tokens(call: object, count: Callable[[str], int]) -> int:
 def _text_tokens(value: object, count: Callable[[str], int]) -> int:
     if value is None or value == "":
         return 0
-    return count(value if isinstance(value, str) else _text(value))
+    return count(_text(value))
 
 
 def _function_tokens(function: Mapping[str, object], count: Callable[[str], int]) -> int:
@@ -200,8 +200,6 @@ def _sentence(value: object) -> str:
 
 
 def _text(value: object) -> str:
-    if value is None:
-        return ""
-    return (
-        value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str)
-    )
+    if value is None or isinstance(value, str):
+        return value or ""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str)

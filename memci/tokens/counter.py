@@ -59,7 +59,6 @@ def counter_for(model: str | None = None, counter: Callable[[str], int] | TokenC
 class _Named:
     """A counter that memci made."""
 
-    __slots__ = ("exact", "name")
     name: str
     exact: bool
 
@@ -69,8 +68,6 @@ class _Named:
 
 class VocabularyCounter(_Named):
     """A counter with a vocabulary that memci includes."""
-
-    __slots__ = ("_encode",)
 
     def __init__(self, name: str, *, exact: bool = True) -> None:
         self.name = name
@@ -100,8 +97,6 @@ class VocabularyCounter(_Named):
 class ScaledCounter(_Named):
     """A counter of *percent* of the tokens of *base*, rounded up."""
 
-    __slots__ = ("_base", "_percent")
-
     def __init__(self, base: TokenCounter, percent: int) -> None:
         self.name = f"{base.name}×{percent / 100:g}"
         self.exact = False
@@ -115,8 +110,6 @@ class ScaledCounter(_Named):
 
 class CustomCounter(_Named):
     """A counter with a callable of the user, whose results are checked."""
-
-    __slots__ = ("_count",)
 
     def __init__(self, count: Callable[[str], int]) -> None:
         if not callable(count):

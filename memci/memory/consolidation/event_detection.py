@@ -172,9 +172,8 @@ def summarize_conversation(run: StepRun) -> int:
     after = ask_for_conversation(run.chat, plain, pages, zone)
     gained = annotate([after.summary, *after.key_topics, *after.notable_moments], dict(said))
     with run.write(lambda: True):
-        if (
-            plain in owner.tiers.profile.conversations
-        ):  # else a page of it was erased, or five other conversations followed
+        # else a page of it was erased, or five other conversations followed
+        if plain in owner.tiers.profile.conversations:
             keep_profile(owner, owner.tiers.profile.remembered(after, run.session.rules.conversations), ids)
             owner.annotate(TALK, gained)
     return len(pages)
@@ -223,9 +222,8 @@ def _update_days(
     run: StepRun, known: Mapping[str, tuple[int, DailySummary]], pages: Pages, found: Sequence[tuple[int, LifeEvent]]
 ) -> dict[str, tuple[DailySummary, Collection[int]]]:
     """Return the updated summaries of the days of *pages*, each with its pages. O(their characters)."""
-    dated = [
-        (day_of(record.at, run.session.rules.tzinfo), id_, record) for id_, record in pages if record.at is not None
-    ]
+    zone = run.session.rules.tzinfo
+    dated = [(day_of(record.at, zone), id_, record) for id_, record in pages if record.at is not None]
     days: dict[str, tuple[DailySummary, Collection[int]]] = {}
     for day, group in groupby(sorted(dated, key=lambda each: each[:2]), key=lambda each: each[0]):
         members = {id_: record for _, id_, record in group}
@@ -246,8 +244,7 @@ def _keep_days(owner: Owner, days: Mapping[str, tuple[DailySummary, Collection[i
 
 
 def _last_messages(pages: Pages, most: int) -> list[Message]:
-    """Return the last messages of *pages*, at most so many."""
-    messages: list[Message] = [message for _, page in pages for _, message in page.entries]
+    messages = (message for _, page in pages for _, message in page.entries)
     return [message for message in messages if message.get("role") in {"user", "assistant"}][-most:]
 
 

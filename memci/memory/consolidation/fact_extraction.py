@@ -162,13 +162,12 @@ CONCEPTS = Step("concepts", relate, lambda session, _now: used_episodes(session)
 
 def _extract(run: StepRun, profile: Profile, pages: Sequence[PageRecord]) -> Findings:
     """Return the traits and facts that *pages* add to the current profile."""
+    tiers = run.session.tiers()
     if run.chat is not None:
         from .prompts.facts import ask_for_facts
 
-        return ask_for_facts(
-            run.chat, profile, pages, run.session.tiers().facts_about("user"), run.session.rules.dimensions
-        )
-    found = tuple(fact for _, fact in facts_of(enumerate(pages), run.session.tiers().facts.values()))
+        return ask_for_facts(run.chat, profile, pages, tiers.facts_about("user"), run.session.rules.dimensions)
+    found = tuple(fact for _, fact in facts_of(enumerate(pages), tiers.facts.values()))
     return Findings(profile.traits, found, tuple(page.key for page in pages))
 
 

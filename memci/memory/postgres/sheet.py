@@ -107,16 +107,15 @@ class Sheet(Layout):
         """Load the passages of a block. O(block)."""
         read = np.frombuffer(packed, PASSAGE)
         rows = slice(block * BLOCK, (block + 1) * BLOCK)
-        self._columns.role[rows] = -1
         if block in self._filled:
-            for name, column in self._columns._asdict().items():
-                column[..., rows] = -1 if name == "role" else 0
+            for column in self._columns:
+                column[..., rows] = 0
         self._filled.add(block)
-        at: Integers | slice = read["number"].astype(np.int64)
-        if len(read) and int(read["number"][-1]) - int(read["number"][0]) == len(read) - 1:
-            at = slice(
-                int(read["number"][0]), int(read["number"][-1]) + 1
-            )  # without gaps, a slice is three times as fast
+        self._columns.role[rows] = -1
+        numbers = read["number"].astype(np.int64)
+        at: Integers | slice = numbers
+        if len(read) and numbers[-1] - numbers[0] == len(read) - 1:  # a slice is three times as fast
+            at = slice(int(numbers[0]), int(numbers[-1]) + 1)
         for name, column in self._columns._asdict().items():
             if name in _KEPT:
                 column[..., at] = read[name].T

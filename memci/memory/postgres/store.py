@@ -46,8 +46,8 @@ _ARRAY = "(SELECT value::bigint FROM json_array_elements_text(?::json) AS value)
 class PostgresMemory(MemoryStore):
     """The memory tables in the schema of *database*, which the first change creates."""
 
-    def __init__(self, database: Database, *, cache_bytes: int = CACHE_BYTES) -> None:
-        super().__init__(database.name, read_only=database.read_only, lasting=True, cache_bytes=cache_bytes)
+    def __init__(self, database: Database) -> None:
+        super().__init__(database.name, read_only=database.read_only, lasting=True, cache_bytes=CACHE_BYTES)
         self._database = database
         self._there = False
         self._change = threading.local()

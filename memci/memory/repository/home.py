@@ -68,7 +68,6 @@ def _open_offered(storage: Storage) -> MemoryStore:
             tables.shut()
 
     opened.append(SQLiteMemory(storage.sidecar(release), lasting=True))
-    weakref.finalize(
-        storage, release
-    ).atexit = False  # a store that is garbage-collected without close() leaves no file open
+    # a store that is garbage-collected without close() leaves no file open
+    weakref.finalize(storage, release).atexit = False
     return opened[0]

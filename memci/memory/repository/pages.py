@@ -134,16 +134,13 @@ class PageTable(OwnerTable):
 
     def retitle(self, page: int, title: str, keywords: Sequence[str]) -> None:
         """Replace the title and keywords of a page that has some; other pages get them with their episode."""
-        self._store.execute(
-            "UPDATE memory_page SET title = ?, keywords = ? WHERE id = ? AND title <> ''",
-            *(*self._described(page, title, keywords), page),
-        )
+        statement = "UPDATE memory_page SET title = ?, keywords = ? WHERE id = ? AND title <> ''"
+        self._store.execute(statement, *self._described(page, title, keywords), page)
 
     def evict(self, episode: int) -> None:
         """Remove all pages from an episode and its chains."""
-        self._store.execute(
-            "UPDATE memory_page SET tier = ?, episode = NULL, chain = NULL WHERE episode = ?", EVICTED, episode
-        )
+        statement = "UPDATE memory_page SET tier = ?, episode = NULL, chain = NULL WHERE episode = ?"
+        self._store.execute(statement, EVICTED, episode)
 
     def regroup(self, episode: int, into: int) -> None:
         """Move all pages of an episode into another one."""
@@ -213,9 +210,8 @@ class PageTable(OwnerTable):
 
     def states(self, context: str) -> dict[int, tuple[int, int]]:
         """Return the tier and the marks of each page of a context, by index. O(pages)."""
-        return {
-            index: (tier, marks) for index, tier, marks in self._store.read_rows(_STATES, self._owner.name, context)
-        }
+        rows = self._store.read_rows(_STATES, self._owner.name, context)
+        return {index: (tier, marks) for index, tier, marks in rows}
 
     def grouped(self) -> list[tuple[str, int, int | None, int | None]]:
         """Return the pages that are in an episode or a chain, by id: context, index, episode, chain. O(pages)."""

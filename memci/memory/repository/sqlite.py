@@ -128,9 +128,8 @@ class SQLiteMemory(MemoryStore):
         return self._connection if self._there else None
 
     def _connect(self) -> apsw.Connection:
-        connection = (
-            apsw.Connection(":memory:") if self._place == ":memory:" else connect(self._place, read_only=self.read_only)
-        )
+        in_ram = self._place == ":memory:"
+        connection = apsw.Connection(":memory:") if in_ram else connect(self._place, read_only=self.read_only)
         connection.set_busy_timeout(_BUSY_MILLISECONDS)
         connection.pragma("trusted_schema", False)
         if not connection.readonly("main"):

@@ -61,9 +61,8 @@ class UsageLedger(OwnerTable):
 
     def add(self, meter: Meter, day: str) -> None:
         """Move the counts of *meter* into the store, within a change."""
-        self._store.executemany(
-            _ADD, [(self._owner.nr, day, step, *astuple(each)) for step, each in meter.ledger.steps.items()]
-        )
+        rows = [(self._owner.nr, day, step, *astuple(each)) for step, each in meter.ledger.steps.items()]
+        self._store.executemany(_ADD, rows)
         meter.ledger = Ledger(meter.ledger.ceiling)
 
     def total(self) -> Mapping[str, Spent]:

@@ -78,12 +78,8 @@ def flags_of(passage: Passage) -> int:
         + TIMED * (passage.role != "tool" and tells_time(passage.text))
         + STANDING * (False in given)
         + ENDS * (True in given)
-        + UNKNOWN * (passage.role != "tool" and _only_unknown(passage.text))
+        + UNKNOWN * (passage.role != "tool" and all(map(knows_nothing, (passage.text, *sentences(passage.text)))))
     )
-
-
-def _only_unknown(text: str) -> bool:
-    return knows_nothing(text) and all(map(knows_nothing, sentences(text)))
 
 
 class PassageColumns(NamedTuple):
@@ -237,15 +233,13 @@ class Layout:
 
     def in_group(self, positions: Integers) -> NDArray[np.bool_]:
         """Return which of *positions* are in the talk of three people or more: only there words come from so far."""
-        far: Floats = self.columns.lent[2 * len(_NEAR) :, positions].max(axis=0)
-        return far > 0
+        return np.asarray(self.columns.lent[2 * len(_NEAR) :, positions].max(axis=0) > 0)
 
     @property
     def replies(self) -> NDArray[np.bool_]:
         """Which passages an assistant without a name said. O(passages)."""
         at = self.columns
-        replies: NDArray[np.bool_] = (at.role == ROLES["assistant"]) & (at.speaker == self.speakers.get("", -1))
-        return replies
+        return np.asarray((at.role == ROLES["assistant"]) & (at.speaker == self.speakers.get("", -1)))
 
     def people(self, term: str) -> list[int]:
         """Return the numbers of the speakers whose name has *term*, and who have at least `SPEAKER_FROM` passages."""

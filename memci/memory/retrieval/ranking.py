@@ -273,8 +273,7 @@ def _deviations(vectors: NDArray[np.float32], layout: Layout) -> Floats:
         taken += far * lent
     around /= taken
     above = (around - around[known].mean()) / (around[known].std() + 1e-6)
-    unusual: Floats = np.maximum(above, 0).astype(np.float32)
-    return unusual
+    return np.asarray(np.maximum(above, 0), np.float32)
 
 
 def _priors(query: Query, layout: Layout, rule: Weights, rows: Integers, present: NDArray[np.bool_] | None) -> Floats:

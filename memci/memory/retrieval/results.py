@@ -123,7 +123,11 @@ class Results:
                 if self._missed > _MISSES or (self._left is not None and self._left < _CRUMB):
                     return
                 passage = rows.get(id_) if self._wanted(position) else None
-                if passage is not None and (source == "standing" or not self._too_wide(passage)):
+                if passage is None:
+                    continue
+                if source != "standing" and self._left is not None and passage.size > _WIDEST * self._left:
+                    self._missed += 1
+                else:
                     self._take(position, passage, source, places)
             if len(self.found) - self._beside >= self._most:  # only further pieces of these messages are wanted
                 left = iter([each for each in left if self._keys[each] in self.found])
@@ -164,15 +168,14 @@ class Results:
 
     def refit(self, ranking: Ranking) -> float:
         """Return how well what was found fits the people whom the question names, now that its text is known."""
-        layout = self._session.owner.index.layout
         if ranking.words is None:
             return self._fit
-        named, others = layout.names(ranking.people)
+        named, others = self._layout.names(ranking.people)
         told, speaker = {}, self.columns.speaker
         for key, position in self.positions.items():
             speaks = int(speaker[position]) in ranking.people
             told[position] = tells_of(self.found[key].text, named, others, speaks=speaks)
-        self._fit = ranking.refit(told, layout)
+        self._fit = ranking.refit(told, self._layout)
         for key, page in self.found.items():
             score = certainty(self._firsts[key], self._rivals, self._fit)
             self.found[key] = replace(page, score=score)
@@ -192,11 +195,6 @@ class Results:
             # instructions are in addition to the k messages that were requested
             return self._standing or len(self.found) - self._beside < self._most
         return len(known.more) + 1 < self._pieces and bool(self._scores[position] >= _ECHO * self._firsts[key])
-
-    def _too_wide(self, passage: FoundPassage) -> bool:
-        wide = self._left is not None and passage.size > _WIDEST * self._left
-        self._missed += wide
-        return wide
 
     def _message(self, place: Place, places: Sequence[Place]) -> Message | None:
         """Return the message at *place*. Read with it as many of the next *places* as may still be taken."""

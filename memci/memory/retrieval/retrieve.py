@@ -163,8 +163,7 @@ def _silent(at: PassageColumns, silence: float, now: float) -> Integers:
 def _of_pages(page: Integers, few: Integers) -> Integers:
     """Return the positions whose *page* is among a *few*, which are sorted. O(passages)."""
     near = np.flatnonzero((page >= few[0]) & (page <= few[-1]))
-    found: Integers = near[few[np.searchsorted(few, page[near])] == page[near]]
-    return found
+    return np.asarray(near[few[np.searchsorted(few, page[near])] == page[near]])
 
 
 def _cosines(session: Session, query: str) -> Floats | None:
@@ -281,8 +280,7 @@ def _packed(best: list[int], scores: Floats, layout: Layout, k: int, budget: int
         return best
     brief = np.where(layout.in_group(here), 1, _BRIEF)
     order = np.argsort(np.log1p(-scores[here]) / np.maximum(at.length[here], brief) ** _WORTH, kind="stable")
-    packed: list[int] = here[order].tolist()
-    return packed
+    return list(here[order].tolist())
 
 
 def _beside(found: list[int], layout: Layout, allowed: Allowed) -> list[int]:

@@ -97,9 +97,8 @@ class SentenceEmbedder:
         from fastembed.common.model_description import ModelSource, PoolingType
 
         key, folder = f"memci-{self.pooling}-{self.dimension}-{self._weights}", str(self._folder)
-        with (
-            _registry
-        ):  # fastembed has one list of models per process; an entry here describes only the form of a model
+        # fastembed has one list of models per process; an entry here describes only the form of a model
+        with _registry:
             if all(each["model"] != key for each in TextEmbedding.list_supported_models()):
                 TextEmbedding.add_custom_model(
                     key,

@@ -107,9 +107,12 @@ def _extract_facts(message: Message, known: Sequence[str], just: bool) -> Iterat
 
     @cache
     def tells(sentence: str) -> bool:
-        return _states_fact(sentence) or (brief and _changes_one(sentence, speaker, known, just))
+        states = _SHORTEST <= len(sentence) <= LONGEST and _tells(sentence)
+        return states or (brief and _changes_one(sentence, speaker, known, just))
 
-    if message.get("role") == "user" and any(map(tells, sentences(said[:_SCANNED]))) and not _plays(said):
+    told = message.get("role") == "user" and any(map(tells, sentences(said[:_SCANNED])))
+    # who announces a role or a story tells nothing of themselves in it
+    if told and not _PLAYS.search(lower_case(said[:_SCANNED]).replace("’", "'")):
         own = ["", *_own_sentences(message), ""]
         for before, sentence, after in zip(own, own[1:], own[2:], strict=False):
             if tells(sentence) and not _TAKEN_BACK.match(after.lower().replace("’", "'")):
@@ -122,11 +125,6 @@ def _extract_facts(message: Message, known: Sequence[str], just: bool) -> Iterat
             yield "assistant", f"called {lines([{'role': 'assistant', 'content': None, 'tool_calls': [call]}])[0]}"
 
 
-def _plays(text: str) -> bool:
-    """Return whether *text* announces a role or a story, in which nobody tells of themselves. O(characters)."""
-    return _PLAYS.search(lower_case(text[:_SCANNED]).replace("’", "'")) is not None
-
-
 def _own_sentences(message: Message) -> Iterator[str]:
     """Yield the sentences of a user's *message* that are the user's own."""
     text, own, place = text_of(message), own_words(message)[:_SCANNED], 0
@@ -134,10 +132,6 @@ def _own_sentences(message: Message) -> Iterator[str]:
         place = own.index(sentence, place)
         yield text[place : place + len(sentence)]
         place += len(sentence)
-
-
-def _states_fact(sentence: str) -> bool:
-    return _SHORTEST <= len(sentence) <= LONGEST and _tells(sentence)
 
 
 def _tells(sentence: str) -> bool:

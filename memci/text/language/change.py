@@ -406,9 +406,8 @@ class Claim:
             return common > 0
         if common >= 2:
             named = swapped and not self.names.isdisjoint(earlier.names)
-            return (
-                not others and (differ or named or self._begins_like(earlier)) and max(share, common / whole) >= _MOST
-            )
+            alike = differ or named or self._begins_like(earlier)
+            return not others and alike and max(share, common / whole) >= _MOST
         return differ and common > 0 and (share > _MOST or common == whole)
 
     @cached_property

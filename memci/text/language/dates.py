@@ -94,9 +94,8 @@ def named_days(text: str, now: date | None = None) -> list[Named]:
     """Return what *text*, asked on the day *now*, names. O(length)."""
     lower = dated(text.lower())
     years = (Named(int(year)) for year in _LONE_YEAR.findall(lower))
-    return list(
-        dict.fromkeys([*years, *_months(lower), *_numbered(lower), *(each for _, each in _relative(lower, now))])
-    )
+    relative = () if now is None else (each for _, each in _relative(lower, now))
+    return list(dict.fromkeys([*years, *_months(lower), *_numbered(lower), *relative]))
 
 
 def without_days(text: str) -> str:
@@ -176,10 +175,9 @@ def _checked(year: str | None, month: int, day: str | None) -> Iterator[Named]:
         yield Named(int(year) if year else None, month, int(day) if day else None)
 
 
-def _relative(lower: str, now: date | None) -> Iterator[tuple[str, Named]]:
+def _relative(lower: str, now: date) -> Iterator[tuple[str, Named]]:
     """Yield what is said in relation to *now*, and what it names: "yesterday", "last Friday", "two weeks ago"."""
-    for language in get_args(Writing) if now is not None else ():
-        assert now is not None, "it is given here"
+    for language in get_args(Writing):
         words = _words(language)
         for match in words.form.finditer(lower):
             kind = match.lastgroup or ""

@@ -124,9 +124,7 @@ def _find_spans(sentence: str, written: Writing) -> list[tuple[int, int]]:
     begun = ended = 0
     asked = False
     for (start, end), clause in zip(places, parts, strict=True):
-        asks = _says(written, "question").search(clause) is not None or (
-            not asked and _ASKED.search(clause) is not None
-        )
+        asks = bool(_says(written, "question").search(clause) or (not asked and _ASKED.search(clause)))
         lasts = end - start <= LONGEST and (
             _is_instruction(clause, written, asks=asks) or (not asks and _lasts_behind_condition(clause, written))
         )

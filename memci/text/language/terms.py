@@ -35,6 +35,7 @@ _HANGUL = "\uac00-\ud7a3"
 _THAI = "\u0e00-\u0eff\u1000-\u1049\u104c-\u109f\u1780-\u17d3\u17d7\u17db-\u17ff"
 """Thai, Lao, Burmese and Khmer, with the marks of their vowels and tones, without their stops"""
 _TIED = re.compile(f"[{_HAN}{_KANA}{_HANGUL}{_THAI}]+")
+_TIED_RUN = re.compile(f"({_TIED.pattern})")
 _CLUSTER = re.compile(
     f"[{_THAI}](?:[\u0e31\u0e34-\u0e3a\u0e47-\u0e4e\u0eb1\u0eb4-\u0ebc\u0ec8-\u0ece\u102b-\u103e\u17b4-\u17d3])*"
 )
@@ -239,37 +240,27 @@ def _stem_in(language: str, word: str) -> str:
 
 def _tied_terms(chunk: str) -> list[str]:
     found = [*figures(chunk)]
-    last = 0
-    for match in _TIED.finditer(chunk):
-        for between in _CHUNK.findall(chunk[last : match.start()]):
-            found += _analyse(between)
-        last = match.end()
-        run = match[0]
+    for at, run in enumerate(_TIED_RUN.split(chunk)):
+        if not at % 2:  # what stands between the runs
+            found += [term for between in _CHUNK.findall(run) for term in _analyse(between)]
+            continue
         if _CLUSTER.match(run):
-            found += _thai_terms(run)
+            clusters = _CLUSTER.findall(run)  # each with its marks
+            found += ["".join(clusters[place : place + 2]) for place in range(max(1, len(clusters) - 1))]
             continue
         pairs = (run[place : place + 2] for place in range(len(run) - 1))
         telling = (pair for pair in pairs if _GRAMMAR.isdisjoint(pair) and pair not in _KANA_PAIRS)
         found += [_IRREGULAR.get(pair, pair) for pair in telling]
         alone = len(run) == 1
         found += [letter for letter in run if letter not in _PARTICLES and (alone or _SINGLE.match(letter))]
-    for between in _CHUNK.findall(chunk[last:]):
-        found += _analyse(between)
     return found
-
-
-def _thai_terms(run: str) -> list[str]:
-    """Return the pairs of the characters of *run*, each with its marks."""
-    clusters = _CLUSTER.findall(run)
-    return ["".join(clusters[place : place + 2]) for place in range(max(1, len(clusters) - 1))]
 
 
 @cache
 def _function_terms(language: Writing) -> frozenset[str]:
     """Return the terms of the function and question words of a *language* whose inflections are looked for."""
-    return frozenset(
-        term for key in ("common", "asking") for word in words("words", key, language) for term in terms(word)
-    )
+    listed = (word for key in ("common", "asking") for word in words("words", key, language))
+    return frozenset(term for word in listed for term in terms(word))
 
 
 def _strip_marks(word: str) -> str:

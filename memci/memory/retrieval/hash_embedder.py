@@ -28,7 +28,7 @@ class HashEmbedder:
         if isinstance(dimension, bool) or not isinstance(dimension, int) or not 8 <= dimension <= 1 << 16:
             raise InvalidSetting("dimension", f"a whole number from 8 to 65,536, not {dimension!r}")
         self.dimension = dimension
-        self.name = f"memci-words-4-{dimension}"
+        self.name = f"memci-words-5-{dimension}"
 
     def __call__(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Return a row of unit length for each text, or zeros for a text without terms. O(characters)."""

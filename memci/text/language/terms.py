@@ -56,6 +56,9 @@ _PART = re.compile(with_marks(r"[^\W\d_]") + r"|\d+")
 _WORD = re.compile(with_marks(r"[^\W_]"))
 _THOUSANDS = re.compile(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?")
 _HAS_MARKS = re.compile("[\u055b-\u06ff]")
+_ESCAPES = re.compile(r"(?:\\{1,4}u[0-9a-fA-F]{4})+")
+_BREAK = re.compile(r"\\[nrt](\w+)")
+"""letters as JSON may write them, and a break in front of a word; in a path or a formula it is a letter"""
 _CLITICS = ("n't", "'s", "'re", "'ve", "'ll", "'d", "'m", "'t", "'em", "'all")
 
 STOP_WORDS = frozenset(words("words", "function"))  # English function words, and their parts in front of an apostrophe
@@ -87,6 +90,8 @@ _stemmer = EnglishStemmer()
 def terms(text: str) -> list[str]:
     """Return the terms of *text*, in order, repeated as often as they occur. O(length)."""
     found: list[str] = []
+    if "\\" in text:
+        text = _unescaped(text)
     folded = text.lower() if text.isascii() else _fold(text)
     marked = not text.isascii() and MARKED.search(folded)
     for chunk in (_marked_chunk() if marked else _CHUNK).findall(folded):
@@ -102,6 +107,15 @@ def terms(text: str) -> list[str]:
     if not text.isascii():
         found += _EMOJI.findall(text)
     return found
+
+
+def _unescaped(text: str) -> str:
+    """Return *text*, which may be JSON, with the letters that are escaped, and again the words behind a break."""
+
+    def letters(run: re.Match[str]) -> str:
+        return bytes.fromhex("".join(run[0].replace("\\", "").split("u"))).decode("utf-16-be", "ignore")
+
+    return _BREAK.sub(r"\g<0> \1", _ESCAPES.sub(letters, text))
 
 
 @cache  # it takes long to compile, and most texts have no marks

@@ -1,5 +1,7 @@
 """Text into terms: folded, stemmed, identifiers whole and in parts, pairs of characters where nothing is spaced."""
 
+import json
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -41,6 +43,21 @@ from memci.text.language.terms import LONGEST, extent, is_single, query_terms, s
 def test_terms_of_two_spellings_are_the_same(one, other):
     """What is written in two ways, or said in two forms, is found by either."""
     assert terms(one) == terms(other)
+
+
+@pytest.mark.parametrize("again", [False, True])
+@pytest.mark.parametrize("word", ["depot", "天气", "Über", "Zürich", "é🙂", "loadLedger", "5"])
+def test_terms_of_json_are_those_of_what_it_says(word, again):
+    """Tools and models may escape what is not ASCII, and the lines of a text begin behind escaped breaks."""
+    said = f"{word}\nplan\n{word}\t{word}\r\n{word} end"
+    whole = json.dumps({"text": json.dumps(said) if again else said})
+    assert Counter(terms(said)) <= Counter(terms(whole))
+
+
+def test_terms_of_a_path_or_a_formula_are_its_own_words():
+    r"""A letter behind a backslash is no break there: C:\table, \nabla, and half of a surrogate pair is no letter."""
+    assert {"tabl", "nabla"} <= {*terms(r"C:\table \nabla")}
+    assert terms(r"\ud83d") == []
 
 
 @pytest.mark.parametrize(

@@ -10,13 +10,15 @@ say never!"), code, and output of machines. Neighbouring clauses stay together. 
 says that it holds for good ("Rules for this chat:").
 
 A sentence that takes one back ("You can go back to English now.") is given whole, with how: it stands as the later one
-beside an earlier instruction, and is nothing without one. Which one it takes back, patterns can't tell.
+beside an earlier instruction, and is nothing without one. Which one it takes back, patterns can't tell. A clause that
+only points back ("Number them. Always do it like that.") is given with what is before it.
 """
 
 import re
 from functools import cache
 from typing import Literal, NamedTuple
 
+from .marks import compose
 from .patterns import LATIN, WIDE, Writing, finder, has, pattern
 from .sentences import languages, lower_case, sentences, simplify
 
@@ -29,9 +31,12 @@ _SHORT = 80  # characters of a clause that says how to answer; longer ones have 
 
 _BACK = 160  # characters of a sentence that takes an instruction back: it says little else
 
+_BESIDE = 3  # characters between two sentences that are not side by side
+
 _FEW = 1  # common words by which the language of a sentence may be mistaken: that of the text counts
 
 _EDGE = " \t,;:–—-，、；：。."
+_ENDS = _EDGE + "!！"
 _COMMA = re.compile(r"[,，、] ?")
 _READ = re.compile(rf"[A-Za-z\u00c0-\u024f\u0400-\u04ff]|{WIDE.pattern}")  # letters of the languages of the tables
 _ASKED = re.compile(r"[?？][\s)”\"'»]*$")
@@ -49,7 +54,7 @@ _EITHER = {"gives": ("direct", "asks", "polite"), "takes": ("back", "fine")}
 @cache
 def _says(written: Writing, key: str) -> re.Pattern[str]:
     """Return the pattern *key* of a language."""
-    if key == "cut":
+    if key in ("cut", "thus"):
         return pattern("instructions", key, written)
     return finder("instructions", *_EITHER.get(key, (key,)), languages=(written,))
 
@@ -77,30 +82,33 @@ def names_near_day(text: str) -> bool:
 
 def clauses(text: str, own: str) -> list[Clause]:
     """Return the `instructions`, and the sentences that take one back, in order, each once. O(characters)."""
-    own = own[:SCANNED]
+    own, places = compose(own[:SCANNED])
     written = languages(own, LATIN, slack=_FEW) if len(own) <= _BACK else languages(own)
     prepared = lower_case(own.replace("’", "'").replace("\t", " "))
     found: dict[str, Clause] = {}
     listed = _listed(prepared)
-    place = 0
+    before = start = end = 0  # where the last sentence begins, and this one begins and ends
     for sentence in sentences(own):
-        place = own.index(sentence, place)
-        if listed[place] and len(sentence) <= LONGEST and not _ASKED.search(sentence):
-            item = text[place : place + len(sentence)]
+        last, start = start, own.index(sentence, end)
+        beside = start - end < _BESIDE and start + len(sentence) - last <= LONGEST
+        before, end = last if beside else start, start + len(sentence)
+        if listed[start] and len(sentence) <= LONGEST and not _ASKED.search(sentence):
+            item = text[places[start] : places[end]]
             found.setdefault(item, Clause(item))
             continue
         if len(sentence) < (_SHORTEST if sentence.isascii() else _SHORTEST_WIDE) or not _READ.search(sentence):
             continue
         for one in languages(sentence, written, slack=_FEW):
-            said = prepared[place : place + len(sentence)]
-            said = simplify(said) if one == "han" else said
-            spans = _find_spans(said, one)
-            new = [Clause(text[place + start : place + end]) for start, end in spans if end - start <= LONGEST]
-            if not new and (takes := _takes_back(said, one)):
-                new = [Clause(text[place : place + len(sentence)], takes)]
-            for each in new:
+            said = simplify(prepared[start:end]) if one == "han" else prepared[start:end]
+            spans = [each for each in _find_spans(said, one) if each[1] - each[0] <= LONGEST]
+            takes = "" if spans else _takes_back(said, one)
+            if takes:
+                spans = [(0, len(said))]
+            for first, stop in spans:
+                only_points = _says(one, "thus").fullmatch(said[first:stop].strip(_ENDS)) is not None
+                begins = start + first if not only_points else start if first else before
+                each = Clause(text[places[begins] : places[start + stop]], takes)
                 found.setdefault(each.text, each)
-        place += len(sentence)
     return list(found.values())
 
 

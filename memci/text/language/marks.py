@@ -8,7 +8,7 @@ A pattern of words is made `with_marks`; words are compared after `normalize`.
 
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Literal
 
 _PILED = 30  # marks of a letter that count; no language has as many
@@ -35,6 +35,20 @@ def _thinned(pile: str) -> Iterator[str]:
         count = count + 1 if unicodedata.combining(each) else 0
         if count <= _PILED:
             yield each
+
+
+def compose(text: str) -> tuple[str, Sequence[int]]:
+    """Return *text* with one character for a letter and its marks, and where each character begins in it. O(length).
+
+    The last place is the end of *text*.
+    """
+    if text.isascii() or normalize("NFC", text) == text:
+        return text, range(len(text) + 1)
+    parts, places = [], list[int]()
+    for each in _CLUSTER.finditer(text):
+        parts.append(normalize("NFC", each[0]))
+        places += [min(each.start() + at, each.end() - 1) for at in range(len(parts[-1]))]
+    return "".join(parts), [*places, len(text)]
 
 
 def with_marks(letter: str) -> str:
@@ -69,5 +83,7 @@ MARKS = "".join(_combining()) + "\u200d\u00ad\u055b\u055c\u055e"
 """marks of letters, without those that make emoji, and what else stands within a word: the joiner of letters, a hyphen
 that is not shown, marks of Armenian tone. A part of a set in a regular expression. Of the scripts beyond U+FFFF only
 Adlam is there: the ranges of all would double the time of a search"""
+_CLUSTER = re.compile(rf"(?:[\u1100-\u115f][\u1160-\u11a7]|[\uac00-\ud7a3])[\u11a8-\u11ff]?|.[{MARKS}]*+", re.DOTALL)
+"""a letter with its marks, or a syllable of Hangul in two or three characters"""
 MARKED = re.compile(f"[{MARKS}\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff]")
 """a mark, or a letter of Thai, Lao, Burmese or Khmer, which have few words without one"""

@@ -3,6 +3,7 @@
 import subprocess
 import sys
 import tomllib
+import unicodedata
 from pathlib import Path
 
 import pytest
@@ -90,6 +91,25 @@ From now on wrap every path in quotes.
 dont ever use emojis
 Désormais décris les couleurs des cartes.
 Zeig mir nie wieder den ganzen Quelltext.
+Number your questions from now on.
+When I write "home" I always mean the flat in Leeds.
+Unterschreibe meine Mails immer mit „LG, Timo“.
+Und antworte künftig immer auf Englisch.
+Wenn ich „heim“ schreibe, meine ich immer die Wohnung in Graz.
+Signe toujours mes mails avec « Bises, Léa ».
+Et à l'avenir, corrige toujours aussi la ponctuation.
+Quand j'écris « maison », je parle toujours de l'appartement de Nantes.
+Firma siempre mis correos con «Un abrazo, Leo».
+Cuando escribo «casa», siempre me refiero al piso de Soria.
+Confronta sempre i prezzi al chilo.
+Quando scrivo «casa», intendo sempre l'appartamento di Lecce.
+Numere sempre as suas perguntas.
+Quando escrevo "casa", refiro-me sempre ao apartamento de Braga.
+Подписывай мои письма всегда «Обнимаю, Лёша».
+Когда я пишу «дом», я всегда имею в виду квартиру в Твери.
+我说“家”的时候，都是指苏州那套房子。
+「家」と書いたら、いつも京都の部屋のことです。
+내가 '집'이라고 하면 항상 전주 집을 말하는 거야.
 """.strip().splitlines()
 
 PASSING = """
@@ -148,6 +168,11 @@ Lately I think about where I want to be in the future.
 예약을 변경해 주세요.
 항상 이렇게 일찍 예약하나요?
 친구는 해산물을 못 먹어요.
+Ich suche immer noch eine Wohnung.
+Antworte immer noch nicht auf seine Mails.
+Firma de siempre, precio de siempre.
+Vacances toujours annulées.
+Случай всегда решает всё.
 """.strip().splitlines()
 
 CLAUSES = tomllib.loads(Path(__file__).with_name("clauses.toml").read_text(encoding="utf-8"))
@@ -228,6 +253,32 @@ def test_instructions_are_found_between_other_sentences():
     )
 
     assert instructions(text) == ["Always answer in French.", "Never book before 11!"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Number the steps. Always do it like that.",
+        "Mach eine Tabelle daraus. Ab jetzt bitte immer so.",
+        "Fais un tableau. Fais toujours comme ça, s'il te plaît.",
+        "Haz una tabla. Siempre así, por favor.",
+        "Сделай таблицу. Делай так всегда, пожалуйста.",
+        "你提问的时候记得编号，以后都这样。",
+        "番号を振ってください。これからもそうしてください。",
+        "번호를 매겨 줘. 앞으로도 그렇게 해 줘.",
+    ],
+)
+def test_an_instruction_that_only_points_back_is_kept_with_what_is_before_it(text):
+    """Alone it says nothing."""
+    assert found.instructions(text, text)[-1] == text
+
+
+@pytest.mark.parametrize("sentence", [each for each in INSTRUCTIONS if not each.isascii()])
+def test_an_instruction_is_found_however_its_letters_are_encoded(sentence):
+    """A letter and its mark are one character, or two; a syllable of Hangul may be three. It is kept as it came."""
+    decomposed = unicodedata.normalize("NFD", sentence)
+
+    assert found.instructions(decomposed, decomposed) == [decomposed]
 
 
 def test_instructions_that_go_on_and_on_are_none():

@@ -2,12 +2,13 @@
 
 import re
 import unicodedata
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memci.text.language.marks import normalize, with_marks
+from memci.text.language.marks import compose, normalize, with_marks
 
 
 def test_a_letter_has_its_marks():
@@ -33,3 +34,14 @@ def test_a_letter_has_thirty_marks_at_most(marks):
 def test_a_normal_form_is_that_of_unicode(text):
     for form in ("NFC", "NFKC"):
         assert normalize(form, text) == unicodedata.normalize(form, text)
+
+
+@given(st.text(alphabet="aeé\u0301\u0323か\u3099가\u1100\u1161\u11a8🦉", max_size=30))
+def test_composed_text_knows_where_each_character_begins(text):
+    """It is the normal form, and its pieces at these places are the text."""
+    made, places = compose(text)
+
+    assert made == normalize("NFC", text)
+    assert len(places) == len(made) + 1
+    assert [*places] == sorted(places)
+    assert "".join(text[a:b] for a, b in pairwise(places)) == text

@@ -23,7 +23,7 @@ from ..messages import check as check_message
 from ..model_catalog import reads_breakpoints
 from . import anthropic, gemini, openai_chat, openai_responses
 from .anthropic import without_thoughts as without_thoughts
-from .detection import undeclared, unwrapped
+from .detection import is_of_chat, undeclared, unwrapped
 from .envelope import says_nothing
 from .openai_responses import continues as continues
 from .openai_responses import made_by as made_by
@@ -228,15 +228,16 @@ def _refusing(path: str, form: str) -> Iterator[None]:
 def _shared_form(item: Item, default: str, *, received: bool) -> str:
     """Return the format of *item*, which looks alike in several: *default* if a list of texts may be its blocks.
 
-    An item without a role can only be one of Responses, of a type that is not known here. Instructions in a list that a
-    client sent to its provider (*received*) keep their role; not every model of Anthropic's takes them.
+    An item without a role can only be one of Responses, of a type that is not known here. What a client sent to its
+    provider (*received*) is in its format, and instructions keep their role; not every model of Anthropic's takes them.
     """
     if received and default == anthropic.NAME and item.get("role") == "system":
         return default
     if "role" not in item and default == openai_responses.NAME:
         return default
     listed = isinstance(item.get("content"), list) and "tool_calls" not in item and item.get("role") != "tool"
-    return default if listed and default != gemini.NAME else openai_chat.NAME
+    own = listed and default != gemini.NAME and (received or not is_of_chat(item, default))
+    return default if own else openai_chat.NAME
 
 
 def _sound_calls(message: Message) -> list[Message]:

@@ -25,6 +25,8 @@ _TYPES: Final = {
     for name, types in tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8")).items()
 }
 """what the types and keys of each kind are like"""
+_SHARED: Final = {anthropic.NAME: {"text"}, openai_responses.NAME: {"refusal", "input_audio"}}
+"""types of parts that a format has besides Chat Completions"""
 _NOT_SENT: Final = frozenset({"parsed", "parsed_arguments", "parsed_output"})
 """fields that the SDKs' helpers add to an answer"""
 
@@ -46,6 +48,13 @@ def format_of(item: Mapping[str, Any]) -> str | None:
     if any(map(_TYPES[openai_responses.NAME].fullmatch, types)):
         return openai_responses.NAME
     return anthropic.NAME if any(map(_TYPES[anthropic.NAME].fullmatch, types)) else None
+
+
+def is_of_chat(item: Mapping[str, Any], default: str) -> bool:
+    """Return whether *item*, which may be of *default* by its keys, has parts that Chat Completions declares alone."""
+    parts = [part for part in parts_of(item.get("content")) if isinstance(part, Mapping)]
+    own = PARTS - _SHARED.get(default, PARTS)
+    return any(isinstance(part.get("thinking"), list) or part.get("type") in own for part in parts)
 
 
 def undeclared(form: str, item: Mapping[str, Any]) -> str | None:

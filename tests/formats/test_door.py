@@ -372,3 +372,36 @@ def test_media_where_another_format_has_none_are_named():
         context.append_turn("Hi", said[0])
         assert problems("openai_chat", context.request(format="openai_chat")) == []
         assert "[image_url]" in str(context.render(format="openai_chat"))
+
+
+OF_CHAT = (
+    [{"type": "text", "text": "Look."}, {"type": "image_url", "image_url": {"url": "https://example.com/a.png"}}],
+    [{"type": "file", "file": {"filename": "a.txt", "file_data": "data:text/plain;base64,SGk="}}],
+    [{"type": "input_audio", "input_audio": {"data": "UklGRg==", "format": "wav"}}, {"type": "text", "text": "Look."}],
+)
+
+
+@pytest.mark.parametrize("form", FORMATS)
+@pytest.mark.parametrize("content", OF_CHAT, ids=lambda content: content[0]["type"])
+def test_a_message_of_chat_completions_is_one_in_a_context_of_any_format(form, content):
+    """Its parts tell: none that only Chat Completions has is taken for a block of the context's format."""
+    with opened(form) as context:
+        context.append_turn({"role": "user", "content": content}, {"role": "assistant", "content": "Yes."})
+        assert context.render(format="openai_chat")[1] == {"role": "user", "content": content}
+        for target in FORMATS:
+            assert problems(target, context.request("Good.", format=target)) == []
+
+
+@pytest.mark.parametrize("form", FORMATS)
+@pytest.mark.parametrize(
+    "part", [{"type": "text", "text": "No."}, {"type": "refusal", "refusal": "No."}], ids=lambda part: part["type"]
+)
+def test_a_list_of_texts_is_sent_to_every_provider_in_its_own_types(form, part):
+    """A text has another type in Responses, and a refusal none in Anthropic's Messages."""
+    with opened(form) as context:
+        context.append_turn({"role": "user", "content": [{"type": "text", "text": "Go?"}]})
+        context.append_turn({"role": "assistant", "content": [part]})
+        for target in FORMATS:
+            request = context.request("Good.", format=target)
+            assert problems(target, request) == []
+            assert '"refusal"' not in json.dumps(request) or target.startswith("openai")

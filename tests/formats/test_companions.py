@@ -240,5 +240,7 @@ def test_items_whose_ids_come_again():
     )  # what the Agents SDK puts there is its own
     local = {"type": "local_shell_call", "id": "ls_1", "call_id": "c1", "action": {"type": "exec", "command": ["ls"]}}
     said = {"type": "local_shell_call_output", "id": "c1", "output": "a"}
-    _, first, _, second, answer = write("openai_responses", read(["Go.", local, said, {**local, "id": "ls_2"}, said]))
+    items = write("openai_responses", read(["Go.", local, said, {**local, "id": "ls_2"}, said]))
+    _, first, _, second, answer = items
     assert first["call_id"] == "c1" != second["call_id"] == answer["id"]
+    assert problems("openai_responses", {"input": items}) == []

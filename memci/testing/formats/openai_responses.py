@@ -50,8 +50,9 @@ def problems(request: Mapping[str, Any]) -> Iterator[str]:
             called.add(item.get("call_id"))
             waiting[str(item.get("call_id"))] = _CALLS[kind]
         elif kind in _OUTPUTS:
-            if waiting.pop(str(item.get("call_id")), None) != kind:
-                yield f"{path}.call_id: no {_OUTPUTS[kind]} before it waits for {item.get('call_id')!r}"
+            given = item.get("call_id", item.get("id") if kind == "local_shell_call_output" else None)
+            if waiting.pop(str(given), None) != kind:
+                yield f"{path}.call_id: no {_OUTPUTS[kind]} before it waits for {given!r}"
             yield from _output(item.get("output"), kind, path)
     yield from _companions(items)
     if waiting:

@@ -16,6 +16,7 @@ from orjson import Fragment, dumps, loads
 
 from .. import rows
 from ..errors import CorruptRecord, brief
+from .codec import ORJSON, digest
 
 Row = tuple[Any, ...]  # columns as a database returns them
 CHAIN: Final = 8  # compactions that are read for one at most; the first of them was compressed alone
@@ -117,3 +118,28 @@ PAGES: Final = Columns[rows.PageRow](rows.PAGE, "page #{}", "first")
 COMPACTIONS: Final = Columns[rows.CompactionRow](rows.COMPACTION, "a compaction", "head")
 OPS: Final = Columns[rows.OpRow](rows.OP, "op {}", "first")
 CALLS: Final = Columns[rows.CallRow](rows.CALL, "the row of a call of the model", "seq")
+_WIDTH: Final = len(ENTRIES.names)  # columns of an entry, behind which those of its view are read
+
+
+def read_entry(context: str, place: int | str, shown: int | str, columns: Sequence[Any]) -> rows.EntryRow:
+    """Return the entry at *place* as it stands *shown*: *columns* are its own, and those of its view but for the key.
+
+    CorruptRecord about *context* if they are not what was written. O(bytes).
+    """
+    entry = ENTRIES.read(context, place, columns[:_WIDTH])
+    codec, body = entry.codec, entry.body
+    if not isinstance(codec, int) or not isinstance(body, bytes) or digest(codec, body) != entry.digest:
+        raise CorruptRecord(context, entry.seq, "its bytes are not those that were written")
+    if columns[-1] is None:
+        return entry
+    _, tokens, clip = VIEWS.read(context, shown, (entry.seq, *columns[_WIDTH:]))
+    return entry._replace(tokens=tokens, clip=clip)
+
+
+def pack_tools(calls: Iterable[rows.CallRow]) -> tuple[list[rows.CallRow], dict[bytes, bytes]]:
+    """Return *calls* with the digest of its list of tools in each, and these lists by their digests. O(characters)."""
+    named: dict[Any, Any] = {
+        each.tools: digest(ORJSON, each.tools.encode()) for each in calls if each.tools is not None
+    }
+    packed = [each._replace(tools=named.get(each.tools)) for each in calls]
+    return packed, {digest_of: tools.encode() for tools, digest_of in named.items()}

@@ -26,6 +26,7 @@ _WRITE = "memci/storage/sqlite/write.py"
 _FILE = "memci/storage/sqlite/connection.py"
 _LOSS = "memci/storage/sqlite/loss.py"
 _ROWS = "memci/storage/sqlite/rows.py"
+_COLUMNS = "memci/storage/columns.py"
 _WRITER = "memci/history/writer.py"
 _ERASING = "memci/history/erase.py"
 _QUOTING = "memci/history/quotations.py"
@@ -186,10 +187,10 @@ MUTANTS: tuple[Mutant, ...] = (
         '_SELECT_ENTRIES = f"{_ENTRIES} ORDER BY at, e.key DESC',
         "machine",
     ),
-    Mutant("the digest of a body is checked", _ROWS, "or digest(codec, body) != entry.digest", "or False", "fuzz"),
+    Mutant("the digest of a body is checked", _COLUMNS, "or digest(codec, body) != entry.digest", "or False", "fuzz"),
     Mutant(
         "the check sum of a row is checked",
-        "memci/storage/columns.py",
+        _COLUMNS,
         "if check_sum((place, *self._summed(columns))) == columns[-1]:",
         "if True:",
         "fuzz",

@@ -11,16 +11,15 @@ import re
 import zlib
 from collections.abc import Sequence
 from hashlib import blake2b
-from typing import Any, Final, TypeVar
+from typing import Any, TypeVar
 
 from ...errors import CorruptRecord
-from ...rows import CallRow, CompactionRow, ContextRecord, EntryRow, Ticket
+from ...rows import CallRow, CompactionRow, ContextRecord, Ticket
 from ..codec import ORJSON, digest
-from ..columns import CALLS, COMPACTIONS, CONTEXTS, ENTRIES, VIEWS, Columns, Row
+from ..columns import CALLS, COMPACTIONS, CONTEXTS, Columns, Row
 
 _T = TypeVar("_T", bound=tuple[Any, ...])
 _Text = TypeVar("_Text", str, str | None)
-_WIDTH: Final = len(ENTRIES.names)  # number of columns of an entry in a row; those of its view follow
 _ESCAPED = re.compile("\x01(.)", re.DOTALL)
 
 
@@ -58,26 +57,20 @@ def write_row(columns: Columns[Any], context: str, row: Row) -> list[Any]:
 
 def read_row(columns: Columns[_T], shown: str, context: str, row: Sequence[Any]) -> _T:
     """Return the row of *context* in the columns *row*, or raise CorruptRecord about *shown*. O(characters)."""
+    return columns.read(shown, context, unescaped(columns, row))
+
+
+def unescaped(columns: Columns[Any], row: Sequence[Any]) -> list[Any]:
+    """Return *row* with its texts as they are."""
     plainly = [*row]
     for at in columns.texts:
         plainly[at] = unescape(plainly[at])
-    return columns.read(shown, context, plainly)
+    return plainly
 
 
 def read_context(row: Sequence[Any]) -> ContextRecord:
     """Return the record in *row*, or raise CorruptRecord."""
     return read_row(CONTEXTS, unescape(str(row[0])), "", row)
-
-
-def read_entry(context: str, owner: str, row: Row) -> EntryRow:
-    """Return the entry of context *owner* in *row* as *context* shows it, or raise CorruptRecord. O(bytes)."""
-    entry = read_row(ENTRIES, context, owner, row[:_WIDTH])
-    if digest(entry.codec, entry.body) != entry.digest:
-        raise CorruptRecord(context, entry.seq, "its bytes are not those that were written")
-    if row[-1] is None:
-        return entry
-    _, tokens, clip = VIEWS.read(context, context, (entry.seq, *row[_WIDTH:]))
-    return entry._replace(tokens=tokens, clip=clip)
 
 
 def read_compaction(context: str, row: Row) -> CompactionRow:

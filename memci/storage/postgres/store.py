@@ -16,14 +16,14 @@ from collections.abc import Iterator, Sequence
 
 from ...errors import CommitUnknown, CorruptRecord, StorageUnavailable
 from ...rows import CallRow, CompactionRow, ContextRecord, EntryRow, OpRow, PageRow, PageState, Ticket
-from ..columns import CALLS, CHAIN, COMPACTIONS, CONTEXTS, ENTRIES, OPS, PAGES, VIEWS, Row, joined
+from ..columns import CALLS, CHAIN, COMPACTIONS, CONTEXTS, ENTRIES, OPS, PAGES, VIEWS, Row, joined, read_entry
 from ..protocol import ErasedRows, Erasure, Transition
 from ..table_storage import Place, TableStorage
 from ..validation import check, check_parent, check_revision, check_text
 from .audit import AuditTable
 from .damage import damage
 from .database import ConnectionLost, Database, Duplicate
-from .rows import escape, key_of, owner_key, read_call, read_compaction, read_context, read_entry, read_row
+from .rows import escape, key_of, owner_key, read_call, read_compaction, read_context, read_row, unescaped
 from .schema import REWRITE
 from .tickets import replace_ticket, tickets
 from .write import BY_KEY, BY_NUMBER, SELECT_OP, Run, apply, erase, place_of
@@ -346,7 +346,7 @@ class PostgresStorage(TableStorage):
             for at, row in enumerate(found):
                 if containing is None and row[0] != seqs[at]:
                     raise CorruptRecord(context, seqs[at], "it is missing")
-                yield read_entry(context, name, row)
+                yield read_entry(context, name, context, unescaped(ENTRIES, row))
             if not found and containing is None:
                 raise CorruptRecord(context, seqs[0], "it is missing")
             seqs = seqs[bisect_right(seqs, found[-1][0]) :] if found else ()

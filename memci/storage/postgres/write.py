@@ -10,12 +10,11 @@ the commit arrived.
 
 import zlib
 from collections.abc import Callable, Iterable, Sequence
-from itertools import combinations
+from itertools import chain, combinations
 from typing import Any, Final
 
 from ...errors import CorruptRecord
-from ..codec import ORJSON, digest
-from ..columns import CALLS, COMPACTIONS, CONTEXTS, ENTRIES, OPS, PAGES, VIEWS, Columns, Row, joined
+from ..columns import CALLS, COMPACTIONS, CONTEXTS, ENTRIES, OPS, PAGES, VIEWS, Columns, Row, joined, pack_tools
 from ..protocol import ErasedRows, Erasure, Transition
 from ..table_storage import Place
 from ..validation import check_forks, without_digests
@@ -171,14 +170,11 @@ def apply(run_rows: Run, transition: Transition, place: Place, token: int) -> bo
     if transition.ops:
         more.append("ops")
         values += _OPS.values(context, transition.ops, [key_of(op.op_id) for op in transition.ops])
-    if calls := transition.calls:
-        texts = {call.tools: call.tools.encode() for call in calls if call.tools is not None}
-        lists: dict[str, Any] = {tools: digest(ORJSON, text) for tools, text in texts.items()}
+    if transition.calls:
+        calls, lists = pack_tools(transition.calls)
         more += ["calls", *(["tools"] if lists else [])]
-        values += _CALLS.values(
-            context, [call if call.tools is None else call._replace(tools=lists[call.tools]) for call in calls]
-        )
-        values += [[each for tools, text in texts.items() for each in (lists[tools], text)]] if lists else []
+        values += _CALLS.values(context, calls)
+        values += [[*chain(*lists.items())]] if lists else []
     if transition.views or transition.compactions:
         more.append("compaction")
         values += _VIEWS.values(context, {view[0]: view for view in transition.views}.values())

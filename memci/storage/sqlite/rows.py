@@ -15,7 +15,7 @@ import orjson
 from ...errors import CorruptRecord
 from ...rows import CallRow, CompactionRow, ContextRecord, EntryRow, PageRow, PageState, Ticket
 from ..codec import ORJSON, digest
-from ..columns import CALLS, CHAIN, COMPACTIONS, CONTEXTS, ENTRIES, OPS, PAGES, VIEWS, Row, joined
+from ..columns import CALLS, CHAIN, COMPACTIONS, CONTEXTS, ENTRIES, OPS, PAGES, VIEWS, Row, joined, read_entry
 from ..validation import MAX_PAGE, check_text
 
 MAX_REVISION: Final = 2**40 - 1
@@ -45,7 +45,6 @@ FROM entry AS e LEFT JOIN view AS v ON v.key = e.key + ? WHERE e.key >= ? AND e.
 _SELECT_ENTRIES = f"{_ENTRIES} ORDER BY e.key LIMIT {BATCH_ROWS}"
 _SELECT_ENTRIES_AT = _SELECT_ENTRIES.replace("e.key >= ? AND e.key < ?", "e.key IN (SELECT value FROM json_each(?))")
 _SELECT_ENTRIES_CONTAINING = f"{_ENTRIES} AND instr(body, ?) ORDER BY e.key LIMIT {BATCH_ROWS}"
-_WIDTH = len(ENTRIES.names)  # number of columns of an entry in these rows; those of its view follow
 
 _PAGES = f"SELECT {joined(keyed(PAGES.names))} FROM page WHERE key >= ? AND key < ? ORDER BY key LIMIT {BATCH_ROWS}"
 _PAGES_AT = _PAGES.replace("key >= ? AND key < ?", "key IN (SELECT value FROM json_each(?))")
@@ -91,23 +90,6 @@ def read_contexts(
     return records
 
 
-def read_entry(context: str, seq: int, number: int, shown: int, row: Row) -> EntryRow:
-    """Return the entry *seq* of context *number* from *row*, or raise CorruptRecord if it is not that. O(bytes).
-
-    Its view, if it has one, belongs to the context *shown*: the same one, or a fork.
-    """
-    if row[0] != number << 40 | seq:
-        raise CorruptRecord(context, seq, "it is missing")
-    entry = ENTRIES.read(context, number, (seq, *row[1:_WIDTH]))
-    codec, body = entry.codec, entry.body
-    if not isinstance(codec, int) or not isinstance(body, bytes) or digest(codec, body) != entry.digest:
-        raise CorruptRecord(context, seq, "its bytes are not those that were written")
-    if row[-1] is None:
-        return entry
-    _, tokens, clip = VIEWS.read(context, shown, (seq, *row[_WIDTH:]))
-    return entry._replace(tokens=tokens, clip=clip)
-
-
 def read_batch(
     connection: apsw.Connection, context: str, number: int, owner: int, seqs: Sequence[int], containing: bytes | None
 ) -> tuple[list[EntryRow], CorruptRecord | None]:
@@ -128,7 +110,9 @@ def read_batch(
         for columns in cursor:
             if containing is not None:
                 seq = max(seq, columns[0] - (owner << 40))  # in a damaged tree a row may be found twice: it is refused
-            entries.append(read_entry(context, seq, owner, number, columns))
+            if columns[0] != owner << 40 | seq:
+                return entries, CorruptRecord(context, seq, "it is missing")
+            entries.append(read_entry(context, owner, number, (seq, *columns[1:])))
             size += len(entries[-1].body)
             seq = next(following) if containing is None else seq + 1
             if size > _BATCH_BYTES:

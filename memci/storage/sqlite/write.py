@@ -10,8 +10,7 @@ import apsw
 
 from ...errors import CorruptRecord, LimitExceeded
 from ...rows import CompactionRow, ContextRecord, OpRow, Ticket
-from ..codec import ORJSON, digest
-from ..columns import CALLS, CHAIN, COMPACTIONS, CONTEXTS, ENTRIES, OPS, PAGES, VIEWS, Columns, Row, joined
+from ..columns import CALLS, CHAIN, COMPACTIONS, CONTEXTS, ENTRIES, OPS, PAGES, VIEWS, Columns, Row, joined, pack_tools
 from ..protocol import ErasedRows, Erasure, Transition
 from ..validation import FULL, check_forks, check_parent, check_revision, without_digests
 from .rows import SELECT_OP, SELECT_OPS_BEFORE, keyed, read_chain, unpack
@@ -165,13 +164,10 @@ def apply(connection: apsw.Connection, transition: Transition) -> OpRow | int:
         write_compactions(connection, number, record, transition.compactions)
     if transition.ops:
         connection.executemany(_INSERT_OP, [(number, *OPS.write(number, op)) for op in transition.ops])
-    if calls := transition.calls:
-        lists: dict[str, Any] = {
-            each.tools: digest(ORJSON, each.tools.encode()) for each in calls if each.tools is not None
-        }
-        noted = [call if call.tools is None else call._replace(tools=lists[call.tools]) for call in calls]
-        connection.executemany(_INSERT_CALL, _keyed(CALLS, number, noted))
-        connection.executemany(_INSERT_TOOLS, [(number, named, text.encode()) for text, named in lists.items()])
+    if transition.calls:
+        calls, lists = pack_tools(transition.calls)
+        connection.executemany(_INSERT_CALL, _keyed(CALLS, number, calls))
+        connection.executemany(_INSERT_TOOLS, [(number, *each) for each in lists.items()])
     return int(number)
 
 

@@ -65,8 +65,11 @@ def undeclared(form: str, item: Mapping[str, Any]) -> str | None:
     if item.get("role") in ("assistant", "model"):
         return None
     if form == gemini.NAME:
-        keys = [[*part] for part in parts_of(item.get("parts")) if isinstance(part, Mapping)]
-        strange = (at for at, each in enumerate(keys) if not any(map(_is_gemini, each)))
+        known = _TYPES[gemini.NAME].fullmatch
+        parts = [part for part in parts_of(item.get("parts")) if isinstance(part, Mapping)]
+        strange = (
+            at for at, part in enumerate(parts) if not any(known(str(key).replace("_", "").lower()) for key in part)
+        )
         return next((f"parts[{at}]" for at in strange), None)
     key = "output" if item.get("type") in ("function_call_output", "custom_tool_call_output") else "content"
     blocks = item.get(key)
@@ -79,10 +82,6 @@ def undeclared(form: str, item: Mapping[str, Any]) -> str | None:
         if kind == "tool_result" and (inner := undeclared(form, block)) is not None:
             return f"{key}[{at}].{inner}"
     return None
-
-
-def _is_gemini(key: object) -> bool:
-    return _TYPES[gemini.NAME].fullmatch(str(key).replace("_", "").lower()) is not None
 
 
 def _declares(form: str, kind: str) -> bool:

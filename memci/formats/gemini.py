@@ -200,7 +200,8 @@ def _user(item: Item, parts: Sequence[Item], waiting: list[tuple[str, str]]) -> 
         if result:
             message = _result(_value(own[0], "functionResponse"), waiting)
         else:
-            media = list(takewhile(_is_media, own)) if messages else []
+            beside = takewhile(lambda part: bool(_value(part, "inlineData") or _value(part, "fileData")), own)
+            media = list(beside) if messages else []
             if media:
                 last = messages[-1]
                 native = last.native._replace(items=[{**item, "parts": [*last.native.items[0]["parts"], *media]}])
@@ -229,10 +230,6 @@ def _result(answer: Item, waiting: list[tuple[str, str]]) -> Message:
     media = read_parts(parts_of(answer.get("parts")), _part)[0]
     content = content_of([*parts_of(text), *parts_of(media)]) or ""
     return as_result(matches[0][0] if matches else str(call_id or name), content, failed=failed)
-
-
-def _is_media(part: Item) -> bool:
-    return bool(_value(part, "inlineData") or _value(part, "fileData"))
 
 
 def _part(part: Item) -> Message | None:

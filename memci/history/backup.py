@@ -107,15 +107,11 @@ def repeat_erasures(copy: Storage, store: Storage) -> list[ErasureReceipt]:
 
 
 def _has(store: Storage, record: ContextRecord) -> bool:
-    """Return whether *store* has the context of *record*."""
-    found = store.load(record.id)
-    return found is not None and _is_same(found[0], record)
-
-
-def _is_same(one: ContextRecord, other: ContextRecord) -> bool:
-    """Return whether two records of one id are of one context, as far as they can be read without a key."""
-    sealed = one.encrypted or other.encrypted
-    return sealed or WindowState.loads(one.state).nonce == WindowState.loads(other.state).nonce
+    """Return whether *store* has the context of *record*, as far as both can be read without a key."""
+    if (found := store.load(record.id)) is None:
+        return False
+    sealed = found[0].encrypted or record.encrypted
+    return sealed or WindowState.loads(found[0].state).nonce == WindowState.loads(record.state).nonce
 
 
 def _was_erased(record: ContextRecord, log: Sequence[Mapping[str, Any]]) -> bool:

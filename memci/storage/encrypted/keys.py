@@ -143,10 +143,6 @@ class KeyRing:
             each = [given] if isinstance(given, bytes) else list(given)
             if any(not isinstance(key, bytes) or len(key) != _KEY_BYTES for key in each):
                 raise InvalidSetting("keys", "a key is 32 random bytes, as from secrets.token_bytes(32)")
-            self._of[owner] = {_name(key): key for key in each}
+            # by their names: 8 hexadecimal digits, which reveal nothing about a key
+            self._of[owner] = {blake2b(key, digest_size=4, person=b"memci key name").hexdigest(): key for key in each}
         return self._of[owner]
-
-
-def _name(key: bytes) -> str:
-    """Return the name of a key: 8 hexadecimal digits, which reveal nothing about it."""
-    return blake2b(key, digest_size=4, person=b"memci key name").hexdigest()

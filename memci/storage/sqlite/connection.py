@@ -230,7 +230,7 @@ def _check_place(path: str, *, read_only: bool) -> None:
 
 def connect(path: str, *, read_only: bool) -> apsw.Connection:
     """Open the file *path*; where nothing can be written beside it, for reading only."""
-    if Path(path).exists() and not _can_write(Path(path).parent) and not Path(f"{path}-wal").exists():
+    if Path(path).exists() and not _may(Path(path).parent, os.W_OK) and not Path(f"{path}-wal").exists():
         # Even reading needs files beside a WAL database; where there can be none, there can be no writer either.
         uri = f"file:{quote(path)}?immutable=1"
         return apsw.Connection(uri, flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)
@@ -238,10 +238,6 @@ def connect(path: str, *, read_only: bool) -> apsw.Connection:
         return apsw.Connection(path, flags=apsw.SQLITE_OPEN_READONLY)
     make_private(path)
     return apsw.Connection(path, flags=apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE)
-
-
-def _can_write(folder: Path) -> bool:
-    return _may(folder, os.W_OK)
 
 
 def _may(path: str | Path, mode: int) -> bool:
@@ -252,7 +248,7 @@ def _explain_failed_opening(error: Exception, path: str) -> MemciError:
     if not isinstance(error, apsw.Error):
         return InvalidSetting("path", f"{path!r} can't be the name of a file: {error}")
     folder = Path(path).parent
-    if not Path(path).exists() and not _can_write(folder):
+    if not Path(path).exists() and not _may(folder, os.W_OK):
         return StorageReadOnly(f"the folder {str(folder)!r} can't be written: {Path(path).name!r} can't be made in it")
     return storage_error(error, path)
 

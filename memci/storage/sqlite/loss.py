@@ -35,7 +35,7 @@ from .write import inode
 HEADER: Final = Struct(">8I")
 FRAME: Final = Struct(">6I")
 MAGIC: Final = 0x377F0682  # of a log whose check sums are over little-endian words; one more: big-endian
-SALT_AT: Final = 20  # where the header has 4 bytes that change whenever the log restarts
+_SALT_AT: Final = 20  # where the header has 4 bytes that change whenever the log restarts
 _INDEX_SIZE: Final = 48  # bytes of the header of SQLite's index of a log
 _indexes: Final[dict[tuple[int, int], int]] = {}
 """open indexes by their inodes, kept for the life of the process: closing one would release all locks that SQLite holds
@@ -60,8 +60,9 @@ def log_path(path: str) -> str:
     return f"{os.path.realpath(path)}-wal"
 
 
-def _salt(log: int) -> int:
-    return int.from_bytes(os.pread(log, 4, SALT_AT), "big")
+def salt_of(log: int) -> int:
+    """Return the salt of an open log."""
+    return int.from_bytes(os.pread(log, 4, _SALT_AT), "big")
 
 
 def check_left(path: str) -> None:
@@ -113,7 +114,7 @@ def check_log(connection: apsw.Connection, path: str, witness: Witness) -> None:
         return
     try:
         for _ in range(_TRIES):
-            salt, whole = _salt(log), b"" if witness.is_there else os.pread(log, os.fstat(log).st_size, 0)
+            salt, whole = salt_of(log), b"" if witness.is_there else os.pread(log, os.fstat(log).st_size, 0)
             ends = [slot.frames for slot in witness.slots() if slot.salt == salt]
             try:
                 taken = max(connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_NOOP)[0], 0)
@@ -122,7 +123,7 @@ def check_log(connection: apsw.Connection, path: str, witness: Witness) -> None:
                 continue
             lost = max(ends, default=0) > taken or _is_continued(whole, taken, connection.pragma("page_size"))
             restarts = lost and _restarts(log, path)  # before the salt is read again, since a restart changes it
-            if salt != _salt(log):
+            if salt != salt_of(log):
                 continue
             if lost and not restarts:
                 where = f"the log {log_path(path)!r} is damaged at frame {taken + 1} or soon after"
@@ -173,7 +174,7 @@ def accept_loss(path: str) -> str | None:
     StorageUnavailable if there is such a copy already, or it can't be made.
     """
     log, kept = log_path(path), f"{log_path(path)}.damaged"
-    there = os.path.exists(log) and os.path.getsize(log) > 0  # noqa: PTH110, PTH202
+    there = is_filled(log)
     if there:
         try:
             copy = os.open(kept, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)

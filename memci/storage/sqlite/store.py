@@ -38,7 +38,7 @@ from ..table_storage import Place, TableStorage
 from ..validation import Durability, check, check_int, check_text
 from ..witness import Slot, key_of
 from .connection import RAM, Journal, damage, open_file, storage_error
-from .loss import SALT_AT, behind, log_path, revisions
+from .loss import behind, log_path, revisions, salt_of
 from .rows import (
     BATCH_ROWS,
     MAX_REVISION,
@@ -354,7 +354,7 @@ class SQLiteStorage(TableStorage):
         if self._log is None and READS_AT:
             with suppress(OSError):
                 self._log = os.open(log_path(self._path), os.O_RDONLY | PRIVATE)
-        return 0 if self._log is None else int.from_bytes(os.pread(self._log, 4, SALT_AT), "big")
+        return 0 if self._log is None else salt_of(self._log)
 
     def _count_log_pages(self, _connection: apsw.Connection, _name: str, pages: int) -> int:
         self._log_pages = pages

@@ -145,7 +145,8 @@ def _fields(lines: Sequence[str]) -> Mapping[str, str]:
             continue
         quote = value[:3]
         if quote not in _QUOTES or (len(value) >= len(quote) * 2 and value.endswith(quote)):
-            fields[key] = _scalar(value)
+            scalar = (_document([f"value = {value}"]) or {}).get("value")
+            fields[key] = scalar if isinstance(scalar, str) else _unquote(value)
         else:
             end = _closing_line(key, quote, lines[number:]) + number
             last = lines[end].rstrip().removesuffix(quote)
@@ -160,11 +161,6 @@ def _closing_line(key: str, quote: str, lines: Sequence[str]) -> int:
         raise InvalidMessage(key, f"the string is never closed by {quote}")
     # Code may hold strings in the same quotes, so its own end is the last one.
     return ending[-1] if key == "code" else ending[0]
-
-
-def _scalar(value: str) -> str:
-    scalar = (_document([f"value = {value}"]) or {}).get("value")
-    return scalar if isinstance(scalar, str) else _unquote(value)
 
 
 def _unquote(value: str) -> str:

@@ -91,14 +91,11 @@ def gemini(client: Any, **given: Any) -> Client:
     """Wrap a client of Google, or its `aio`; each call gets *given*, which must contain `model`."""
     own = dict(given.pop("config", None) or {})
 
-    def create(**request: Any) -> Any:  # holds the client: without it, its models stop
-        return client.models.generate_content(**given, **request | {"config": {**request.get("config", {}), **own}})
-
-    def stream(**request: Any) -> Any:
+    def call(method: str, **request: Any) -> Any:  # holds the client: without it, its models stop
         config = {**request.get("config", {}), **own}
-        return client.models.generate_content_stream(**given, **request | {"config": config})
+        return getattr(client.models, method)(**given, **request | {"config": config})
 
-    return _client("gemini", create, stream)
+    return _client("gemini", partial(call, "generate_content"), partial(call, "generate_content_stream"))
 
 
 def _client(format: str, create: Callable[..., Any], stream: Callable[..., Any]) -> Client:  # noqa: A002

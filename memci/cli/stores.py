@@ -4,8 +4,8 @@ If something is missing, or nothing is named and there are several, an `InvalidS
 """
 
 import os
-from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,16 +24,11 @@ if TYPE_CHECKING:
 NAMED = 5  # ids in one line, at most: more do not fit a terminal
 
 
-@contextmanager
-def open_store(path: str, *, write: bool = False, make: bool = False, plain: bool = False) -> Iterator[Storage]:
-    """Yield the store at *path*, and close it at the end; *plain*: do not use the keys of the environment."""
+def open_store(path: str, *, write: bool = False, make: bool = False, plain: bool = False) -> closing[Storage]:
+    """Return the store at *path*, for a `with` that closes it; *plain*: do not use the keys of the environment."""
     if not is_url(path) and (not make or os.path.exists(path)):  # noqa: PTH110 -- a Path would lose the / at the end
         check_path(path, filled=not make)
-    storage = (opening.open_plain if plain else opening.open_store)(path, read_only=not write)
-    try:
-        yield storage
-    finally:
-        storage.close()
+    return closing((opening.open_plain if plain else opening.open_store)(path, read_only=not write))
 
 
 def check_path(path: str, *, filled: bool) -> Path:

@@ -228,17 +228,8 @@ class PostgresStorage(TableStorage):
             return ErasedRows(scrubbed=True)
         for transition in erasure.transitions:
             check(transition)
-
-        def work(run: Run) -> ErasedRows:
-            def follow(transition: Transition, place: Place) -> None:
-                check_revision(transition, place.head, place.revision)
-                if not apply(run, transition, place, secrets.randbits(63)):
-                    raise CorruptRecord(transition.record.id, 0, "its record changed while it was locked")
-
-            return erase(run, erasure, follow)
-
         try:
-            gone = self.database.transaction(work)
+            gone = self.database.transaction(lambda run: erase(run, erasure))
         except ConnectionLost as error:
             raise CommitUnknown(None, str(error)) from error
         for context in erasure.contexts:

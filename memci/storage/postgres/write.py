@@ -8,6 +8,7 @@ A commit has a random number, and a record keeps those of its last commits: afte
 the commit arrived.
 """
 
+import secrets
 import zlib
 from collections.abc import Callable, Iterable, Sequence
 from itertools import chain, combinations
@@ -17,7 +18,7 @@ from ...errors import CorruptRecord
 from ..columns import CALLS, COMPACTIONS, CONTEXTS, ENTRIES, OPS, PAGES, VIEWS, Columns, Row, joined, pack_tools
 from ..protocol import ErasedRows, Erasure, Transition
 from ..table_storage import Place
-from ..validation import check_forks, without_digests
+from ..validation import check_forks, check_revision, without_digests
 from .rows import key_of, owner_key, read_row, unescape, write_row
 from .schema import ROWS, type_of
 
@@ -183,8 +184,8 @@ def apply(run_rows: Run, transition: Transition, place: Place, token: int) -> bo
     return bool(run_rows(_COMMITS[(not place.number, *more)], *values))
 
 
-def erase(run_rows: Run, erasure: Erasure, follow: Callable[[Transition, Place], None]) -> ErasedRows:
-    """Remove what *erasure* names; *follow* writes its transitions. O(removed rows)."""
+def erase(run_rows: Run, erasure: Erasure) -> ErasedRows:
+    """Remove what *erasure* names, and write its transitions. O(removed rows)."""
     gone = dict.fromkeys(ROWS, 0)
     places = _Places(run_rows)
     for context in sorted(erasure.contexts):  # sorted, so that two erasures can't deadlock
@@ -214,7 +215,9 @@ def erase(run_rows: Run, erasure: Erasure, follow: Callable[[Transition, Place],
             gone["op"] += _clear_ops(run_rows, context, at, {seq for number, seq in erased if number == at.number})
             shown = [seq for number, seq in erased if places.holder(context, seq)[1].number == number]
             run_rows(_DELETE_VIEWS, at.owner_key, at.number, shown)
-        follow(transition, at)
+        check_revision(transition, at.head, at.revision)
+        if not apply(run_rows, transition, at, secrets.randbits(63)):
+            raise CorruptRecord(context, 0, "its record changed while it was locked")
     return ErasedRows(gone["context"], gone["entry"], gone["page"], gone["compaction"], gone["op"], scrubbed=False)
 
 

@@ -2,14 +2,12 @@
 
 import contextlib
 import logging
-from collections.abc import Iterator
-from pathlib import Path
 
 import numpy as np
 import pytest
 from machine_chats import chat, talk, word
 
-from memci import Context, EphemeralStorage, SQLiteStorage
+from memci import Context, EphemeralStorage
 from memci.cli.doctor import _contents
 from memci.errors import StorageUnavailable
 from memci.memory import TieredMemory
@@ -57,12 +55,6 @@ class Forgetful:
         if name in {"set_aside", "run_job", "has_model", "summaries", "work", "observed", "end_session", "overdue"}:
             raise AttributeError(name)
         return getattr(self._memory, name)
-
-
-@pytest.fixture
-def storage(tmp_path: Path) -> Iterator[SQLiteStorage]:
-    with contextlib.closing(SQLiteStorage(tmp_path / "agent.db", durability="fast")) as made:
-        yield made
 
 
 def finds(context: Context, turn: int) -> bool:

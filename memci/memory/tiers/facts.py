@@ -298,9 +298,8 @@ def terms_of(text: str) -> frozenset[str]:
 
 def forget_texts() -> None:
     """Clear the caches, which have texts of facts and passages, after an erasure."""
-    _comparison.cache_clear()
-    claims_of.cache_clear()
-    terms_of.cache_clear()
+    for cached in (_comparison, claims_of, terms_of):
+        cached.cache_clear()
 
 
 def vocabulary(text: str) -> frozenset[str]:

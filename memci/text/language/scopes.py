@@ -11,7 +11,7 @@ import re
 from collections.abc import Sequence
 from functools import cache
 
-from .patterns import Writing, alternatives, pattern, words
+from .patterns import Writing, pattern, words
 
 FUNCTION, LIST, CLAUSE, LIMIT, INTENT, MODAL, JOINS, AFTER, BEFORE, CONDITION = (1 << place for place in range(10))
 """what a word is to others: a function word, or see [scope] of the English table"""
@@ -29,12 +29,6 @@ def role_of(word: str) -> int:
         return found
     head, _, tail = word.replace("’", "'").partition("'")
     return BEFORE if (tail == "t" and head[-1:] == "n") or head == "n" else _roles().get(head, 0) & (CLAUSE | FUNCTION)
-
-
-@cache
-def turning() -> frozenset[str]:
-    """Return the words that turn what is before them into its opposite, or join it."""
-    return frozenset(word for word, role in _roles().items() if role & BEHIND)
 
 
 @cache
@@ -57,7 +51,6 @@ def wide_turns(text: str, *, kana: bool) -> list[Turn]:
         (*each.span(), role)
         for script in ("kana" if kana else "han", "hangul")
         for key, role in (("before", BEFORE), ("after", AFTER), ("condition", CONDITION))
-        if alternatives("scope", key, script)
         for each in pattern("scope", key, script).finditer(text)
     ]
     return found + [(each.start(), each.start(), CLAUSE) for each in (_PAUSE if kana else _COMMA).finditer(text)]

@@ -10,28 +10,7 @@ from hypothesis import strategies as st
 from memci.messages import PARTS
 from memci.text.sanitize import one_line, width
 from memci.text.summarize import LINE_COLUMNS, TITLE_COLUMNS, extract
-
-Message = dict[str, object]
-
-
-def said(role: str, content: object) -> Message:
-    return {"role": role, "content": content}
-
-
-def called(name: str, arguments: object, *, call_id: str = "c1", content: str | None = None) -> Message:
-    raw = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
-    call = {"id": call_id, "type": "function", "function": {"name": name, "arguments": raw}}
-    return {"role": "assistant", "content": content, "tool_calls": [call]}
-
-
-def answered(content: object, *, call_id: str = "c1") -> Message:
-    text = content if isinstance(content, str) else json.dumps(content, ensure_ascii=False)
-    return {"role": "tool", "tool_call_id": call_id, "content": text}
-
-
-def line(message: Message) -> str:
-    return extract([message]).lines[0]
-
+from tests.text.summarize.summary_kit import Message, answered, called, line, said
 
 TEXTS = st.text(st.characters(codec=None), max_size=30)
 JSONISH = st.recursive(

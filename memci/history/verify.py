@@ -44,6 +44,7 @@ from .reader import GONE
 from .row_stream import TABLE_OF, Row, Unread, detach, readable_rows
 
 _NAMED: Final = 10  # pages that one sentence names, at most: it stays readable
+_READS: Final = 8  # further reads of a context that is in use: after two or three its changes are told from damage
 _STEPS: Final[Mapping[Table, tuple[float, float]]] = {
     ENTRY: (1, 1),
     PAGE: (1, 1),
@@ -58,30 +59,42 @@ _STEPS: Final[Mapping[Table, tuple[float, float]]] = {
 def problems(storage: Storage, context: str, *, on_entry: Callable[[EntryRow], None] = lambda _: None) -> Iterator[str]:
     """Yield a sentence for each problem of *context*, and call *on_entry* with each entry. O(entries).
 
-    KeyMissing if a key was not given: encrypted rows can't be checked without it.
+    If others change the context meanwhile, it is read again: what is wrong is wrong each time. KeyMissing if a key was
+    not given: encrypted rows can't be checked without it.
     """
+    wrong, found = _problems(storage, context, on_entry)
+    for _ in range(_READS):
+        if not wrong or found is None or storage.revision(context) == found.revision:
+            break
+        again, found = _problems(storage, context, on_entry)
+        wrong = [each for each in wrong if each in again]
+    yield from wrong
+
+
+def _problems(
+    storage: Storage, context: str, on_entry: Callable[[EntryRow], None]
+) -> tuple[list[str], ContextRecord | None]:
+    """Return the problems of *context*, and its record if there is one that can be read."""
     try:
         found = storage.load(context)
     except KeyMissing:
         raise
     except (MemciError, ValueError) as error:
-        yield str(error)
-        return
+        return [str(error)], None
     if found is None:
-        yield f"there is no context {context!r:.60}"
-        return
+        return [f"there is no context {context!r:.60}"], None
     record = detach(found[0])
-    checks = RowChecks(record)
+    checks, wrong = RowChecks(record), list[str]()
     for row in readable_rows(storage, record, exact=False):
         try:
             checks.check(row)
         except KeyMissing:
             raise
         except (MemciError, ValueError) as error:
-            yield f"{_name(row)}{error}"
+            wrong.append(f"{_name(row)}{error}")
         if isinstance(row, EntryRow):
             on_entry(row)
-    yield from checks.whole()
+    return [*wrong, *checks.whole()], record
 
 
 def _name(row: Row | Unread) -> str:

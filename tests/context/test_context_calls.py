@@ -275,3 +275,26 @@ def test_cached_tokens_count_once(usage, input_, cached):
     """Whether they are among the input tokens follows from the keys and the total."""
     cost = reported(usage)
     assert (cost.input, cost.cached_read) == (input_, cached)
+
+
+@pytest.mark.parametrize("damaged", [False, True])
+def test_check_of_a_context_that_others_change_meanwhile(damaged):
+    """What another writer adds is no damage; what is damaged is told all the same."""
+
+    class Busy(EphemeralStorage):
+        writer = None
+
+        def entries(self, *given, **options):
+            if self.writer is not None:
+                self.writer, writer = None, self.writer
+                writer.append_turn(*turn(9), usage=USAGE)
+            return super().entries(*given, **options)
+
+        def pages(self, *given, **options):
+            return (page for page in super().pages(*given, **options) if page.index > damaged)
+
+    storage = Busy()
+    context = talked(storage)
+    storage.writer = talked(storage, 0)
+
+    assert bool(context.verify()) is damaged

@@ -20,6 +20,7 @@ What is found here is derived from the text, and never stored. What a format dec
 
 import os
 import re
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from enum import StrEnum
 from functools import cache
@@ -29,7 +30,9 @@ from itertools import combinations, pairwise, takewhile
 from math import fsum, inf
 from typing import NamedTuple
 
+from .copied import FENCE, MACHINE, NOTICE, SHORT, Line, labelled_lines, mail_lines, stamped_lines
 from .language.instructions import instructions
+from .language.marks import compose
 from .language.patterns import LATIN, WIDE, Writing, alternatives, finder, pattern
 from .language.sentences import SMALL_TALK, languages, lower_case, simplify, writing
 
@@ -40,7 +43,6 @@ _MOST = 400  # lines at the beginning that are judged; what stands between them 
 _END = 40  # lines at the end of a longer text
 _FIRST = 8  # lines that are asked whether a machine's output goes on there
 _TURNS = 4  # lines at the end that begin a part where the typing changes
-_SHORT = 60  # characters of a line that is no full line of a paragraph; columns of a short part
 _EDGE = 8  # parts at the beginning, and at the end, that are judged one by one
 _SPEECH = 240  # columns of a part that may speak to the assistant; a wide character has three
 _WORK = ("request", "asks", "brings", "makes")  # tables of words that ask for work on a text
@@ -89,7 +91,10 @@ def spans(text: str, others: Iterable[tuple[int, int]] = ()) -> list[Span]:
 
     *others* are places that are known not to be the user's own.
     """
-    others = list(others)
+    others, (composed, places) = list(others), compose(text)
+    if composed != text:
+        known = [(bisect_left(places, start), bisect_left(places, end)) for start, end in others]
+        return [Span(places[start], places[end], whose) for start, end, whose in spans(composed, known)]
     parts, found, place = [], [], 0
     for start, end in joined(others):
         parts += [text[place:start], _NO_BREAK.sub(" ", text[start:end])]
@@ -133,36 +138,12 @@ _QUOTATION = re.compile(
     r"|‚[^‚‘\n]{3,}‘|‘(?:[^‘’\n]|’(?=\w)){3,}’(?!\w)"
 )
 _NO_BREAK = re.compile(r"[^\n]")
-_FENCE = re.compile(r"\s{0,3}(```|~~~)")
-_MACHINE = re.compile(
-    r"\s*(?:>>> |\$ |// |[\[(]?\d{1,4}[-./:]\d\d?[-./:]\d\d|\[?\d\d?:\d\d(?::\d\d)?[\])]? +(?:\[|[A-Z]{3,}\b|-)"
-    r"|\[\d\d?:\d\d(?::\d\d)?\]"
-    r"|\W{0,2}(?:ERROR|WARN|WARNING|INFO|DEBUG|FATAL|TRACE|CRITICAL|NOTICE)\b\W|Traceback "
-    r"|\w*(?:Error|Exception)(?: \[\w+\])?: |npm ERR|at \w[\w.$]* ?\(|File \""
-    r"|(?:import|from) [\w.]+(?:;| import .*)?$|(?:def|class|function|async|func|fn) \w+[^.]*[:{(]\s*$"
-    r"|(?:const|let|var) \w+ =|#include|public |private |SELECT .* FROM |@@ |diff --git|[+-]{3} [ab]/"
-    r"|\[[\w.\- ]+\]$|[\w.\-]+ ?=(?!=)\s*\S|</?\w+[^<>]*>|[{}()\[\]]+[;,]?$|\"[\w \-]+\"\s*:)|[^.!?]{0,200}[{;]$"
-)
-_CLOCK, _DATE = r"\d{1,2}[:.]\d\d(?:[:.]\d\d)?(?:[.,]\d{3})?(?:\s?[ap]\.?m\.?)?", r"\d{1,4}[./-]\d{1,2}[./-]\d{1,4}"
-_STAMP = re.compile(
-    rf"\s*(?:[^.!?\[(]{{0,40}}(?:[\[(]{_DATE}[,\s]+{_CLOCK}[\])]|{_DATE}\s+\d\d?:\d\d:\d\d)|{_CLOCK} -->.*"
-    rf"|[\[(]{_CLOCK}[\])] [^.!?:]{{1,40}}|[^.!?:]{{1,40}} [—–] [^.!?:]{{0,20}}{_CLOCK})\s*|\s+{_CLOCK}\s*"
-)
-"""a line above a message of an export: its speaker and its time, or the time of a subtitle"""
-_SENDER = re.compile(r"\W{0,4}(?:from|von|de|da|van|från|fra|od|от|发件人|寄件者|差出人|보낸 사람)\W{0,3}[:：]")
-_SUBJECT = re.compile(
-    r"\W{0,4}(?:subject|betreff|objet|asunto|oggetto|assunto|onderwerp|ämne|emne|temat|тема|主题|主旨|件名|제목)\W{0,3}[:：]"
-)
-"""lines of the head of a mail, which a program writes in its own language"""
-_NOTICE = re.compile(r"\s*(?:【[^】\n]{1,20}】|\[[가-힣]{1,10}\]|(?:温馨提示|通知|公告|お知らせ|안내|공지)\s*[:：])")
 _QUESTION = pattern("instructions", "question")
 _MANNER = pattern("instructions", "manner")
 _POLITE = re.compile(r"\b(?:please|pls|bitte|merci|por favor|per favore|пожалуйста|s'il (?:te|vous) pla[iî]t)\b")
 """what notices and mails say, too"""
 _COLON = re.compile("[:：](?!//)")
 _SALUTATION = re.compile(r"[^,，:：!！.?。\n]{2,60}[,，:：!！]")
-_GREETING = re.compile(r"[^.?。？]{1,30}")
-_LABEL = re.compile(r"[-*\s]{0,4}([^\W\d_][^:：\n.!?。！？]{0,30})[:：]\s*\S")
 _CLOSING = {
     mark: re.compile(f"[{ends}]") for mark, ends in zip('"“„«「『', ('"', '”"', '“”"', "»", "」", "』"), strict=True)
 }
@@ -206,13 +187,6 @@ def joined(found: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
         yield begun, ended
 
 
-class _Line(NamedTuple):
-    start: int
-    end: int
-    said: str  # as patterns expect it
-    first: bool  # whether it begins a paragraph
-
-
 def _quoted_blocks(text: str) -> list[tuple[int, int]]:
     """Return where the quoted blocks of *text* begin and end, in order. O(characters), once for the last texts."""
     if "\n" not in text and not _COLON.search(text) and not _BORDER.search(lower_case(text)):
@@ -233,24 +207,24 @@ _BLOCKS: dict[bytes, list[tuple[int, int]]] = {}
 """by the digest of their text, with a key of this process: neither a text is kept nor what tells one that is known"""
 
 
-def _lines(text: str) -> list[_Line]:
+def _lines(text: str) -> list[Line]:
     """Return the lines of *text* that are not blank."""
     prepared = lower_case(text.replace("’", "'"))
     prepared = simplify(prepared) if writing(text) == "han" else prepared
     found, start, first = [], 0, True
     for line in prepared.split("\n"):
         if said := line.strip():
-            found.append(_Line(start, start + len(line), line, first))
+            found.append(Line(start, start + len(line), line, first))
         first = not said
         start += len(line) + 1
     return found
 
 
-def _sentences(line: _Line) -> Iterator[_Line]:
+def _sentences(line: Line) -> Iterator[Line]:
     """Yield the sentences of the only *line*: a request and the text that it is about may stand in one."""
     ends = [each.end() for each, _ in zip(_BORDER.finditer(line.said), range(_MOST), strict=False)]
     for start, end in pairwise([0, *ends, len(line.said)]):
-        yield _Line(line.start + start, line.start + end, line.said[start:end], line.first and not start)
+        yield Line(line.start + start, line.start + end, line.said[start:end], line.first and not start)
 
 
 class Paragraphs:
@@ -264,6 +238,7 @@ class Paragraphs:
         between = lines[_MOST:-_END]
         self.lines = lines[:_MOST] + lines[-_END:] if between else lines
         self.blocks = [(between[0].start, between[-1].end)] if between else []
+        self._heads = dict[int, bool]()  # where lines begin that ask for work behind a colon, and if it ends them
         self._marked = self._mark()
         beside = [(a.start, b.start) for a, b in pairwise(self.lines)] if self._marked else []
         self._beside = {b for a, b in beside if a in self._marked}, {a for a, b in beside if b in self._marked}
@@ -274,20 +249,20 @@ class Paragraphs:
 
     def _mark(self) -> set[int]:
         """Quote the lines that have marks which no speaker makes; return where these begin."""
-        marked, fence, machine = _labelled_lines(self.lines), "", False
+        marked, fence, machine = labelled_lines(self.lines), "", False
         for at, line in enumerate(self.lines):
             machine = machine and not line.first
             raw = self.text[line.start : min(line.end, line.start + _LINE)]
-            if (mark := _FENCE.match(line.said)) or fence:
+            if (mark := FENCE.match(line.said)) or fence:
                 marked.add(at)
                 fence = fence if not mark else "" if mark[1] == fence else fence or mark[1]
                 continue
-            machine = _MACHINE.match(raw) is not None or (machine and self._goes_on(at))
-            if machine or raw.lstrip().startswith((">", "|")) or _NOTICE.match(raw):
+            machine = MACHINE.match(raw) is not None or (machine and self._goes_on(at))
+            if machine or raw.lstrip().startswith((">", "|")) or NOTICE.match(raw):
                 marked.add(at)
             elif at not in marked:
                 self._quote_behind_colon(line)
-        others = _stamped_lines(self.lines) | _mail_lines(self.lines)  # parts, too: a quotation may go on below them
+        others = stamped_lines(self.lines) | mail_lines(self.lines)  # parts, too: a quotation may go on below them
         self.blocks += [(self.lines[at].start, self.lines[at].end) for at in marked | others]
         return {self.lines[at].start for at in marked}
 
@@ -295,15 +270,20 @@ class Paragraphs:
         """Return whether a machine's output goes on in line *at*: nobody begins one like it, or output is below it."""
         line, below = self.lines[at], takewhile(lambda line: not line.first, self.lines[at + 1 : at + _FIRST])
         return not line.said[:1].isalnum() or any(
-            _MACHINE.match(self.text[line.start : line.start + _LINE]) for line in below
+            MACHINE.match(self.text[line.start : line.start + _LINE]) for line in below
         )
 
-    def _quote_behind_colon(self, line: _Line) -> None:
+    def _quote_behind_colon(self, line: Line) -> None:
         """Quote what stands behind a colon of *line*, if it asks for work on it, or says that someone wrote it."""
         for colon, _ in zip(_COLON.finditer(line.said), range(_COLONS), strict=False):
             behind = line.said[colon.end() :].strip()
             head = _SENTENCE.split(line.said[max(0, colon.start() - _LINE) : colon.start()])[-1]
-            if not behind or self._says("except", head) or not any(self._says(key, head) for key in (*_WORK, "says")):
+            asks = any(self._says(key, head) for key in _WORK)
+            if self._says("except", head) or not (asks or self._says("says", head)):
+                continue
+            if asks:
+                self._heads[line.start] = not behind
+            if not behind:
                 continue
             start, end = line.start + colon.end(), line.end
             if closing := _CLOSING.get(behind[0]):
@@ -315,39 +295,49 @@ class Paragraphs:
             self.blocks.append((start, end))
             return
 
-    def _divide(self) -> list[list[_Line]]:
+    def _divide(self) -> list[list[Line]]:
         """Return the parts that have no marks: paragraphs, and lines that stand out; those in the middle are joined."""
         begins, ending = {0, 1, len(self.lines) - 1} & set(range(len(self.lines))), len(self.lines) - _TURNS
         for at, (above, line) in enumerate(pairwise(self.lines), 1):
             ends = _ENDED.search(above.said[-_LINE:].rstrip()) or len(above.said) * 2 < len(line.said)
             borders = (above.start in self._marked) != (line.start in self._marked)
-            if line.first or (above.first and ends) or borders or (at >= ending and self._turns(above, line)):
+            asked = self._heads.get(above.start) or borders
+            if line.first or (above.first and ends) or asked or (at >= ending and self._turns(above, line)):
                 begins.add(at)
         parts = [self.lines[at:end] for at, end in pairwise([*sorted(begins), len(self.lines)])]
         parts = [part for part in parts if part[0].start not in self._marked]
         between = [line for part in parts[_EDGE:-_EDGE] for line in part]
         return [*parts[:_EDGE], between, *parts[-_EDGE:]] if between else parts
 
-    def _turns(self, above: _Line, line: _Line) -> bool:
+    def _turns(self, above: Line, line: Line) -> bool:
         """Return whether *line* is typed otherwise than the one above, and does not go on with its sentence."""
         ended, ends = (_ENDED.search(each.said[-_LINE:].rstrip()) is not None for each in (above, line))
         small, smaller = (self.text[each.start : each.start + _LINE].lstrip()[:1].islower() for each in (above, line))
         whole = ended and smaller and not small
-        return whole or (len(above.said) <= _SHORT and (ended != ends or small != smaller))
+        return whole or (len(above.said) <= SHORT and (ended != ends or small != smaller))
 
-    def _quoted_parts(self) -> Iterator[Sequence[_Line]]:
+    def _quoted_parts(self) -> Iterator[Sequence[Line]]:
         """Yield the quoted parts: those of the likeliest way from the first part to the last, own or quoted in turn."""
-        own, quoted, ways = 0.0, -inf, list[tuple[bool, bool]]()
-        for alone, between in self.signs:
+        own, quoted, ways, to_assistant = 0.0, -inf, list[tuple[bool, bool]](), self._count_to_assistant()
+        for at, (alone, between) in enumerate(self.signs):
             opened, closed = own + _weigh("opens", between), quoted + _weigh("closes", between)
             ways.append((closed > own, quoted >= opened))
             own = -inf if between >= _PROOFREAD and "above above marks" not in between else max(own, closed)
-            quoted = max(quoted, opened) + _weigh("quoted", alone)
+            quoted = max(quoted, opened) + _weigh("quoted", alone) if at >= to_assistant else -inf
         is_quoted = quoted > own
         for part, way in zip(reversed(self.parts), reversed(ways), strict=False):
             if is_quoted:
                 yield part
             is_quoted = way[is_quoted]
+
+    def _count_to_assistant(self) -> int:
+        """Return how many parts speak to the assistant: what asks for work on a text below, and how to answer above."""
+        for at, (part, (alone, _)) in enumerate(zip(self.parts[:2], self.signs, strict=False)):
+            if part[-1].start in self._heads:
+                return at + self._heads[part[-1].start]
+            if not alone & {"manner", "order", "voice"}:
+                break
+        return 0
 
     def _find_signs(self, forms: Sequence[frozenset[str]]) -> Iterator[tuple[set[str], set[str]]]:
         """Yield the signs of each part with *forms*: that it is quoted, and that one begins or ends at its border."""
@@ -368,7 +358,7 @@ class Paragraphs:
                 | {f"{one} > {other}" for one in _KINDS & above for other in _KINDS & here},
             )
 
-    def _find_forms(self, part: Sequence[_Line]) -> frozenset[str]:
+    def _find_forms(self, part: Sequence[Line]) -> frozenset[str]:
         """Return the forms of a part: the persons, texts and orders of its words, how it begins, ends, and is long."""
         few = _ends(part)
         lines = [line.said[:_LINE].strip() for line in few]
@@ -391,8 +381,8 @@ class Paragraphs:
             "tells": said.endswith((":", "：")) and "voice" in says and not says & set(_WORK),
             "order": orders,
             "manner": any(_MANNER.search(each) for each in orders),
-            "short": wide <= _SHORT,
-            "middle": _SHORT < wide <= 2 * _SHORT,
+            "short": wide <= SHORT,
+            "middle": SHORT < wide <= 2 * SHORT,
             "long": wide > _SPEECH,
             "one sentence": len(sentences) == 1,
             "many sentences": len(sentences) > 3,
@@ -413,7 +403,7 @@ class Paragraphs:
         }
         return frozenset(form for form, holds in forms.items() if holds)
 
-    def _find_words(self, part: Sequence[_Line]) -> Iterator[str]:
+    def _find_words(self, part: Sequence[Line]) -> Iterator[str]:
         """Yield the words of a part as signs: of Chinese and Japanese text each two characters; of Korean, endings."""
         for word in {*_WORD.findall("\n".join(line.said[:_LINE] for line in _ends(part)))}:
             if word < "\u2e80":
@@ -445,51 +435,12 @@ def _weigh(role: str, forms: Set[str]) -> float:
     return fsum([weights[each] for each in weights.keys() & forms])
 
 
-def _ends(part: Sequence[_Line]) -> Sequence[_Line]:
+def _ends(part: Sequence[Line]) -> Sequence[Line]:
     """Return the lines of a part that are read: what is between has the same forms, or is too much to read."""
     return [*part[:4], *part[4:][-2:]]
 
 
-def _labelled_lines(lines: Sequence[_Line]) -> set[int]:
-    """Return the numbers of the lines of dialogues: three labels or more, one of them again, and what is between.
-
-    A paragraph that begins without a label ends one.
-    """
-    found: set[int] = set()
-    run: dict[int, str] = {}
-    for at in range(len(lines) + 1) if len(lines) > 2 else ():
-        label = _LABEL.match(lines[at].said) if at < len(lines) else None
-        if label:
-            run[at] = label[1].strip()
-        elif at == len(lines) or lines[at].first:
-            if len(run) > 2 and len(set(run.values())) < len(run):
-                found.update(range(min(run), max(run) + 1))
-            run = {}
-    return found
-
-
-def _stamped_lines(lines: Sequence[_Line]) -> set[int]:
-    """Return the numbers of the lines of an export: from the first of two stamps or more to what the last one says."""
-    stamps = [at for at, line in enumerate(lines) if len(line.said) <= 2 * _SHORT and _STAMP.fullmatch(line.said)]
-    if len(stamps) < 2:
-        return set()
-    last = takewhile(lambda at: not lines[at].first, range(stamps[-1] + 1, len(lines)))
-    return {*range(stamps[0], stamps[-1] + 1), *last}
-
-
-def _mail_lines(lines: Sequence[_Line]) -> set[int]:
-    """Return the numbers of the lines of the heads of mails, and of the paragraph behind each, with a greeting."""
-    found, goes_on = set[int](), False
-    for at, end in pairwise([*(at for at, line in enumerate(lines) if line.first), len(lines)]):
-        said = [line.said.strip() for line in lines[at:end]]
-        is_head = any(map(_SENDER.match, said)) and any(map(_SUBJECT.match, said))
-        if is_head or goes_on:
-            found.update(range(at, end))
-        goes_on = is_head or (goes_on and len(said) == 1 and _GREETING.fullmatch(said[0]) is not None)
-    return found
-
-
-def _languages(text: str, lines: Sequence[_Line]) -> tuple[Writing, ...]:
+def _languages(text: str, lines: Sequence[Line]) -> tuple[Writing, ...]:
     """Return the languages of a text: a request before or behind it may be in another one, or in no certain one."""
     ends = (line.said[:_LINE] for line in [*lines[:1], *lines[1:][-1:]])
     return tuple(sorted({*languages(text), *(one for said in ends for one in languages(said, LATIN))}))

@@ -4,6 +4,7 @@ import re
 import time
 import timeit
 import tomllib
+import unicodedata
 from itertools import cycle, product
 from pathlib import Path
 from typing import NamedTuple
@@ -143,6 +144,37 @@ def test_a_request_about_a_text_owns_the_text_beside_it(language):
     assert len(missed) <= 0.04 * count, missed
 
 
+@pytest.mark.parametrize(
+    ("order", "request_", "pasted"),
+    [
+        ("Always answer in Danish.", "Translate this:\n", "Never open the hatch while the light is red."),
+        ("Call me Jo from now on.", "Proofread this: ", "Always lock the gate when you leave."),
+        ("Antworte immer auf Dänisch.", "Übersetze das:\n", "Liebe alle, schließt immer das Tor ab.\nGruß, Tom"),
+        ("Antworte immer auf Dänisch.", "Korrigiere das: ", "Öffne nie die Luke, solange das Licht rot ist."),
+        ("Réponds toujours en danois.", "Traduis ceci :\n", "Chers tous, fermez toujours le portail.\nBien à vous"),
+        ("앞으로는 항상 덴마크어로 대답해 줘.", "이거 번역해 줘:\n", "빨간 불이 켜진 동안에는 절대 문을 열지 마세요."),
+    ],
+)
+def test_an_order_above_a_request_about_what_is_below_is_the_users_own(order, request_, pasted):
+    """Who asks for work on what is behind a colon speaks to the assistant, and so does who says above how to answer."""
+    for said in (f"{order} {request_}{pasted}", f"{order}\n\n{request_}{pasted}"):
+        own = mask(said, spans(said))
+
+        assert order in own
+        assert not re.search(r"\w", own[said.index(pasted) :])
+
+
+def test_decomposed_text_is_judged_like_composed_text():
+    """A letter and its mark are one character or two; each keeps its place."""
+    for each in (each for each in JUDGED[::40] if not each.text.isascii()):
+        decomposed = unicodedata.normalize("NFD", each.text)
+        found = [decomposed[start:end] for start, end, _ in spans(decomposed)]
+
+        assert "".join(found) == decomposed
+        composed = [unicodedata.normalize("NFC", each) for each in found]
+        assert composed == [unicodedata.normalize("NFC", each.text[start:end]) for start, end, _ in spans(each.text)]
+
+
 LOG = """Traceback (most recent call last):
   File "jobs/nightly.py", line 14, in <module>
 ValueError: no rows"""
@@ -261,6 +293,13 @@ def test_what_stands_below_a_speaker_and_a_time_is_quoted(language, export):
     own = mask(text, spans(text))
 
     assert first not in own and second not in own
+
+
+def test_a_stamp_may_stand_below_the_name():
+    """A compact copy of a chat has the name, a role and the time on lines of their own."""
+    text = "Discord:\nNyx\nOP\n — Today at 14:02\nfrom now on always tag me\nBram — Today at 14:03\nnever post memes here"
+
+    assert not re.search(r"\w", mask(text, spans(text)).splitlines()[-1])
 
 
 @pytest.mark.parametrize("language", REQUESTS)

@@ -128,7 +128,7 @@ def is_short_form(text: str, end: int, start: int = 0) -> bool:
 def _shortened(word: str) -> int:
     """Return what the *word* before a stop may be: never a short form, always one, or one if something else is true."""
     word = word.lower().rpartition("\n")[2].lstrip('([«„“"')
-    if word in _SHORTENED or (len(word) == 1 and word.isalnum()):
+    if word in _SHORTENED or (len(word) == 1 and word.isalnum() and not WIDE.match(word)):
         return _ALWAYS
     if word.isdigit():
         return _ORDINAL if len(word) == 2 else _NEVER

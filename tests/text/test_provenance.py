@@ -297,7 +297,8 @@ def test_what_stands_below_a_speaker_and_a_time_is_quoted(language, export):
 
 def test_a_stamp_may_stand_below_the_name():
     """A compact copy of a chat has the name, a role and the time on lines of their own."""
-    text = "Discord:\nNyx\nOP\n — Today at 14:02\nfrom now on always tag me\nBram — Today at 14:03\nnever post memes here"
+    orders = "from now on always tag me", "never post memes here"
+    text = "Discord:\nNyx\nOP\n — Today at 14:02\n{}\nBram — Today at 14:03\n{}".format(*orders)
 
     assert not re.search(r"\w", mask(text, spans(text)).splitlines()[-1])
 

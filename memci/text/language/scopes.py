@@ -32,6 +32,12 @@ def role_of(word: str) -> int:
 
 
 @cache
+def turning() -> frozenset[str]:
+    """Return the words that turn what is before them into its opposite, or join it."""
+    return frozenset(word for word, role in _roles().items() if role & BEHIND)
+
+
+@cache
 def _roles() -> dict[str, int]:
     found: dict[str, int] = {}
     keys = ("list", "clause", "limit", "intent", "modal", "joins", "after", "before", "condition")

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from operator import itemgetter
 
 from ..language.patterns import WIDE
-from ..language.scopes import AHEAD, BEHIND, CLAUSE, CONDITION, FUNCTION, INTENT, JOINS, LIMIT, Turn, role_of
+from ..language.scopes import AHEAD, BEHIND, CLAUSE, CONDITION, FUNCTION, INTENT, JOINS, LIMIT, Turn, role_of, turning
 from ..language.telling import EVERYDAY_SHARE, ID_SHARE, MARK, Word, telling_words
 from ..sanitize import ELLIPSIS, harmless, one_line, width
 
@@ -140,7 +140,7 @@ def clip(text: str, columns: int, most: int) -> str:
     kept = len(line) - len(ELLIPSIS)
     figure = _DIGIT.search(flat, kept - 2, kept + 2)
     behind = {word.strip(".,;:!?") for word in flat[kept:].lower().split()}
-    if flat.isascii() and not figure and not any(role_of(word) & BEHIND for word in behind):
+    if flat.isascii() and not figure and turning().isdisjoint(behind):
         return line
     words = telling_words(flat, turns)
     lasts = Bounds(flat, words, turns).lasts

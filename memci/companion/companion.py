@@ -23,6 +23,7 @@ from ..context.report import Receipt
 from ..errors import HandlePoisoned, InvalidSetting, StorageError, brief
 from ..llm.model import ChatModel, check_chat
 from ..memory.backend import Recollection
+from ..memory.tiers.rules import DEFAULTS
 from ..messages import Message, text_of
 from ..text.interface import LANGUAGES, Language, section
 from ..text.language.sentences import main_language
@@ -32,7 +33,6 @@ from .memory_prompt import MemoryPrompt
 from .query_planning import TURNS, AnalysisResult, analyse
 from .turn import FRAMING, CompanionTools, Turn
 
-PAGES = 7  # pages that a search returns at most, as in the paper on MemoryOS
 SHARE = 8  # the memory prompt may cost a budget divided by this: an eighth leaves the conversation most of the room
 MEMORY_TOKENS = 4_000
 """tokens that the memory prompt costs at most: it changes each turn, so no prompt cache makes it cheaper"""
@@ -200,9 +200,8 @@ class Companion:
         if not self.search or query is None or not query.strip():
             return None
         try:
-            rules = getattr(self.context.memory, "rules", None)
-            most = PAGES if rules is None else rules.found_pages
-            return self.context.search_memory(query, k=most, budget=self._room())
+            rules = getattr(self.context.memory, "rules", None) or DEFAULTS
+            return self.context.search_memory(query, k=rules.found_pages, budget=self._room())
         except StorageError as error:
             _LOG.warning("the answer is made without the memory: %s", type(error).__name__)
             return None

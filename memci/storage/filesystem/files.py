@@ -34,7 +34,6 @@ _NOT_OURS: Final = frozenset({errno.ELOOP, errno.ENXIO, errno.ENOTDIR, errno.EIS
 
 _FOLDER: Final = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW", 0) | PRIVATE
 _NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL
-_CHUNK: Final = 2**24
 
 
 class Files:
@@ -61,14 +60,8 @@ class Files:
 
     def read(self, path: str, most: int | None = None) -> bytes | None:
         """Return the bytes of a file, or its first *most* bytes; None if the file is missing. O(bytes)."""
-        with suppress(FileNotFoundError), self.opened(path, os.O_RDONLY) as file:
-            parts: list[bytes] = []
-            left = 2**62 if most is None else most
-            size = os.fstat(file).st_size + 1
-            while left > 0 and (part := os.read(file, min(left, size, _CHUNK))):
-                parts.append(part)
-                left -= len(part)
-            return b"".join(parts)
+        with suppress(FileNotFoundError), self.opened(path, os.O_RDONLY) as file, open(file, "rb", closefd=False) as it:
+            return it.read(most)
         return None
 
     @contextmanager

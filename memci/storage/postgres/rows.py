@@ -14,7 +14,7 @@ from hashlib import blake2b
 from typing import Any, TypeVar
 
 from ...errors import CorruptRecord
-from ...rows import CallRow, CompactionRow, ContextRecord, Ticket
+from ...rows import CallRow, CompactionRow, ContextRecord
 from ..codec import ORJSON, digest
 from ..columns import CALLS, COMPACTIONS, CONTEXTS, Columns, Row
 
@@ -88,8 +88,3 @@ def read_call(context: str, row: Row) -> CallRow:
     if tools is not None and (text is None or digest(ORJSON, text) != tools):
         raise CorruptRecord(context, call.seq, "the list of tools of a call is not what was written")
     return call if tools is None else call._replace(tools=text.decode())
-
-
-def read_ticket(row: Row) -> Ticket:
-    """Return the ticket in *row*."""
-    return Ticket._make(unescape(each) if isinstance(each, str) else each for each in row)

@@ -23,9 +23,8 @@ from ..validation import check, check_parent, check_revision, check_text
 from .audit import AuditTable
 from .damage import damage
 from .database import ConnectionLost, Database, Duplicate
-from .rows import escape, key_of, owner_key, read_call, read_compaction, read_context, read_row, unescaped
+from .rows import escape, key_of, owner_key, read_call, read_compaction, read_context, read_row, unescape, unescaped
 from .schema import REWRITE
-from .tickets import replace_ticket, tickets
 from .write import BY_KEY, BY_NUMBER, SELECT_OP, Run, apply, erase, place_of
 
 _BATCH_ROWS = 256  # rows of one query: enough that a round trip costs little for each
@@ -80,6 +79,23 @@ _SELECT_CALLS = f"""
 SELECT {joined(CALLS.names, "c")}, t.text FROM our.call AS c
 LEFT JOIN our.tools AS t ON t.owner_key = c.owner_key AND t.number = c.number AND t.digest = c.tools
 WHERE c.owner_key = %s AND c.number = %s AND c.revision > %s ORDER BY c.revision LIMIT {_BATCH_ROWS}"""
+# A queue is rows, and no lock of a session, so that it works behind a pooler. A power cut may lose tickets: their
+# transactions do not wait for the disk; `set_config` is a part of each statement, since nothing lasts in a session.
+_FIELDS = joined(Ticket._fields)
+_VALUES = ", ".join(["%s"] * len(Ticket._fields))
+_TICKETS = f"SELECT {_FIELDS} FROM our.ticket"
+_SELECT_TICKETS = {"all": _TICKETS + " ORDER BY number", "one": _TICKETS + " WHERE key = %s ORDER BY number"}
+# The number is given under a lock that ends with the transaction: tickets that are visible first have lower numbers.
+_ADD_TICKET = f"""
+WITH early AS MATERIALIZED (SELECT set_config('synchronous_commit', 'off', true), pg_advisory_xact_lock(%s))
+INSERT INTO our.ticket (number, key, {_FIELDS})
+SELECT nextval('our.ticket_number'), %s, {_VALUES} FROM early ON CONFLICT DO NOTHING RETURNING 1"""
+# It names the whole old row: of two replacements, the second finds no row.
+_EXACT = f"""
+FROM (SELECT set_config('synchronous_commit', 'off', true) AS it) AS early WHERE early.it = 'off' AND key = %s
+AND ({_FIELDS}) = ({_VALUES}) RETURNING 1"""
+_CHANGE_TICKET = f"UPDATE our.ticket SET (key, {_FIELDS}) = (%s, {_VALUES})" + _EXACT
+_REMOVE_TICKET = "DELETE FROM our.ticket USING" + _EXACT.replace("FROM (", "(", 1)
 
 
 class PostgresStorage(TableStorage):
@@ -238,13 +254,37 @@ class PostgresStorage(TableStorage):
 
     def tickets(self, context: str | None = None) -> Sequence[Ticket]:
         """Return the queue for the lock of *context*, or of all contexts. One query, O(tickets)."""
-        if context is not None:
+        if context is None:
+            found = self.database.read_rows(_SELECT_TICKETS["all"])
+        else:
             check_text("id", context)
-        return tickets(self.database, context)
+            found = self.database.read_rows(_SELECT_TICKETS["one"], key_of(context))
+        return [Ticket._make(unescape(each) if isinstance(each, str) else each for each in row) for row in found]
 
     def replace_ticket(self, old: Ticket | None, new: Ticket | None) -> bool:
-        """Replace *old* by *new*, or add *new* behind all others. One query; not synced."""
-        return replace_ticket(self.database, old, new)
+        """Replace *old* by *new*, or add *new* behind all others. One query; not synced.
+
+        If the connection is lost meanwhile, the queue is read: either *new* is there, or *old* is gone.
+        """
+        until, one = time.monotonic() + self._seconds, new or old
+        assert one is not None, "a ticket is added, replaced or removed"
+        while True:
+            try:
+                if old is None:
+                    lock = int.from_bytes(key_of(one.context)[:8], "big", signed=True)
+                    self.database.change_rows(_ADD_TICKET, lock, *_columns(one))
+                    return True
+                if new is None:
+                    return bool(self.database.change_rows(_REMOVE_TICKET, *_columns(old)))
+                return bool(self.database.change_rows(_CHANGE_TICKET, *_columns(new), *_columns(old)))
+            except ConnectionLost:
+                there = self.tickets(one.context)
+                if new in there or (new is None and old not in there):
+                    return True
+                if old is not None and old not in there:
+                    return False
+                if time.monotonic() > until:
+                    raise
 
     def damage(self) -> list[str]:
         """Return problems of the rows, and whether the server has found damaged pages. O(rows)."""
@@ -355,6 +395,10 @@ class PostgresStorage(TableStorage):
                 compaction = read_compaction(context, row)
                 yield compaction
             before = compaction.revision
+
+
+def _columns(ticket: Ticket) -> tuple[object, ...]:
+    return key_of(ticket.context), *(escape(each) if isinstance(each, str) else each for each in ticket)
 
 
 class _Behind(Exception):

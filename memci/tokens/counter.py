@@ -73,6 +73,7 @@ class VocabularyCounter(_Named):
         self.name = name
         self.exact = exact
         self._encode: Callable[[str], Sequence[int]] = self._load
+        self._pack: Callable[[str], bytes] | None = None
 
     def __call__(self, text: str, /) -> int:
         """Return the number of tokens of *text*; special tokens in it are ordinary text. O(length)."""
@@ -83,14 +84,17 @@ class VocabularyCounter(_Named):
 
     def _short(self, text: str) -> int:
         try:
-            return len(self._encode(text))
+            if self._pack is None or vocabulary.SPECIAL in text:
+                return len(self._encode(text))
+            return len(self._pack(text)) // 4
         except (KeyboardInterrupt, SystemExit):
             raise
         except BaseException:  # noqa: BLE001 -- a lone surrogate, a panic in Rust: tiktoken encodes such texts
             return len(vocabulary.encoding(self.name).encode_ordinary(text))
 
     def _load(self, text: str) -> Sequence[int]:
-        self._encode = vocabulary.quick(self.name) or vocabulary.encoding(self.name).encode_ordinary
+        quick = vocabulary.quick(self.name)
+        self._encode, self._pack = quick or (vocabulary.encoding(self.name).encode_ordinary, None)
         return self._encode(text)
 
 

@@ -67,31 +67,37 @@ _SAMPLE = (
     'def f(x: list[int]) -> str:\n    return f"{x!r}"  # <=> != :: ->> [[]] {{}} //\n\n{"id":42,"ok":null}\n',
     "👩‍👩‍👧‍👦 🎉🎉 👍🏽 🇩🇪 e\u0301 \ufeff <|endoftext|> <|im_start|> 1234567890 \U0001f9ff\U000e0001",
 )
+SPECIAL = "<|"  # stands in every special token
 _TOKENS = {
     "o200k": "25388b67b7dee62cc20d9d66aa0b551486f7789bee64fce43b403facb576aea0",
     "cl100k": "63903d9bbc9dda18f72bef1c009888184c3c31840843e37d7fc53b1327155f90",
 }
 
 
-def quick(name: str) -> Callable[[str], Sequence[int]] | None:
-    """Return splintr's encoder for *name*, as "o200k_base"; None if it is not installed or gives other tokens.
+def quick(name: str) -> tuple[Callable[[str], Sequence[int]], Callable[[str], bytes]] | None:
+    """Return splintr's encoders for *name*, as "o200k_base"; None if it is not installed or gives other tokens.
 
-    The first call for a vocabulary takes a quarter of a second. The encoder may raise any exception of its library.
+    The second one, in half the time, returns four bytes for each token of a text without `SPECIAL`. The first call for
+    a vocabulary takes a quarter of a second. The encoders may raise any exception of their library.
     """
     with _LOADING:
         return _quick(name.partition("_")[0])
 
 
 @cache
-def _quick(vocabulary: str) -> Callable[[str], Sequence[int]] | None:
+def _quick(vocabulary: str) -> tuple[Callable[[str], Sequence[int]], Callable[[str], bytes]] | None:
     try:
         from splintr import Tokenizer
 
-        encode: Callable[[str], Sequence[int]] = Tokenizer.from_pretrained(f"{vocabulary}_base").encode_ordinary
+        tokenizer = Tokenizer.from_pretrained(f"{vocabulary}_base")
+        encode, pack = tokenizer.encode_ordinary, tokenizer.encode_flat
         tokens = [list(encode(text)) for text in _SAMPLE]
+        plain = [text.replace(SPECIAL, "") for text in _SAMPLE]
+        same = [len(pack(text)) for text in plain] == [4 * len(encode(text)) for text in plain]
+        same = same and all(SPECIAL in each for each in tokenizer.special_tokens())
     except Exception:  # noqa: BLE001 -- whatever is wrong with it, tiktoken counts
         return None
-    return encode if sha256(repr(tokens).encode()).hexdigest() == _TOKENS[vocabulary] else None
+    return (encode, pack) if same and sha256(repr(tokens).encode()).hexdigest() == _TOKENS[vocabulary] else None
 
 
 def encoding(name: str) -> "tiktoken.Encoding":

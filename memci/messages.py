@@ -13,6 +13,7 @@ A message in the form of another provider is `Enveloped`: it has this form, and 
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from operator import is_
 from types import SimpleNamespace
 from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 
@@ -75,10 +76,10 @@ def plain(value: object, path: str = "message") -> Message:
 
     So do such objects among the blocks of a dict. InvalidMessage if *value* is of another type.
     """
-    if isinstance(value, Enveloped):
-        return value
     if type(value) is dict:
         return _with_plain_blocks(value, path)
+    if isinstance(value, Enveloped):
+        return value
     if isinstance(value, str):
         return {"role": "user", "content": value}
     if isinstance(value, (Mapping, SimpleNamespace)):  # the latter stands for an SDK's object in tests
@@ -99,12 +100,11 @@ def _with_plain_blocks(item: Item, path: str, levels: int = 2) -> Item:
     A result within a message has a list of its own, so there are two *levels*. O(blocks).
     """
     made: Item = {}
-    for key in _LISTS:
-        if type(blocks := item.get(key)) is not list:
-            continue
-        found = [_plain_block(each, f"{path}.{key}[{at}]", levels - 1) for at, each in enumerate(blocks)]
-        if any(one is not each for one, each in zip(found, blocks, strict=True)):
-            made[key] = found
+    for key, blocks in item.items():
+        if type(blocks) is list and key in _LISTS:
+            found = [_plain_block(each, f"{path}.{key}[{at}]", levels - 1) for at, each in enumerate(blocks)]
+            if not all(map(is_, found, blocks)):
+                made[key] = found
     return {**item, **made} if made else item
 
 

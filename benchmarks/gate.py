@@ -85,7 +85,7 @@ def _look(
     holders = [each for each in gated if word in before[each[0]]]
     places = {each[0] for each in holders}
     elsewhere = any(word in text for at, text in enumerate(before) if at not in places)
-    for _, kind, message, spans in holders if next(identifiers(word), None) else ():
+    for _, kind, message, spans in holders if identifiers(word) else ():
         text = message["content"]
         pairs = [*zip(spans[::2], spans[1::2], strict=True)]
         shown = elsewhere or any(word in text[a:b] for a, b in pairs if a >= 0)

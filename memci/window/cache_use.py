@@ -10,7 +10,7 @@ are kept until then. Of pages that left, the words with digits are kept with the
 
 from binascii import a2b_base64, b2a_base64
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from struct import iter_unpack, pack
 
@@ -77,8 +77,17 @@ def begins_task(window: Window, message: Message) -> bool:
     if not (greets(text) or _thanks(opened)) or not tells(text):
         return False
     names = set(identifiers(text))
-    since = (node for node in window.active.messages if node.seq >= window.state.cache.gap) if names else ()
-    return not any(name in told for told in (said(node.message) for node in since) for name in names)
+    return not names or not any(
+        name in told for _, told in _said_since(window, window.state.cache.gap) for name in names
+    )
+
+
+def _said_since(window: Window, seq: int) -> Iterator[tuple[int, str]]:
+    """Yield what each message from *seq* on says, behind its seq. O(their text), once."""
+    for page in window.active:
+        if page.tail is not None and page.tail.seq >= seq:
+            text = window.text_of(page)
+            yield from [(node.seq, told) for node, told in zip(text.nodes, text.said, strict=True) if node.seq >= seq]
 
 
 def _thanks(page: Page) -> bool:
@@ -104,16 +113,11 @@ class _Past:
         self._starts: list[int] = []
         """where each of them begins in their text"""
         parts, at = [], 0
-        for page in window.active:
-            if page.tail is None or page.tail.seq < self._first:
-                continue
-            text = window.text_of(page)
-            for node, told in zip(text.nodes, text.said, strict=True):
-                if node.seq >= self._first:
-                    self._seqs.append(node.seq)
-                    self._starts.append(at)
-                    parts.append(told)
-                    at += len(told) + 1
+        for seq, told in _said_since(window, self._first):
+            self._seqs.append(seq)
+            self._starts.append(at)
+            parts.append(told)
+            at += len(told) + 1
         self._text = "\n".join(parts)
         self._constant = f"{window.system.prompt or ''}\n{window.schemas}"
 

@@ -5,7 +5,6 @@ What a tool call needs of the past is named by them, in whatever argument they s
 
 import json
 import re
-from collections.abc import Iterator
 from typing import Any
 
 _WORD = re.compile(r"[\w./:@#+-]{5,200}")
@@ -16,31 +15,35 @@ _LEAST, _DIGITS = 4, 3
 _LONGEST = 200  # characters of a value that may be said again whole
 
 
-def identifiers(text: str) -> Iterator[str]:
-    """Yield the identifiers in *text*, in order, also repeated ones. O(characters).
+def identifiers(text: str) -> list[str]:
+    """Return the identifiers in *text*, in order, also repeated ones. O(characters).
 
-    >>> list(identifiers("sed -n 1,40p src/app.py | grep TypeError"))
+    >>> identifiers("sed -n 1,40p src/app.py | grep TypeError")
     ['src/app.py', 'TypeError']
     """
-    for match in _WORD.finditer(text):
-        word = match[0].strip(_EDGES)
-        if len(word) >= 5 and _NAMES.search(word):
-            yield word
+    words = [word.strip(_EDGES) for word in _WORD.findall(text)]
+    return [word for word in words if len(word) >= 5 and _NAMES.search(word)]
 
 
-def needed(arguments: str) -> Iterator[str]:
-    """Yield what the *arguments* of a tool call (JSON) name: short values, and identifiers in any. O(characters)."""
+def needed(arguments: str) -> list[str]:
+    """Return what the *arguments* of a tool call (JSON) name: short values, and identifiers in any. O(characters)."""
     try:
         left: list[Any] = [json.loads(arguments)]
     except (TypeError, ValueError, RecursionError):
-        return
+        return []
+    found: list[str] = []
     while left:
         value = left.pop()
-        if isinstance(value, dict | list):
-            left += value.values() if isinstance(value, dict) else value
-        elif isinstance(value, str):
+        if isinstance(value, str):
             if _LEAST <= len(value) <= _LONGEST:
-                yield value
-            yield from (word for word in identifiers(value) if word != value)
+                found.append(value)
+                if value.isalnum():  # one word names nothing beside itself
+                    continue
+            found += [word for word in identifiers(value) if word != value]
+        elif isinstance(value, dict):
+            left += value.values()
+        elif isinstance(value, list):
+            left += value
         elif type(value) in {int, float} and sum(map(str.isdigit, str(value))) >= _DIGITS:
-            yield str(value)
+            found.append(str(value))
+    return found

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 from ...errors import InvalidMessage
@@ -174,7 +175,13 @@ class TitleParts(NamedTuple):
 
 def tells(text: str) -> bool:
     """Return whether what a user says is more than an acknowledgement ("Thanks!"); a long text is. O(1)."""
-    return len(text) > _LONGEST_THANKS or weight(text) > _ACKNOWLEDGES
+    return len(text) > _LONGEST_THANKS or _outweighs_thanks(text)
+
+
+@lru_cache(maxsize=64)
+def _outweighs_thanks(text: str) -> bool:
+    """Return whether *text* has more weight than thanks: of a greeting, when it comes, and when its page closes."""
+    return weight(text) > _ACKNOWLEDGES
 
 
 def read_page(messages: Sequence[Message], quotes: Sequence[tuple[int, int | None] | None], columns: int) -> TitleParts:

@@ -620,8 +620,6 @@ class Context:
             ratios = window.state.ratios if call is None else window.calibrate(call)
             own = at is None and when is not None
             drafted = self._draft(_flat(messages), opens_page=opens_page, gate=gate, at=when, stamped=own)
-            if own != window.state.cache.stamped:
-                window.note(cache=window.state.cache._replace(stamped=own))
             now = None if when is None else moment(when).timestamp()
             self._parts.compactor.look(now, drafted, op_id)
             state = window.state if ratios is window.state.ratios else window.state._replace(ratios=ratios)
@@ -629,6 +627,8 @@ class Context:
             if not drafted.messages:
                 writer.store_state(state, call=call)
                 return Receipt(window.record.open_page or 0, (), seq, op_id)
+            if own != state.cache.stamped:
+                state = state._replace(cache=state.cache._replace(stamped=own))
             if self._parts.memory_page is not None:
                 state = self._parts.memory_page.keep(state, drafted)
             known = writer.append(drafted, state, call, op_id=op_id)

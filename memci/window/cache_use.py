@@ -11,11 +11,11 @@ are kept until then. Of pages that left, the words with digits are kept with the
 from binascii import a2b_base64, b2a_base64
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import islice
+from itertools import accumulate, islice
 from struct import iter_unpack, pack
 
 from ..chapters.chapter import Page
-from ..chapters.messagelist import MessageList, MessageNode
+from ..chapters.messagelist import MessageNode
 from ..messages import Message, text_of, tool_calls
 from ..segments.cache_policy import SOON, CacheUse
 from ..text.language.identifiers import identifiers, needed
@@ -105,20 +105,13 @@ class _Past:
     """All text in a window, to be searched. *breaks*: the gap in front of the calls, and those between them."""
 
     def __init__(self, window: Window, breaks: Sequence[int], behind: Callable[[], Iterable[Marks]]) -> None:
-        self._nodes: MessageList = window.active.messages
-        self._behind, self._breaks = behind, breaks
-        self._first = breaks[0]
-        self._seqs: list[int] = []
+        self._nodes, self._behind, self._breaks = window.active.messages, behind, breaks
+        since = list(_said_since(window, breaks[0]))
+        self._seqs = [seq for seq, _ in since]
         """of the messages behind the first gap"""
-        self._starts: list[int] = []
-        """where each of them begins in their text"""
-        parts, at = [], 0
-        for seq, told in _said_since(window, self._first):
-            self._seqs.append(seq)
-            self._starts.append(at)
-            parts.append(told)
-            at += len(told) + 1
-        self._text = "\n".join(parts)
+        self._text = "\n".join([told for _, told in since])
+        self._starts = list(accumulate([len(told) + 1 for _, told in since], initial=0))
+        """where each of them begins in their text, and where it ends"""
         self._constant = f"{window.system.prompt or ''}\n{window.schemas}"
 
     def is_far(self, seq: int, call: Message) -> bool | None:
@@ -140,13 +133,12 @@ class _Past:
 
     def _place(self, seq: int) -> int:
         """Return where the message *seq* begins in the text."""
-        at = bisect_left(self._seqs, seq)
-        return self._starts[at] if at < len(self._starts) else len(self._text)
+        return self._starts[bisect_left(self._seqs, seq)]
 
     @cached_property
     def _earlier(self) -> str:
         """What was said in the window before the first gap."""
-        return "\n".join(said(node.message) for node in self._nodes if node.seq < self._first)
+        return "\n".join([said(node.message) for node in self._nodes if node.seq < self._breaks[0]])
 
     def _was_said_earlier(self, leaf: str, gap: int) -> bool:
         if leaf in self._earlier:

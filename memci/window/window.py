@@ -245,7 +245,7 @@ class Window:
 
     def text_of(self, page: Page) -> PageText:
         """Return the text of *page*, which is kept as long as its messages stay the same. O(its messages)."""
-        nodes, known = tuple(page), self._texts.get(page.index)
+        nodes, known = tuple(iter(page)), self._texts.get(page.index)  # the length of a page is a walk of its own
         if known is None or known.nodes != nodes:
             known = self._texts[page.index] = PageText(nodes)
         return known

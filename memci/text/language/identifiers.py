@@ -8,6 +8,7 @@ import re
 from typing import Any
 
 _WORD = re.compile(r"[\w./:@#+-]{5,200}")
+_ONE_WORD = re.compile(r"\w[\w./:@#+-]*\w")
 _NAMES = re.compile(r"[/_.\d]|[a-z][A-Z]")  # what the name of a thing has, and a word of a language has not
 _EDGES = "./:-#@+"
 _LEAST, _DIGITS = 4, 3
@@ -37,7 +38,7 @@ def needed(arguments: str) -> list[str]:
         if isinstance(value, str):
             if _LEAST <= len(value) <= _LONGEST:
                 found.append(value)
-                if value.isalnum():  # one word names nothing beside itself
+                if _ONE_WORD.fullmatch(value):  # it names nothing beside itself
                     continue
             found += [word for word in identifiers(value) if word != value]
         elif isinstance(value, dict):

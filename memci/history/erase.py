@@ -181,7 +181,7 @@ def erase_seqs(storage: Storage, context: str, seqs: Collection[int]) -> Erasure
     left = _unerased(storage, context, seqs)
     if not left:
         return ErasureReceipt(0, 0, 0, 0, 0, "done")
-    window = load_context(storage, OpenRequest(context, read_only=True)).window
+    window = load_context(storage, OpenRequest(context, read_only=True, exact=True)).window
     pages = [row.index for row in pages_with(storage, window.record, left)]
     subject: dict[str, str | int | None] = {"context": context, "owner": window.record.owner}
     subject |= {"page": pages[0], "last": pages[-1]}
@@ -378,7 +378,7 @@ def _plan_erasure(
     for record, gone in shown.values():
         window = (
             windows.get(record.id)
-            or load_context(storage, OpenRequest(record.id, counter=counter, read_only=True)).window
+            or load_context(storage, OpenRequest(record.id, counter=counter, read_only=True, exact=True)).window
         )
         transition, pages[record.id] = _remove(storage, window, record, gone)
         transitions.append(transition)

@@ -83,6 +83,13 @@ def test_consolidate_when_one_is_named(told, untold, option, names):
         assert waiting(memory, "alice-work") == (0 if names == ["alice-work"] else 19)
 
 
+def test_consolidate_when_another_owner_has_the_id_too(told, untold):
+    """Each context is fed to its owner's memory: the id in the store says which one is meant."""
+    Context.open(untold, id="alice", owner="bob", new=True, window=8_000).close()
+
+    assert [each["waiting"] for each in told("consolidate", untold)["contexts"]] == [0, 0, 0, 0]
+
+
 def test_consolidate_when_somebody_writes(run, untold):
     """Who has a context open goes on with it, undisturbed."""
     with Context.open(untold, id="alice") as context:

@@ -5,9 +5,12 @@ from threading import Barrier
 
 import pytest
 
-from memci import Context
+from memci import Context, EphemeralStorage
 from memci.errors import InvalidSetting, SeveralOwners
+from memci.history.backup import repeat_erasures
+from memci.history.copying import copy_contexts
 from memci.history.erase import erase
+from memci.history.export import export_lines
 from memci.history.import_ import import_lines
 from memci.storage import EncryptedStorage, QuotaStorage
 from memci.storage.names import find
@@ -219,3 +222,23 @@ def test_those_who_want_one_id_at_once_each_get_their_own(storage, round_):
     assert {each.owner: each.messages for each in Context.list(storage)} == {"ada": 1, "bob": 2, "carol": 1}
     for owner in owners:
         assert find(storage, "trip", owner)[0] in ids
+
+
+def test_erasures_reach_contexts_whose_id_others_have_too(storage):
+    """A fork whose id another owner has too loses what is erased, and so does an older copy of the store."""
+    two(storage)
+    with opened(storage, id="diary", owner="ada") as diary:
+        diary.append_turn("kumquat")
+        diary.fork("draft").close()
+        opened(storage, id="draft", owner="bob", new=True).append_turn("of bob")
+        copy = EphemeralStorage()
+        assert len([*copy_contexts(storage, copy)]) == 5
+
+        assert diary.erase(1).entries == 1
+    with opened(storage, id="trip", owner="ada") as trip:
+        trip.erase(1)
+    repeat_erasures(copy, storage)
+
+    for place in (storage, copy):
+        lines = "".join(line for each in place.contexts() for line in export_lines(place, each.id))
+        assert "kumquat" not in lines and "of ada" not in lines and lines.count("of bob") == 2

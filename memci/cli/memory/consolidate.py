@@ -135,7 +135,7 @@ def feed(storage: Storage, context: str, memory: "TieredMemory") -> str:
 
     try:
         for _ in range(ATTEMPTS):
-            window = load_context(storage, OpenRequest(context, read_only=True, searchable=True)).window
+            window = load_context(storage, OpenRequest(context, read_only=True, searchable=True, exact=True)).window
             pages = MemoryFeed(storage, window, memory)
             pages.retry()
             while pages.send(BATCH if memory.has_model else _ALL) and memory.has_model:

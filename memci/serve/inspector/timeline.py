@@ -38,12 +38,14 @@ class WindowSize(NamedTuple):
 
 
 def window_sizes(context: InspectedContext, first: int, last: int) -> list[WindowSize]:
-    """Return the window at the close of the turns from *first* to *last*; those that were taken back are left out.
+    """Return the window at the close of the turns from *first* to *last*.
 
+    Left out are turns that were taken back, and those before an erasure or a fork, which are not known any more.
     O(messages in the window, for each compaction, and those of the turns).
     """
     start, stop = context.first_after(first - 1) if first else 1, context.first_after(last)
-    before = context.head_at(first - 1) if first else 0
+    since = WindowState.loads(context.record.state).since
+    before = max(since, context.head_at(first - 1) if first else 0)
     heads = sorted(_compaction_heads(context, before, context.head_at(last)))
     rows = [row for row in context.storage.pages(context.id, first=start, last=stop) if row.continues is None]
     closes = [
@@ -54,7 +56,8 @@ def window_sizes(context: InspectedContext, first: int, last: int) -> list[Windo
     earlier = context.compaction_at(before)
     count = 0 if earlier is None else WindowState.loads(context.snapshot(earlier).record.state).compactions
     sizes = []
-    for _, group in groupby(closes, lambda close: bisect_right(heads, close[2])):
+    known = (close for close in closes if close[2] >= since)
+    for _, group in groupby(known, lambda close: bisect_right(heads, close[2])):
         between = [*group]
         window = context.window_at(between[-1][0])
         for turn, index, head in between:

@@ -53,6 +53,29 @@ def test_a_window_over_time_is_what_each_view_of_the_past_has(storage):
         assert sum(size.compactions for size in sizes) == view.report().compactions > 1
 
 
+@pytest.mark.parametrize("last", [None, 3])
+def test_turns_before_a_fork_or_an_erasure_are_left_out(last):
+    """Their windows are not known any more: every page opens, and the picture begins where they are."""
+    storage = EphemeralStorage()
+    with Context.open(storage, "desk", window=2_000) as desk:
+        for number in range(20):
+            desk.append_turn(f"Question {number}. " + "More words. " * 30, {"role": "assistant", "content": "Yes."})
+        with desk.fork("fork") as fork:
+            fork.append_turn("Another question?", {"role": "assistant", "content": "No."})
+        if not last:
+            desk.erase(9)  # in the fork, too
+        desk.append_turn("And one?", {"role": "assistant", "content": "No."})
+
+    for name, known in (("desk", range(21) if last else [19, 20]), ("fork", [19, 20] if last else [20])):
+        sizes = window_sizes(InspectedContext(storage, name), 0, 20)
+        assert [size.turn for size in sizes] == [*known]
+        assert (sum(size.compactions for size in sizes) > 0) == (len(known) == 21)
+        assert standalone(storage, name).pages == 21
+        with TestClient(app(storage), base_url="http://localhost") as opened:
+            asked = {"id": name, "turn": 3, "n": 4, "q": "question"} | ({"last": last} if last else {})
+            assert [opened.get(path, params=asked).status_code for path in PATHS] == [200] * len(PATHS)
+
+
 def test_a_request_as_of_a_turn_marks_where_the_cache_breaks(client, storage):
     """The break stands at a turn with a compaction only, and each format has a page."""
     sizes = window_sizes(InspectedContext(storage, "travel-desk"), 0, 59)

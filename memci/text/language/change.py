@@ -276,7 +276,7 @@ class Claim:
         bare = tied_words().sub(lambda found: meaning()[found[0]], self._without("clock", "days", "retracts"))
         if writing(bare) == "hangul":  # its words stand apart, with their particles
             told = (PARTICLE.sub("", _COPULA.sub("", each)) for each in TIED.findall(self._without("told", said=bare)))
-            return [each for each in told if len(each) > 1]
+            return [each for each in told if len(each) > 1 and not tells_nothing(each)]
         plain = plain_runs("kana" if HIRAGANA.search(self._said) else "han")
         return [run for each in TIED.findall(bare) for run in plain.split(each) if run]
 
@@ -378,10 +378,9 @@ class Claim:
 
     def _repeats(self, earlier: "Claim") -> bool:
         """Return whether it begins with the same thing as *earlier*, or counts the same: "20 km a week", "35 km"."""
-        if self._labels != earlier._labels:
-            return False
         timed = tells_time(self.text) and tells_time(earlier.text)
-        return self._begins_like(earlier) or (self._counts_other(earlier) and not timed)
+        again = self._begins_like(earlier) or (self._counts_other(earlier) and not timed)
+        return again and self._labels == earlier._labels
 
     def _begins_like(self, earlier: "Claim") -> bool:
         return bool(self.about and earlier.about) and is_alike(self.about, earlier.about)
@@ -399,10 +398,10 @@ class Claim:
         self, earlier: "Claim", share: float, common: float, whole: float, *, others: bool, differ: bool
     ) -> bool:
         """Return whether what *earlier* told of is otherwise now; *differ*: their values of a kind are not the same."""
-        told_of = earlier.about and any(is_alike(earlier.about, each) for each in self.words)
+        told_of = earlier.about and any(is_alike(earlier.about, each) for each in self.words or self.runs)
         same = (told_of and earlier.about not in kin()) or self.about in earlier.names
         swapped = self.shows("swapped")
-        if not others and (self._renews(earlier) or ((differ or swapped) and same)):
+        if self._renews(earlier) or (not others and (differ or swapped) and same):
             return common > 0
         if common >= 2:
             named = swapped and not self.names.isdisjoint(earlier.names)
@@ -432,9 +431,11 @@ class Claim:
         return (len(self.about) >= LEAST or self.about in earlier.names) and self.about in earlier.words[1:]
 
     def _renews(self, earlier: "Claim") -> bool:
-        """Return whether it tells of a new one of what *earlier* told of: "My landlord is …", "a new landlord"."""
+        """Return whether it tells of another one of what *earlier* told of: "a new landlord", "changed landlords"."""
+        others = [each for each in self.subject & kin() - earlier.subject if not is_alike(each, earlier.about)]
+        new = [found[found.lastindex or 0] for found in self._find("renewed")]
         begins = not earlier.about or earlier._said.startswith(earlier.about)
-        return not begins and any(earlier.about in found.groups() for found in self._find("renewed"))
+        return not (begins or others) and any(is_alike(earlier.about, each) for each in new)
 
     def _counts_other(self, earlier: "Claim") -> bool:
         """Return whether both count the same, and not the same number."""

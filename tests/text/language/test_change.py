@@ -78,6 +78,14 @@ CHANGED = [
     ("Я принимаю 10 мг лизиноприла.", "Врач назначил 20 мг лизиноприла."),
     ("Van VN-38 has its pick-up at 08:15 in Dock Street.", "The pick-up of the van VN-38 is only at 10:40."),
     ("Our landlord is Mr. Hale.", "There is a new landlord, Mrs. Quist."),
+    ("My landlord is Mr Osei.", "We've changed landlords: Mrs Brandt owns the place now."),
+    ("Unser Tierarzt heißt Lund.", "Neuer Tierarzt seit Montag: Amari."),
+    ("Mon dentiste est le docteur Petit.", "J'ai changé de dentiste, c'est le docteur Blanc maintenant."),
+    ("Nuestro veterinario se llama Lund.", "Tenemos veterinario nuevo, se llama Amari."),
+    ("La nostra veterinaria si chiama Lund.", "Abbiamo cambiato veterinaria, adesso è Amari."),
+    ("Nosso veterinário se chama Lund.", "Mudamos de veterinário, agora é o Amari."),
+    ("Нашего ветеринара зовут Лунд.", "У нас новый ветеринар, его зовут Амари."),
+    ("우리 수의사는 임 선생님이야.", "수의사가 바뀌었어, 지금은 진 선생님이야."),
 ]
 """what was said, and what was said later"""
 SAME = [
@@ -126,6 +134,9 @@ SAME = [
     ("The kiln in the yard holds 40 bowls.", "The other kiln holds 25 bowls."),
     ("Der Kurs ist am Montag.", "Der andere Kurs ist am Freitag."),
     ("I work at the mill.", "My son works as a diver."),
+    ("My bank is Sparda.", "My brother changed banks last week."),
+    ("My doctor is Kim.", "My son has a new doctor, Dr. Lee."),
+    ("Mi banco es Sabadell.", "He cambiado de opinión sobre el banco."),
     ("My reason is an early flight.", "The reason of the cancellation is a change of plans."),
 ]
 """two statements about different things"""

@@ -123,6 +123,7 @@ class AsyncContext:
     archive = _awaited(Context.archive)
     undo = _awaited(Context.undo)
     pop = _awaited(Context.pop)
+    take_back = _awaited(Context.take_back)
     turns = _awaited(Context.turns)
     pages = _iterated(Context.pages)
     messages = _iterated(Context.messages)

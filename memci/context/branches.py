@@ -5,13 +5,13 @@
 
 An abandoned branch stays in the store. If the client returns to it, the memory gets its pages again.
 
-    log      u1 a1 u2 a2 u3 a3 u4      trimmed: what follows the front is known by the new context alone, so that
-    list           u2 a2       u4      an edit counts there, too
+    log      u1 a1 u2 a2 u3 a3 u4      compacted: what follows the front is known by the new context alone, so that
+    list     s     u2 a2       u4      an edit counts there, too
 """
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing, suppress
 from itertools import pairwise
 from typing import Final
 
@@ -20,14 +20,18 @@ from ..formats.identity import identity
 from ..history.reader import GONE
 from ..memory.backend import Scope
 from ..memory.repository.page_source import page_keys, shared_before
+from ..memory.tiered_memory import TieredMemory
 from ..messages import Message, call_name, tool_calls
 from ..storage import Storage
 from ..storage.codec import decode
 from ..storage.protocol import ContextRecord, EntryRow
+from ..tools.recall_page import RECALL_PAGE
+from ..tools.search_memory import SEARCH_MEMORY
 from .context import Context
 
 _END: Final = 16  # messages at the end of a context that show whether a list goes on from there
-_RUN: Final = 3  # messages in a row that show that a list began within a context: two may be equal by chance
+_OWN_TOOLS: Final = frozenset(map(call_name, (RECALL_PAGE, SEARCH_MEMORY)))
+_RUN: Final = 3  # messages in a row that show that a list goes on within a context: two may be equal by chance
 
 
 def withdraw_others(storage: Storage, context: Context, others: Iterable[str] = ()) -> None:
@@ -61,37 +65,37 @@ def _abandoned(storage: Storage, context: str, lineage: dict[str, int]) -> Itera
         waiting += [(fork.id, fork.base) for fork in storage.forks(name) if fork.id not in lineage]
 
 
-def take_over_others(storage: Storage, context: Context, listed: Sequence[Message]) -> None:
-    """Let a shared memory know from the new *context* alone what its list has of others of its owner: it was trimmed.
+def overlapping(storage: Storage, owner: str, listed: Sequence[Message]) -> list[ContextRecord]:
+    """Return the contexts of *owner* within whose last messages *listed* begins, or goes on.
 
-    O(contexts of the owner, and the messages of those).
+    Those whose end the memory knows from another context are left out. O(contexts of the owner).
     """
-    pairs, memory, tools = {*pairwise(map(identity, listed))}, context.memory, _own_tools(context)
-    for record in storage.contexts(owner=context.owner):
-        fed = 0 if record.parent else (record.open_page or record.next_page) - 2  # at least: one may be on its way
-        if record.id == context.id or memory.acknowledged(record.id) < fed:  # its end was taken over before
-            continue
-        end = storage.entries(record.id, max(0, record.head - _END), record.head)
-        with suppress(CorruptRecord, KeyMissing):  # one that can't be read stops no other
-            if not pairs.isdisjoint(pairwise(_visible(end, tools))):
-                take_over(storage, context, record, listed)
+    pairs, found = {*pairwise(map(identity, listed))}, []
+    with closing(TieredMemory(storage, owner=owner, read_only=True)) as memory:
+        for record in storage.contexts(owner=owner):
+            fed = 0 if record.parent else (record.open_page or record.next_page) - 2  # at least: one may be on its way
+            if memory.acknowledged(record.id) < fed:  # its end was taken over before
+                continue
+            end = storage.entries(record.id, max(0, record.head - _END), record.head)
+            with suppress(CorruptRecord, KeyMissing):  # one that can't be read stops no other
+                if not pairs.isdisjoint(pairwise(each for _, each in visible(end))):
+                    found.append(record)
+    return found
 
 
-def take_over(
-    storage: Storage, context: Context, other: ContextRecord, listed: Sequence[Message], *, trimmed: bool = False
-) -> bool:
-    """Withdraw the pages of *other* from the message on with which *listed* goes on; return whether there is one.
+def take_over(storage: Storage, context: Context, other: ContextRecord, listed: Sequence[Message]) -> None:
+    """Let a shared memory know from *context* alone what its list has of *other*: it was compacted.
 
-    *trimmed*: only if *listed* begins there, behind the beginning of *other*. O(messages of *other*).
+    The pages of *other* are withdrawn from the message on with which *listed* goes on. O(messages of *other*).
     """
-    tools, rows = _own_tools(context), [row for row in storage.pages(other.id) if row.state not in GONE]
+    rows = [row for row in storage.pages(other.id) if row.state not in GONE]
     spans = ((row, span) for row in rows for span in row.spans(other.head))
-    said = [(row.index, each) for row, span in spans for each in _visible(storage.entries(other.id, *span), tools)]
+    said = [(row.index, each) for row, span in spans for _, each in visible(storage.entries(other.id, *span))]
     wanted = [identity(message) for message in listed]
     log = [each for _, each in said]
     at, start = _common(log, wanted)
-    if start is None or (trimmed and (at > 0 or start == 0)):
-        return False
+    if start is None:
+        return
     for before in reversed(wanted[:at]):  # what was deleted since stands between messages that stay
         start = next((place for place in range(start - 1, -1, -1) if log[place] == before), start)
     pages = defaultdict(list)
@@ -100,7 +104,6 @@ def take_over(
             pages[name].append(own)
     for name, indexes in pages.items():
         context.memory.erase(Scope(name, indexes))
-    return True
 
 
 def _common(log: Sequence[bytes], listed: Sequence[bytes]) -> tuple[int, int | None]:
@@ -125,16 +128,12 @@ def _run(log: Sequence[bytes], place: int, listed: Sequence[bytes], at: int) -> 
     return next((count for count in range(most) if log[place + count] != listed[at + count]), most)
 
 
-def _own_tools(context: Context) -> set[str]:
-    return {call_name(tool) for tool in context.tools}
-
-
-def _visible(entries: Iterable[EntryRow], tools: Collection[str]) -> Iterator[bytes]:
-    """Yield the identities of the messages that a client has: without calls of memci's *tools*, and their results."""
+def visible(entries: Iterable[EntryRow]) -> Iterator[tuple[int, bytes]]:
+    """Yield seq and identity of the messages that a client has: without calls of memci's tools, and their results."""
     hidden: set[object] = set()
     for entry in entries:
         message = decode(entry.codec, entry.body)
-        mine = {call["id"] for call in tool_calls(message) if call_name(call) in tools}
+        mine = {call["id"] for call in tool_calls(message) if call_name(call) in _OWN_TOOLS}
         hidden |= mine
         if not mine and message.get("tool_call_id") not in hidden:
-            yield identity(message)
+            yield entry.seq, identity(message)

@@ -685,6 +685,7 @@ class Context:
         *,
         format: str | None = None,  # noqa: A002
         whole: bool = True,
+        start: int = 0,
         usage: object = None,
         at: datetime | str | None = None,
         gate: bool = True,
@@ -701,6 +702,7 @@ class Context:
                 format of the context. A list keeps the format in which it was stored.
             whole: Whether the list begins with the first message of the conversation. If not, it may be only the end:
                 its beginning is matched with the end of what is stored, or else it follows all that is stored.
+            start: The number of the stored message with which the list begins; those before it are not looked at.
             usage: As in `append_turn`.
             at: As in `append_turn`.
             gate: As in `append_turn`.
@@ -711,16 +713,17 @@ class Context:
         """
         if not isinstance(messages, Iterable) or isinstance(messages, str):
             raise InvalidSetting("messages", f"expected a list of messages, got {brief(messages)}")
+        check_int("start", start, 0)
         with self._usable():
             self._parts.writer.check_revision()
             window = self._parts.window
             read = formats.read(messages, window.settings.format if format is None else format)
             for position, message in enumerate(read):
                 check(message, f"messages[{position}]")
-            new = self._sync_log.new(read, window, self._parts.reader, whole=whole)
+            new = self._sync_log.new(read, window, self._parts.reader, whole=whole, start=start)
             self.append_turn(*new[:BATCH], usage=usage, at=at, gate=gate)
-            for start in range(BATCH, len(new), BATCH):
-                self.append_turn(*new[start : start + BATCH], at=at, gate=gate)
+            for part in range(BATCH, len(new), BATCH):
+                self.append_turn(*new[part : part + BATCH], at=at, gate=gate)
             return [*new]
 
     def known(self, op_id: str) -> int:
@@ -898,11 +901,16 @@ class Context:
             PageNotFound: If there is nothing to take back.
             InvalidSetting: If the message is archived: `undo` takes back its whole interaction.
         """
+        return self.take_back(1)[0]
+
+    def take_back(self, count: int) -> builtins.list[Message]:
+        """Take back the newest *count* messages, all or none, and return them in order. It raises as `pop`."""
+        check_int("count", count)
         with self._usable():
-            message = self._parts.writer.pop()
-            with suppress(StorageError):  # it is taken back; if the rest can't be read, the next call raises
+            messages = self._parts.writer.pop(count)
+            with suppress(StorageError):  # they are taken back; if the rest can't be read, the next call raises
                 self._read(self._parts.renderer.meter)
-            return message
+            return messages
 
     def pages(self) -> Iterator[PageInfo]:
         """Yield every page that was ever opened, by index: where it is, and how it was used. O(pages)."""
@@ -912,11 +920,12 @@ class Context:
             known = {**self._parts.window.rows, **self._parts.window.listed} if self.read_only else {}
         return self._parts.reader.pages(record, pins, contents, known)
 
-    def messages(self) -> Iterator[Message]:
-        """Yield every message that was ever appended and not taken back, exact and in order. O(messages)."""
+    def messages(self, *, start: int = 0) -> Iterator[Message]:
+        """Yield every message from number *start* on that was not taken back, exact and in order. O(messages)."""
+        check_int("start", start, 0)
         with self._usable():
             record = self._parts.window.record
-        return self._parts.reader.messages(record)
+        return self._parts.reader.messages(record, start)
 
     def turns(self, last: int) -> builtins.list[builtins.list[Message]]:
         """Return the messages of the *last* pages in the window, oldest page first. O(messages in the window)."""
@@ -928,14 +937,15 @@ class Context:
 
     # -- maintenance
 
-    def report(self) -> Report:
+    def report(self, *, costs: bool = True) -> Report:
         """Return where tokens and pages are, what the prompt cache keeps, and what the model's calls cost.
 
-        O(messages in the window, and calls since the last report).
+        Without *costs*, the calls since the last report are not read. O(messages in the window, and these calls).
         """
         with self._usable():
             meter = self._parts.renderer.meter
-            meter.add(self._storage.calls(self.id, after=meter.counted))
+            if costs:
+                meter.add(self._storage.calls(self.id, after=meter.counted))
             return report(self._parts.window, meter, self._client.work, self._client.set_aside)
 
     def calls(self, *, after: int = 0, limit: int = 100) -> builtins.list[CallRow]:

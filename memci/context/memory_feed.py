@@ -124,6 +124,7 @@ class MemoryFeed:
         changed = {i for i in indexes(self.window.state.outbox) if i <= self._cursor or i == opened}
         changed |= self._staying - (set() if self._over else {page.index for page in self.window.active})
         due = sorted(changed)[:most]
+        self._erase_undone(due)
         for index in due:
             self._staying.discard(index)
             self._send_page(index)
@@ -212,10 +213,18 @@ class MemoryFeed:
             if each[0] == page.index and not page.aside and isinstance(self.memory, Learns):
                 self.memory.keep_learned(page.context, Learned(*each))
 
-    def _erase(self, context: str, index: int) -> None:
-        with _as_storage_error(f"the memory can't erase page #{index}"):  # else erased text might still be found
-            self.memory.erase(Scope(context, (index,)))
-        self._aside = self._aside and self._aside - {index}
+    def _erase_undone(self, pages: Collection[int]) -> None:
+        """Let the memory forget those of *pages* that were taken back, at once: each erasure cleans its file."""
+        rows = [row for row in self.rows(pages).values() if row.state is PageState.UNDONE and not self._is_forked(row)]
+        own = [index for index, (context, _) in self.keys(rows).items() if context == self.window.record.id]
+        if own:
+            self._erase(self.window.record.id, *own)
+
+    def _erase(self, context: str, *pages: int) -> None:
+        what = ", ".join(f"#{index}" for index in pages)
+        with _as_storage_error(f"the memory can't erase page {what}"):  # else erased text might still be found
+            self.memory.erase(Scope(context, pages))
+        self._aside = self._aside and self._aside - {*pages}
 
     def _set_aside(self, row: PageRow, error: Exception) -> None:
         """Send a page without its messages, since the memory can't take it whole."""

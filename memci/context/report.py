@@ -57,7 +57,7 @@ class Report:
     cached: float
     """the same over all renderings since the context was opened"""
     cost: CallsCost
-    """of all calls whose usage was given to an append; `Context.calls` returns each"""
+    """of all calls whose usage was given to an append, as far as they were read; `Context.calls` returns each"""
     spent: float
     """the cost of the renderings by `Policy.pricing`, as counted here, in uncached input tokens; with tools and the
     notice, and all of it new after a pause in which the cache expired"""

@@ -44,15 +44,16 @@ class SyncLog:
         self._identities: dict[int, tuple[bytes, bool]] = {}
         """by seq, of the messages that were read: their identity, and whether they are an empty answer"""
         self._read: tuple[str, tuple[int, ...], int] = ("", (), 0)
-        """the context, how many of its pages were taken back, how often something was erased, and its next seq"""
+        """the context; how many of its pages were taken back, how often something was erased, and the first seq that
+        was read; and the next seq"""
 
-    def follow(self, window: Window, reader: Reader) -> None:
-        """Read the digests of new messages; all digests if something was taken back. O(new messages)."""
+    def follow(self, window: Window, reader: Reader, first: int) -> None:
+        """Read the digests of new messages; all from seq *first* on if something was taken back. O(new messages)."""
         record, state = window.record, window.state
-        known = (record.id, (state.undone, state.erasures), record.head)
+        known = (record.id, (state.undone, state.erasures, first), record.head)
         start = self._read[2]
         if known[:2] != self._read[:2] or known[2] < start:
-            self._seqs, self._digests, start = [], [], 0
+            self._seqs, self._digests, start = [], [], first
             self._identities.clear()
         for entry in reader.standing(record, start, [PageState.UNDONE]):
             self._seqs.append(entry.seq)
@@ -60,21 +61,21 @@ class SyncLog:
         self._read = known
 
     def new(
-        self, messages: Sequence[Message], window: Window, reader: Reader, *, whole: bool = True
+        self, messages: Sequence[Message], window: Window, reader: Reader, *, whole: bool = True, start: int = 0
     ) -> Sequence[Message]:
         """Return those of *messages* that are not stored yet. O(messages), and O(stored messages) if not *whole*.
 
-        Diverged if one differs from what is stored in its place, or if there are fewer. Before that, all digests are
-        read again, since a message may have been erased.
+        The list begins with the stored message *start*. Diverged if one differs from what is stored in its place, or if
+        there are fewer. Before that, all digests are read again, since a message may have been erased.
         """
-        self.follow(window, reader)
+        self.follow(window, reader, start)
         first = messages[0] if messages else {}
         front = first.get("role") in {"system", "developer"} and text_of(first) == window.system.prompt
         messages = messages[front:]
         run = self._run(messages, reader, whole=whole)
         if run.stored_end < len(self._digests):
             self._read = ("", (), 0)
-            self.follow(window, reader)
+            self.follow(window, reader, start)
             run = self._run(messages, reader, whole=whole)
         if run.stored_end < len(self._digests):
             row, before = reader.page_of(self._seqs[run.stored_end], window.record), messages[: run.listed_end]

@@ -12,7 +12,7 @@ from typing import Final, Literal
 from ..chapters.contents import ContentsPage
 from ..errors import CorruptRecord, Erased, PageNotFound, Undone
 from ..messages import Message, tool_calls
-from ..rows import ContextRecord, EntryRow, PageRow, PageState
+from ..rows import ContextRecord, EntryRow, PageRow, PageState, join_runs
 from ..storage import Storage
 from ..storage.codec import decode
 
@@ -170,9 +170,9 @@ class Reader:
                 row.index in pins,
             )
 
-    def messages(self, record: ContextRecord) -> Iterator[Message]:
-        """Yield every message in order, but for undone and erased pages. O(messages)."""
-        return (decode(entry.codec, entry.body) for entry in self.standing(record, 0, GONE))
+    def messages(self, record: ContextRecord, start: int = 0) -> Iterator[Message]:
+        """Yield every message in order from seq *start* on, but for undone and erased pages. O(messages)."""
+        return (decode(entry.codec, entry.body) for entry in self.standing(record, start, GONE))
 
     def standing(self, record: ContextRecord, start: int, gone: Iterable[PageState]) -> Iterator[EntryRow]:
         """Yield the entries from seq *start* on, but for pages in one of the states *gone*. O(entries + such pages)."""
@@ -182,7 +182,7 @@ class Reader:
             for row in self._storage.pages(self._context, state=state)
             for span in row.spans(record.head)
         ]
-        for first, end in [*sorted(spans), (record.head, record.head)]:
+        for first, end in [*join_runs(spans), (record.head, record.head)]:
             yield from self._storage.entries(self._context, start, first)
             start = max(start, end)
 

@@ -1,4 +1,4 @@
-"""Undo and pop: take back the newest interaction, or the newest message. They are marked, and nothing is deleted.
+"""Undo and pop: take back the newest interaction, or the newest messages. They are marked, and nothing is deleted.
 
     #11 "Book Oslo", "Booked."    #12 "And a hotel.", "Which one?"
 
@@ -10,7 +10,7 @@ Messages that are taken back stay in the store, and the numbers of their pages a
 what changes; the writer commits it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 
 from ..chapters.contents import ContentsPage
@@ -46,37 +46,59 @@ def plan_undo(
     return Transition(record.head, after, pages=marked), pages, contents, messages
 
 
-def plan_pop(storage: Storage, window: Window) -> tuple[Transition, Message]:
-    """Return the transition that takes back the newest message of *window*, and the message. O(pages behind it).
+def plan_pop(storage: Storage, window: Window, count: int) -> tuple[Transition, list[Message]]:
+    """Return the transition that takes back the newest *count* messages of *window*, and these, in order.
 
-    Its page is open then. If nothing is left of the page, the page before it is opened again, if it is in the window.
-    PageNotFound if there is no message; InvalidSetting if it is archived, or if all messages before it on its page are.
+    O(pages behind them). The page before them is open then, if it is in the window. PageNotFound if there are fewer;
+    InvalidSetting if one is archived, or if all messages before it on its page are.
     """
-    record = window.record
-    head, rows = record.head, _newest_interaction(storage, record)
-    page = _with_newest(rows, head)
-    seq = page.spans(head)[-1][1] - 1
-    left = page._replace(end=None).without(seq, head)  # the messages behind it were taken back before
-    shown = _may_be_open(page) and page.shown(head)[-1:] and page.shown(head)[-1][1] > seq
-    if not shown or (left.spans(head) and not left.shown(head)):
-        what = "each message before it is" if shown else "the newest message is"
-        reason = f"{what} archived, on page #{page.index}: undo() takes its whole interaction back"
-        raise InvalidSetting("pop", reason)
-    [message] = [decode(entry.codec, entry.body) for entry in storage.entries(record.id, seq, seq + 1)]
-    taken = PageRow(record.next_page, seq, seq + 1, page.turn, PageState.UNDONE, continues=page.index)
-    opened: PageRow | None = left
-    if not left.spans(head):
-        taken = page._replace(state=PageState.UNDONE, end=head if page.end is None else page.end, away=None)
-        opened = _opened_before(storage, record, page)
-    pages = {row.index: row for row in (taken, opened) if row is not None}
-    state = window.state._replace(undone=window.state.undone + 1).without([taken.index]).posting(pages)
-    after = window.changed(state)._replace(open_page=None, next_page=max(record.next_page, taken.index + 1))
+    record, head = window.record, window.record.head
+    gone: list[PageRow] = []
+    opened: PageRow | None = _with_newest(_newest_interaction(storage, record), head)
+    while count:
+        if opened is None:
+            index = _with_newest(_newest_interaction(storage, record, before=gone[-1].index), head).index
+            raise _archived("the newest message is", index)
+        page, seqs, shown = opened, _seqs(opened.spans(head)), _seqs(opened.shown(head))
+        if not _may_be_open(page) or shown[-1:] != seqs[-1:]:
+            raise _archived("the newest message is", page.index)
+        if shown[-count:] != seqs[-count:] or len(shown) == count < len(seqs):
+            raise _archived("each message before it is", page.index)
+        if (size := len(seqs)) > count:
+            taken, opened, count = *_split(page, seqs[size - count :], record), 0
+        else:
+            taken = page._replace(state=PageState.UNDONE, end=head if page.end is None else page.end, away=None)
+            opened, count = _opened_before(storage, record, page), count - size
+        gone.append(taken)
+    entries = [each for row in reversed(gone) for span in row.spans(head) for each in storage.entries(record.id, *span)]
+    pages = {row.index: row for row in (*gone, opened) if row is not None}
+    undone = window.state.undone + len(gone)
+    state = window.state._replace(undone=undone).without([row.index for row in gone]).posting(pages)
+    newest = max(record.next_page, *(row.index + 1 for row in gone))
+    after = window.changed(state)._replace(open_page=None, next_page=newest)
     if opened is not None:
         for row in storage.pages(record.id, first=opened.index + 1):
             if row.turn > opened.turn:  # its messages were all taken back, and turns never decrease with the indexes
                 pages[row.index] = pages.get(row.index, row)._replace(turn=opened.turn)
         after = after._replace(open_page=opened.index, turn=opened.turn)
-    return Transition(head, after, pages=tuple(pages.values())), message
+    return Transition(head, after, pages=tuple(pages.values())), [decode(each.codec, each.body) for each in entries]
+
+
+def _seqs(spans: Iterable[tuple[int, int]]) -> list[int]:
+    return [seq for span in spans for seq in range(*span)]
+
+
+def _split(page: PageRow, seqs: Sequence[int], record: ContextRecord) -> tuple[PageRow, PageRow]:
+    """Return the row of the entries *seqs* of *page*, which are its last ones and are taken back, and its new row."""
+    first, end = seqs[0], seqs[-1] + 1
+    cut = tuple(bound for bound in page.cut or () if first < bound < end)  # what was taken back before
+    taken = PageRow(record.next_page, first, end, page.turn, PageState.UNDONE, cut or None, continues=page.index)
+    return taken, page._replace(end=None).without(first, record.head)
+
+
+def _archived(what: str, page: int) -> InvalidSetting:
+    reason = f"{what} archived, on page #{page}: undo() takes its whole interaction back"
+    return InvalidSetting("pop", reason)
 
 
 def _opened_before(storage: Storage, record: ContextRecord, page: PageRow) -> PageRow | None:

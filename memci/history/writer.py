@@ -167,11 +167,11 @@ class Writer:
         window.forget(pages, contents, transition.record)
         return messages
 
-    def pop(self) -> Message:
-        """Take back the newest message and return it (see `plan_pop`). The window must be read again afterwards."""
-        transition, message = plan_pop(self._storage, self._window)
+    def pop(self, count: int) -> list[Message]:
+        """Take back the newest *count* messages (see `plan_pop`). The window must be read again afterwards."""
+        transition, messages = plan_pop(self._storage, self._window, count)
         self._commit(transition)
-        return message
+        return messages
 
     def _row(self, index: int) -> PageRow:
         return self._window.row(index) or self._reader.page(index, self._window.record)

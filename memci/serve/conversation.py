@@ -31,7 +31,7 @@ from typing import Any
 
 from .. import formats
 from ..chapters.system import notice
-from ..context.branches import take_over, take_over_others, withdraw_others
+from ..context.branches import overlapping, take_over, withdraw_others
 from ..context.context import Context
 from ..context.loop import ToolCalls
 from ..errors import BudgetExceeded, Diverged, InvalidSetting, StorageBusy, WriteConflict
@@ -42,10 +42,12 @@ from ..model_catalog import known_window
 from ..settings import Policy
 from ..storage import Storage
 from ..storage.ephemeral import EphemeralStorage
+from ..storage.protocol import ContextRecord
 from ..text.interface import section
 from .hidden import insert_hidden
 from .streams import ReplyStream
 from .summary_request import asks_for_summary, is_for_summaries
+from .trimmed import Recent, find
 from .wire import ClientRequest
 
 _ATTEMPTS = 256  # contexts that are tried for one list: far more forks than a client makes, and still a bound
@@ -82,7 +84,9 @@ class Options:
 class Conversation:
     """The context of one request: an `Exchange`. Its methods read and write the store: call them in a thread."""
 
-    def __init__(self, storage: Storage, scope: Caller, options: Options, request: ClientRequest) -> None:
+    def __init__(
+        self, storage: Storage, scope: Caller, options: Options, request: ClientRequest, recent: Recent | None = None
+    ) -> None:
         """Find or make the context of *request*, and store what is new of the list. O(the list).
 
         Raises:
@@ -96,10 +100,12 @@ class Conversation:
         """the number of forks that were made, since the list differs from a stored one"""
         self.called: Counter[str] = Counter()
         """the number of answered calls of each of memci's tools"""
-        self._storage, self._scope = storage, scope
+        self._storage, self._scope, self._recent = storage, scope, recent or Recent()
         self._counted_by = options.model
         self._messages = formats.read(request.items, request.format, opaque=True)
         self._pending: list[Message] = []  # messages at the end that moved: stored when the request is made
+        self._start = 0  # the seq of the message with which the list begins; above 0: it was trimmed
+        self._refused = False  # whether the provider said that the request was too long
         self._whole = self._asks_for_summary()
         if self._whole:
             self._storage = EphemeralStorage()
@@ -128,14 +134,23 @@ class Conversation:
         return body
 
     def _view(self) -> bytes:
-        """Return the client's body, or, once something is archived or shortened, memci's."""
+        """Return the client's body, or, once something of the list is archived or shortened, memci's."""
         context, request = self.context, self.client
+        if self._start and not self._refused and self._fits_itself():
+            return request.raw
         context.render(*self._pending, tools=request.schemas, strict=False, format="openai_chat")
-        report = context.report()
+        report = context.report(costs=False)
         if not (report.compactions or report.clipped):
             return request.raw
         self.own, self.gate_tokens = frozenset(self._offered()), report.gated_tokens
         return self.request(last=False)
+
+    def _fits_itself(self) -> bool:
+        """Return whether the window has the whole list, which the client trimmed. O(the list)."""
+        count = len(self._list) - len(self._pending)
+        shown = [message for page in self.context.turns(count) for message in page]
+        whole = 0 < count <= len(shown) and identity(shown[-count]) == identity(self._list[0])
+        return whole and not self._pending and not self.context.report(costs=False).clipped
 
     def _store_pending(self) -> None:
         if self._pending:
@@ -188,6 +203,7 @@ class Conversation:
             return True
         if not self.context.overflowed(error):
             return False
+        self._refused = True
         self.sent = self._first_body()
         return self.rewritten
 
@@ -220,6 +236,8 @@ class Conversation:
 
     def cost(self, usage: object) -> None:
         """Store the *usage* of the last request, unless other requests of the client conflict again and again."""
+        if self._start and not self.rewritten:
+            self.context.refresh()  # it calibrates nothing: less was sent than the window has
         with suppress(WriteConflict):
             self._despite_others(lambda: self.context.append_turn(usage=usage), messages=True)
 
@@ -233,9 +251,9 @@ class Conversation:
             try:
                 return call()
             except WriteConflict:
-                before = self.context.report().messages
+                before = self.context.report(costs=False).messages
                 self.context.refresh()
-                if not messages and self.context.report().messages != before:
+                if not messages and self.context.report(costs=False).messages != before:
                     raise
         return call()
 
@@ -283,18 +301,23 @@ class Conversation:
 
     def _locate(self) -> None:
         """Set `context` and `sent`: open the context of the list, or make it, as a fork if the list differs from it."""
-        scope, name = self._scope, self._name
+        name, found = self._name, False
         for _ in range(_ATTEMPTS):
-            opening = {**self._opening, "owner": scope.owner or name}
-            known = self._storage.revision(name)
+            known, others = self._storage.revision(name), list[ContextRecord]()
+            if not known:
+                elsewhere, others = self._find_elsewhere()
+                if elsewhere and not found:
+                    found, (name, self._start) = True, elsewhere
+                    continue
+            opening = {**self._opening, "owner": self._scope.owner or name}
             if known:  # a context keeps its first model: clients ask a second one in between
                 opening["model"] = self._counted_by
             with ExitStack() as opened:
                 self.context = opened.enter_context(Context.open(self._storage, name, **opening))
                 try:
                     self._sync()
-                    if not known:
-                        self._take_over_others()
+                    for other in others:
+                        take_over(self._storage, self.context, other, self._messages)
                     if self.forks:
                         self._withdraw()
                     self.sent = self._first_body()
@@ -302,19 +325,52 @@ class Conversation:
                 except WriteConflict:
                     pass
                 except Diverged as parted:
-                    name = self._fork_name(name, parted.position)
-                    if self._storage.revision(name) or self._is_trimmed():
-                        continue
-                    if parted.turn is not None:
-                        with suppress(InvalidSetting):  # another worker has made the fork
-                            self.context.fork(name, at=parted.turn, owner=None if scope.owner else name).close()
-                            self.forks += 1
-                    elif self._is_edited(parted.position):
-                        self.context.memory.erase(Scope(self.context.id))
+                    if not found and (behind := self._find_behind(parted.position)):
+                        name, self._start = behind
+                    else:
+                        name = self._fork(parted)
+                    found = True
                 else:
                     opened.pop_all()
+                    if self._scope.owner is not None:
+                        self._recent.note(self._scope.owner, self.context.id)
                     return
         raise StorageBusy(f"the list differed from {_ATTEMPTS} stored ones, or other requests changed them: try again")
+
+    def _fork(self, parted: Diverged) -> str:
+        """Return the name of the context of the list, which *parted* from `context`: a fork, if a turn is shared."""
+        name, shared = self._fork_name(self.context.id, parted.position), self._scope.owner is not None
+        if not self._storage.revision(name):
+            if parted.turn is not None:
+                with suppress(InvalidSetting):  # another worker has made the fork
+                    self.context.fork(name, at=parted.turn, owner=None if shared else name).close()
+                    self.forks += 1
+            elif self._is_edited(parted.position):
+                self.context.memory.erase(Scope(self.context.id))
+        if self._start and (fork := self._storage.load(name)) is not None:
+            self._start = min(self._start, fork[0].base)
+        return name
+
+    def _find_elsewhere(self) -> tuple[tuple[str, int] | None, list[ContextRecord]]:
+        """Return where the list begins, which was trimmed, and the contexts that have parts of it otherwise."""
+        owner = self._scope.owner
+        if owner is None or not any(each["role"] == "assistant" for each in self._messages):
+            return None, []
+        if recent := find(self._storage, owner, self._recent.of(owner), self._messages):
+            return recent, []
+        others = overlapping(self._storage, owner, self._messages)
+        return find(self._storage, owner, [record.id for record in others], self._messages), others
+
+    def _find_behind(self, position: int) -> tuple[str, int] | None:
+        """Return where the list begins, which differs from `context` at *position*.
+
+        If they begin alike, it is looked for there alone.
+        """
+        if position == 0:
+            return self._find_elsewhere()[0]
+        owner = self._scope.owner
+        found = None if owner is None else find(self._storage, owner, [self.context.id], self._messages)
+        return found if found and found[1] else None
 
     def _is_edited(self, position: int) -> bool:
         """Return whether the list, which differs from *position* on, is another version of the stored one. O(messages).
@@ -326,20 +382,9 @@ class Conversation:
             return False
         if self._scope.name:
             return True
-        stored = {_digest("", [each]) for each in self.context.messages() if each["role"] == "assistant"}
+        log = self.context.messages(start=self._start)
+        stored = {_digest("", [each]) for each in log if each["role"] == "assistant"}
         return any(_digest("", [each]) in stored for each in self._messages)
-
-    def _is_trimmed(self) -> bool:
-        """Return whether the list lacks the front of the stored one, and begins with the same words. O(messages)."""
-        loaded = self._storage.load(self.context.id)
-        if self._scope.owner is None or loaded is None:
-            return False
-        return take_over(self._storage, self.context, loaded[0], self._messages, trimmed=True)
-
-    def _take_over_others(self) -> None:
-        """Let a shared memory know what a list with an answer, which is new here, has of others from here alone."""
-        if self._scope.owner is not None and any(each["role"] == "assistant" for each in self._messages):
-            take_over_others(self._storage, self.context, self._messages)
 
     def _withdraw(self) -> None:
         """Let a shared memory know this branch of the conversation, and no other one. O(branches, and their pages)."""
@@ -353,13 +398,14 @@ class Conversation:
         """
         context, form = self.context, self.client.format
         self._list, self._pending = self._messages, []
+        given: dict[str, Any] = {"format": form, "start": self._start, "gate": self._gates}
         try:
-            context.sync(self._list, format=form, gate=self._gates)
+            context.sync(self._list, **given)
         except Diverged:
-            own, log = {call_name(tool) for tool in context.tools}, [*context.messages()]
+            own, log = {call_name(tool) for tool in context.tools}, [*context.messages(start=self._start)]
             self._list = insert_hidden(form, self._messages, log, own)
             try:
-                context.sync(self._list, format=form, gate=self._gates)
+                context.sync(self._list, **given)
             except Diverged as parted:
                 forked = self._storage.revision(self._fork_name(context.id, parted.position))
                 if forked or not self._take_back(log):
@@ -368,7 +414,7 @@ class Conversation:
     @property
     def _gates(self) -> bool:
         """Whether large results are shown as digests: not before the first compaction, and with the tool to read on."""
-        return self.context.report().compactions > 0 and bool(self._offered())
+        return self.context.report(costs=False).compactions > 0 and bool(self._offered())
 
     def _take_back(self, log: list[Message]) -> bool:
         """Take back the end of the *log* if it moved on in the list, and return whether it did. O(messages).
@@ -385,11 +431,11 @@ class Conversation:
         moved = not asked or stored[-1] in listed[same:] or answered == [False, True]
         if not same or len(lost) > _MOVED or not moved:
             return False
-        try:
-            for _ in lost:
-                self.context.pop()
-        except InvalidSetting:  # it is archived
-            return False
+        if lost:
+            try:
+                self.context.take_back(len(lost))
+            except InvalidSetting:  # one is archived
+                return False
         self._pending = new
         return True
 

@@ -15,7 +15,7 @@ import logging
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from time import perf_counter
 from typing import Any, Final
@@ -41,6 +41,7 @@ from .answer import HOP, ClientAnswer
 from .conversation import Conversation, Options
 from .door import Door, Identity, key_beside
 from .metrics import Metrics, store_text
+from .trimmed import Recent
 from .wire import GEMINI, PATHS, ClientRequest, decompressed, error_body
 
 ENVIRONMENT: Final = "MEMCI_GATEWAY"
@@ -156,6 +157,7 @@ class Gateway:
     paths: Mapping[str, str]  # the formats that are read, by the ends of their paths
     options: Options
     max_body: int
+    recent: Recent = field(default_factory=Recent)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request, as long as its client is connected."""
@@ -197,7 +199,7 @@ class Gateway:
             request = ClientRequest(form, raw, decompressed(raw, asked.headers.get("content-encoding"), self.max_body))
             query = asked.scope["query_string"].decode("latin-1")
             caller = self.door.caller(asked.headers, query, request.body)
-            making = partial(Conversation, storage, caller, self.options, request)
+            making = partial(Conversation, storage, caller, self.options, request, self.recent)
             conversation = await in_thread(making, Conversation.close)
         except (InvalidMessage, LimitExceeded) as error:
             said = isinstance(error, InvalidMessage) and error.path == "body"  # it quotes nothing of the messages

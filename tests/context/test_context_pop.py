@@ -223,6 +223,43 @@ def test_what_was_taken_back_and_erased_then_stays_taken_back():
     assert context.sync(listed) == []
 
 
+@pytest.mark.parametrize("popped", [0, 1])
+@pytest.mark.parametrize("count", [1, 2, 3, 4, 5, 6, 7])
+def test_messages_that_are_taken_back_at_once_are_those_that_pop_takes(count, popped):
+    """It is one change, and what is left goes on alike; also if more was taken back of the page before."""
+    left, messages = [], []
+    for at_once in (False, True):
+        storage = EphemeralStorage()
+        with talked(storage) as context:
+            context.append_turn("And a hotel?", {"role": "assistant", "content": "wrong"})
+            for _ in range(popped):
+                context.pop()
+            context.append_turn({"role": "assistant", "content": "The Grand."})
+            before = context.report().messages, storage.revision("alice")
+            taken = context.take_back(count) if at_once else [context.pop() for _ in range(count)][::-1]
+            assert storage.revision("alice") - before[1] == (1 if at_once else count)
+            messages.append(taken)
+            context.append_turn("Go on.", {"role": "assistant", "content": "Yes."})
+            stands = [(page.where, page.turn, page.entries) for page in context.pages() if page.where != "undone"]
+            left.append((context.render(strict=False), [*context.messages()], stands, context.report().messages))
+            assert context.verify() == []
+            with again(storage) as later:
+                assert later.render(strict=False) == left[-1][0]
+    assert messages[0] == messages[1] and left[0] == left[1]
+
+
+def test_more_than_there_is_is_not_taken_back(storage):
+    """Nothing changes then, nor if a part is archived."""
+    context = talked(storage)
+    for archived, error in ((False, PageNotFound), (True, InvalidSetting)):
+        if archived:
+            context.archive(keep=0)
+        before = seen(context)
+        with pytest.raises(error):
+            context.take_back(7)
+        assert seen(context) == before
+
+
 def test_a_view_of_the_past_does_not_show_what_was_popped_behind_a_compaction(storage):
     """The snapshot of the window had the message; the view of that turn has it no more, and the others whole."""
     context = opened(storage)

@@ -554,7 +554,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "a list that parts shares what came before",
         _GATEWAY,
-        "self.context.fork(name, at=parted.turn, owner=None if scope.owner else name).close()",
+        "self.context.fork(name, at=parted.turn, owner=None if shared else name).close()",
         "pass",
         "tests/serve/gateway/test_conversations.py -k last_shared",
     ),

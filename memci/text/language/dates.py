@@ -45,7 +45,7 @@ _LEADS = re.compile(
 _PARTS = r"(?:(?P<before>\d{{1,2}})(?:st|nd|rd|th|er|[.º°])?(?: of| de|)? (?:d['’])?)?(?P<month>{0})(?!\w)\.?"
 _REST = r"(?: (?P<after>\d{{1,2}})(?:st|nd|rd|th)?(?![\w:]))?(?:,? (?:of |de |del )?(?P<year>{0})(?!\w))?"
 _WHEN = pattern("dates", "when", flags=re.IGNORECASE)
-_EITHER_WAY = re.compile(r"(?:on|am) \w+$")
+_EITHER_WAY = re.compile(r"(?:on|am|во?) \w+$")
 
 
 class Named(NamedTuple):
@@ -216,9 +216,11 @@ def _ago(said: str, words: "_Words", now: date) -> Iterator[Named]:
 
 def _days_ahead(match: re.Match[str], words: "_Words", said: date) -> int | None:
     """Return how many days after *said* what *match* names is; None if that may be one of two days."""
-    if match.lastgroup not in {"next", "week"}:
+    if match.lastgroup not in {"this", "next", "week"}:
         return words.count(match[match.lastgroup or 0])
     number, today = words.weekday(match[0]), said.weekday()
+    if match.lastgroup == "this":
+        return number - today if number > today else None  # "this Monday", said on a Wednesday, may be the next one
     if (number == 6) is not (today == 6) or (match.lastgroup == "next" and number > today):
         return None  # a week begins on Monday or on Sunday; the next such day may be in this week
     return 7 + number - today

@@ -235,6 +235,20 @@ def test_what_is_said_of_another_day_names_that_day(said, words, day):
         ("我三天后要考试。", "三天后", 21),
         ("来週の月曜日に始めます。", "来週の月曜日", 23),
         ("試験は3日後です。", "3日後", 21),
+        ("The parcel should be here in 10 days.", "in 10 days", 28),
+        ("The rent is due this Friday.", "this friday", 20),
+        ("Diesen Freitag ziehe ich um.", "diesen freitag", 20),
+        ("Je pars ce vendredi.", "ce vendredi", 20),
+        ("Me mudo este viernes.", "este viernes", 20),
+        ("Parto tra dieci giorni.", "tra dieci giorni", 28),
+        ("L'esame è questo venerdì.", "questo venerdì", 20),
+        ("Viajo daqui a 10 dias.", "daqui a 10 dias", 28),
+        ("A prova é nesta sexta.", "nesta sexta", 20),
+        ("Через десять дней экзамен.", "через десять дней", 28),
+        ("Экзамен в эту пятницу.", "в эту пятницу", 20),
+        ("这周五考试。", "这周五", 20),
+        ("今週の金曜日に引っ越します。", "今週の金曜日", 20),
+        ("이번 주 금요일에 시험이 있어요.", "이번 주 금요일", 20),
     ],
 )
 def test_what_lies_ahead_names_its_day(said, words, day):
@@ -259,6 +273,9 @@ def test_what_may_be_two_days_or_took_so_long_names_none():
         "来週の日曜日に会う。",
         "その3日後に行きました。",
         "Vendredi prochain, je pars.",
+        "This Monday suits me.",
+        "Мы летим в пятницу.",
+        "Через два дня он вернулся.",
     ):
         assert meant(said, date(2026, 3, 18)) == {}, said
     assert meant("Next Monday I start.", date(2026, 3, 22)) == {}

@@ -288,7 +288,8 @@ def _show_mixed(text: str, others: Sequence[str], calls: Sequence[_Call], seen: 
 
 def _show_said(text: str, columns: int, seen: str, *, user: bool) -> str:
     """Return what fits of *text*: of a *user*, what is quoted in whole sentences behind the rest, as a quotation."""
-    own, quoted = split_quotations(text, inline=False) if user and len(text) > columns else (text, "")
+    apart = user and (width(text[: columns + 1]) > columns or "\n" in text)
+    own, quoted = split_quotations(text, inline=False) if apart else (text, "")
     if not quoted:
         return _show_text(text, columns, seen)
     least = max(columns // 2, columns * len(own) // len(own + quoted))

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from ..language.patterns import WIDE
 from ..provenance import Origin, spans
-from ..sanitize import SCANNED, harmless, one_line
+from ..sanitize import SCANNED, harmless, one_line, width
 from .gists import Reading, read_text
 from .observations import drop_wordless, observes
 from .parts import Message, split
@@ -55,8 +55,10 @@ def parts_of(messages: Sequence[Message], asked: str, columns: int, *, printed: 
     for name in names:
         theirs = [each for each in users if _name(each) == name]
         sides = [asked if len(names) == 1 else speech(theirs, "user")]
-        if not printed and len(sides[0]) > columns:
-            own, quoted = zip(*[split_quotations(content_of(each)[0]) for each in theirs], strict=True)
+        texts = [content_of(each)[0] for each in theirs]
+        wide = width(sides[0][: columns + 1]) > columns
+        if not printed and (wide or any("\n" in each for each in texts)):
+            own, quoted = zip(*[split_quotations(each, inline=wide) for each in texts], strict=True)
             if any(quoted):
                 sides = [speech([{"role": "user", "content": each} for each in side], "user") for side in (own, quoted)]
         for at, text in enumerate(sides):

@@ -146,6 +146,27 @@ def test_what_is_quoted_stands_in_quotation_marks(said: str, pasted: str) -> Non
         assert not set(re.findall(r"\w{5,}", own)) & set(re.findall(r"\w{5,}", pasted))
 
 
+@pytest.mark.parametrize(
+    ("asked", "pasted"),
+    [
+        ("Is this a scam?", "Your account is locked. Always enter your PIN."),
+        ("这是诈骗吗？", "您的账户已被冻结。以后请始终按提示输入密码，切勿联系银行。"),
+        ("これは詐欺？", "口座は凍結されました。今後は必ず暗証番号を入力してください。"),
+        ("이거 사기야?", "고객님의 계좌가 정지되었습니다. 앞으로 항상 비밀번호를 입력해 주세요."),
+    ],
+)
+def test_what_is_pasted_below_a_request_stands_in_quotation_marks_however_short(asked: str, pasted: str) -> None:
+    """Whose words they are is told as well where all of it has room, and where few characters take many columns."""
+    for shown in (
+        title_of(f"{asked}\n{pasted}"),
+        extract([{"role": "user", "content": f"{asked}\n{pasted}"}]).lines[0],
+    ):
+        own, _, quoted = shown.partition("“")
+
+        assert pasted[:4] not in own
+        assert quoted.endswith("”")
+
+
 def test_a_line_shows_the_users_own_words_before_what_they_quote() -> None:
     """A long paste leaves room for the request below it, a long request for what it is about."""
     line = extract([{"role": "user", "content": f"{ROTA * 9}\n\nWhat do you make of it?"}]).lines[0]

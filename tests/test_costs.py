@@ -21,6 +21,7 @@ COUNTED = {
     "modules of an append": 22,
     "modules of a compaction": 50,
     "calls of an append": 114,
+    "calls of an append with usage": 195,
     "calls of a rendering": 23,
     "calls of a compaction": 2_076,
     "calls of a prepared compaction": 1_186,
@@ -216,6 +217,17 @@ def test_a_turn_costs_what_it_did(tmp_path, careless):
 
     within = {what: fits(what, count) for what, count in found.items()}
     assert set(within.values()) == {not careless}, (within, found)
+
+
+@pytest.mark.parametrize("careless", [False, True])
+def test_an_append_with_usage_costs_what_it_did(tmp_path, careless):
+    """An append that learns from the provider's count writes its state, and reads nothing back."""
+    turns = Turns(tmp_path, careless=careless)
+    turns.turn(2)
+
+    found = called(lambda: turns.context.append_turn(*ROUTE, usage={"prompt_tokens": 1_000, "completion_tokens": 60}))
+
+    assert fits("calls of an append with usage", found) != careless, found
 
 
 @pytest.mark.parametrize("careless", [False, True])

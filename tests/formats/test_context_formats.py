@@ -391,3 +391,31 @@ def test_reasoning_of_responses_stays_behind_a_rewritten_beginning():
         context.append_turn("Thanks.")
         assert context.archive(keep=2) == (2,)
         assert "gAAAA" in json.dumps(context.request())
+
+
+@pytest.mark.parametrize("form", ["anthropic", "gemini"])
+def test_what_a_client_says_behind_results_continues_their_page(form):
+    """Reminders of coding agents come so: the model gets the results in any case, it has not answered them yet."""
+    words = "The depot of the line opens at nine. " * 40
+    with opened(format=form, window=6_000) as context:
+        context.append_turn("Read all files.")
+        for number in range(20):
+            text = f"file {number}: {words}"
+            if form == "anthropic":
+                called = {"role": "assistant", "content": [tool_use(f"c{number}")]}
+                result = {"type": "tool_result", "tool_use_id": f"c{number}", "content": text}
+                answer = {"role": "user", "content": [result, {"type": "text", "text": "Mind the list."}]}
+            else:
+                called = {"role": "model", "parts": [{"functionCall": {"name": "read", "args": {}}}]}
+                result = {"functionResponse": {"name": "read", "response": {"output": text}}}
+                answer = {"role": "user", "parts": [result, {"text": "Mind the list."}]}
+            context.append_turn(called, answer)
+
+            assert f"file {number}: " in json.dumps(context.request())
+        assert [page.index for page in context.pages()] == [1]
+        context.append_turn("And now?")
+        assert [page.index for page in context.pages()] == [1, 2]
+
+
+def tool_use(call_id):
+    return {"type": "tool_use", "id": call_id, "name": "read", "input": {}}

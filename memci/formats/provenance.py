@@ -33,9 +33,10 @@ def clauses_of(message: Message) -> list[Clause]:
     Most messages have nothing like one, so that whose words they are is asked only where it matters.
     """
     text = text_of(message)
-    if message["role"] != "user" or observes(text) or not clauses(text, mask_quotations(text)):
+    if message["role"] != "user" or observes(text) or not clauses(text, quick := mask_quotations(text)):
         return []
-    return clauses(text, own_words(message))
+    own = own_words(message)
+    return clauses(text, own, mixed=own != quick)
 
 
 def parts_of(message: Message) -> dict[str, str]:

@@ -80,8 +80,11 @@ def names_near_day(text: str) -> bool:
     return has("instructions", "near", lower_case(text))
 
 
-def clauses(text: str, own: str) -> list[Clause]:
-    """Return the `instructions`, and the sentences that take one back, in order, each once. O(characters)."""
+def clauses(text: str, own: str, *, mixed: bool = False) -> list[Clause]:
+    """Return the `instructions`, and the sentences that take one back, in order, each once. O(characters).
+
+    *mixed*: others' words stand beside the user's own: what only says how ("more formal, please") is about these.
+    """
     own, places = compose(own[:SCANNED])
     written = languages(own, LATIN, slack=_FEW) if len(own) <= _BACK else languages(own)
     prepared = lower_case(own.replace("’", "'").replace("\t", " "))
@@ -100,7 +103,7 @@ def clauses(text: str, own: str) -> list[Clause]:
             continue
         for one in languages(sentence, written, slack=_FEW):
             said = simplify(prepared[start:end]) if one == "han" else prepared[start:end]
-            spans = [each for each in _find_spans(said, one) if each[1] - each[0] <= LONGEST]
+            spans = [each for each in _find_spans(said, one, mixed=mixed) if each[1] - each[0] <= LONGEST]
             takes = "" if spans else _takes_back(said, one)
             if takes:
                 spans = [(0, len(said))]
@@ -122,7 +125,7 @@ def _listed(prepared: str) -> bytearray:
     return found
 
 
-def _find_spans(sentence: str, written: Writing) -> list[tuple[int, int]]:
+def _find_spans(sentence: str, written: Writing, *, mixed: bool) -> list[tuple[int, int]]:
     """Return where the instructions of *sentence* begin and end; neighbouring ones are joined."""
     places = _clauses(sentence, written)
     parts = [sentence[start : min(end, start + LONGEST)] for start, end in places]
@@ -134,7 +137,8 @@ def _find_spans(sentence: str, written: Writing) -> list[tuple[int, int]]:
     for (start, end), clause in zip(places, parts, strict=True):
         asks = bool(_says(written, "question").search(clause) or (not asked and _ASKED.search(clause)))
         lasts = end - start <= LONGEST and (
-            _is_instruction(clause, written, asks=asks) or (not asks and _lasts_behind_condition(clause, written))
+            _is_instruction(clause, written, asks=asks, mixed=mixed)
+            or (not asks and _lasts_behind_condition(clause, written))
         )
         if ended and (asks or not lasts):
             found.append((begun, ended))
@@ -181,7 +185,7 @@ def _takes_back(sentence: str, written: Writing) -> Literal["", "any", "same"]:
     return "any" if _says(written, "back").search(sentence) or _says(written, "again").search(sentence) else "same"
 
 
-def _is_instruction(clause: str, written: Writing, *, asks: bool = False) -> bool:
+def _is_instruction(clause: str, written: Writing, *, asks: bool = False, mixed: bool = False) -> bool:
     """Return whether *clause* is a lasting request, preference or constraint."""
 
     def shows(key: str) -> bool:
@@ -194,5 +198,5 @@ def _is_instruction(clause: str, written: Writing, *, asks: bool = False) -> boo
     if not direct and not shows("asks"):
         return False
     lasting = shows("lasting")
-    wanted = direct or lasting or (len(clause) <= _SHORT and shows("manner"))
+    wanted = direct or lasting or (len(clause) <= _SHORT and not mixed and shows("manner"))
     return wanted and (lasting or not shows("once")) and not shows("others") and not shows("talk")

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import memci
+from memci.formats.provenance import clauses_of
 from memci.text.language import instructions as found
 from memci.text.language.instructions import LONGEST, SCANNED
 from memci.text.provenance import mask, spans
@@ -173,6 +174,13 @@ Antworte immer noch nicht auf seine Mails.
 Firma de siempre, precio de siempre.
 Vacances toujours annulées.
 Случай всегда решает всё.
+Mach's kürzer und höflicher.
+Rends-le plus formel.
+Fallo più breve e semplice.
+Deixa mais curto e simples.
+Сделай короче и проще.
+もう少し短くして。
+좀 더 짧게 해 줘.
 """.strip().splitlines()
 
 CLAUSES = tomllib.loads(Path(__file__).with_name("clauses.toml").read_text(encoding="utf-8"))
@@ -279,6 +287,23 @@ def test_an_instruction_is_found_however_its_letters_are_encoded(sentence):
     decomposed = unicodedata.normalize("NFD", sentence)
 
     assert found.instructions(decomposed, decomposed) == [decomposed]
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Dear Ms Fox,\nthe invoice is attached.\nBest, Ann\n\nmake it more formal, no emojis",
+        "Madame,\nla facture est jointe.\nCordialement, Ann\n\nplus court stp",
+        "狐様\n請求書を添付します。\n敬具\nアンナ\n\n丁寧に書いて",
+    ],
+)
+def test_beside_a_pasted_text_what_only_says_how_is_about_it(said):
+    """What holds for good is said with a word for that; the same request alone may be one."""
+    asked = said.rpartition("\n")[2]
+
+    assert all(each.takes_back for each in clauses_of({"role": "user", "content": said}))
+    assert clauses_of({"role": "user", "content": f"{said}\n\nNever use slang."})
+    assert clauses_of({"role": "user", "content": asked})
 
 
 def test_instructions_that_go_on_and_on_are_none():

@@ -8,8 +8,10 @@ moves on with each request is found at once, however many there are.
 """
 
 from collections import OrderedDict, deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
+from itertools import takewhile
+from operator import eq
 from typing import Final
 
 from ..context.branches import visible
@@ -50,32 +52,29 @@ class Recent:
 def find(storage: Storage, owner: str, contexts: Iterable[str], listed: Sequence[Message]) -> tuple[str, int] | None:
     """Return the context of *owner* within which *listed* begins, with the seq of the message; None if there is none.
 
-    Of several it is the one that has most of the list. O(contexts · messages of the list).
+    Of several it is the one from which the list differs least. O(contexts · messages of the list).
     """
-    wanted, most, found = [identity(message) for message in listed], 0, None
+    wanted, found = [identity(message) for message in listed], list[tuple[int, str, int]]()
     for context in contexts:
-        with suppress(CorruptRecord, KeyMissing):  # one that can't be read stops no other
-            run, seq = _begin(storage, owner, context, wanted)
-            if run > most:
-                most, found = run, (context, seq)
-    return found
+        loaded = storage.load(context)
+        if loaded is not None and loaded[0].owner == owner:
+            start = max(0, loaded[0].head - 2 * len(wanted) - _DROPPED)
+            with suppress(CorruptRecord, KeyMissing):  # one that can't be read stops no other
+                log = [*visible(Reader(storage, context).standing(loaded[0], start, GONE))]
+                found += [(same, context, seq) for same, seq in _beginnings(log, wanted)]
+    best = max(found, key=lambda each: each[0], default=None)
+    return best and best[1:]
 
 
-def _begin(storage: Storage, owner: str, context: str, wanted: Sequence[bytes]) -> tuple[int, int]:
-    """Return how many messages from the first of *wanted* on *context* has in a row, and the seq of that; or 0, 0."""
-    loaded = storage.load(context)
-    if loaded is None or loaded[0].owner != owner:
-        return 0, 0
-    record, reader = loaded[0], Reader(storage, context)
-    start = max(0, record.head - 2 * len(wanted) - _DROPPED)
-    log = [*visible(reader.standing(record, start, GONE))]
-    most, found = 0, 0
+def _beginnings(log: Sequence[tuple[int, bytes]], wanted: Sequence[bytes]) -> Iterator[tuple[int, int]]:
+    """Yield where the list *wanted* may begin within *log*: how much of both is the same from there on, and the seq.
+
+    Its first messages are there in a row, or at least half of it: something was deleted or edited as it was trimmed.
+    """
     for place, (seq, first) in enumerate(log):
         if first == wanted[0]:
-            run = next(
-                (count for count, (_, each) in enumerate(log[place:]) if [each] != wanted[count : count + 1]),
-                len(log) - place,
-            )
-            if run > most and run >= (_LAST if place + run == len(log) else _RUN):
-                most, found = run, seq
-    return most, found
+            behind = [each for _, each in log[place:]]
+            run = sum(takewhile(bool, map(eq, behind, wanted)))
+            common = len({*behind} & {*wanted})
+            if run >= (_LAST if run == len(behind) else _RUN) or common >= max(_RUN, len(wanted) / 2):
+                yield common - len({*behind} - {*wanted}), seq

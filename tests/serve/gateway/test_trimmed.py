@@ -1,13 +1,21 @@
 """Lists that a client trims at their front: they go on in their conversation, which has what was trimmed."""
 
 import json
+from contextlib import closing
+from itertools import count
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from starlette.responses import JSONResponse
 
-from memci import Context
+from memci import Context, EphemeralStorage
+from memci.formats.identity import identity
+from memci.memory import TieredMemory
+from memci.serve.conversation import Caller, Conversation, Options
 from memci.serve.gateway import app
 from memci.serve.trimmed import Recent
+from memci.serve.wire import ClientRequest
 
 from .kit import FORMATS, LONG, Talk
 from .upstream import Said, Served
@@ -101,6 +109,56 @@ def test_a_trimmed_list_that_the_provider_refuses_as_too_long_is_sent_shorter(pr
         for number in range(12):
             trimmed(talk).say(f"Question {number}. " + 4 * LONG.format(number))
     assert len(Context.list(store)) == 1
+
+
+CHANGES = st.lists(
+    st.tuples(st.sampled_from(["grow", "trim", "delete", "edit", "head", "forget"]), st.integers(0, 10_000)),
+    min_size=4,
+    max_size=24,
+)
+
+
+@given(CHANGES, st.sampled_from([3_000, 30_000]), st.booleans())
+@settings(deadline=None)
+def test_a_list_is_the_end_of_its_conversation_and_what_was_deleted_is_not_found(changes, window, named):
+    """Whatever was trimmed, edited or deleted before, in one process or in several."""
+    storage, recent, number, deleted = EphemeralStorage(), Recent(), count(1), []
+    caller = Caller("key", "anna", "trip" if named else None)
+
+    def said(role):
+        return {"role": role, "content": f"<{next(number)}> " + "some plain words of it " * 30}
+
+    items = [said("user")]
+    for change, where in changes:
+        at = 2 + where % max(1, len(items) - 2)
+        first = at - at % 2  # a question of the user
+        raw = json.dumps({"model": "gpt-4o", "messages": items}).encode()
+        made = Conversation(storage, caller, Options(window), ClientRequest("openai_chat", raw, raw), recent)
+        stored = [identity(message) for message in made.context.messages()]
+        assert stored[-len(items) :] == [identity(item) for item in items]
+        assert items[-1]["content"][:40].encode() in made.sent
+        assert made.context.verify() == []
+        made.close()
+        with closing(TieredMemory(storage, owner="anna", read_only=True)) as memory:
+            found = str([memory.search(word, k=5).pages for word in deleted[-3:]])
+        assert not [word for word in deleted if word in made.sent.decode() or word in found]
+
+        items.append(said("assistant"))
+        gone, new = slice(0), []
+        match change:
+            case "trim":
+                items = items[first:] if len(items) - first > 4 else items
+            case "delete" if first + 2 < len(items):
+                gone = slice(first, first + 2)
+            case "edit" if at < len(items):
+                gone, new = slice(at, at + 1), [said(items[at]["role"])]
+            case "head" if len(items) > 8:
+                gone = slice(2, -4)
+            case "forget":
+                recent = Recent()
+        deleted += [item["content"].partition(" ")[0] for item in items[gone]]
+        items[gone] = new
+        items.append(said("user"))
 
 
 def test_recent_conversations_are_bounded():

@@ -305,7 +305,7 @@ class Conversation:
         for _ in range(_ATTEMPTS):
             known, others = self._storage.revision(name), list[ContextRecord]()
             if not known:
-                elsewhere, others = self._find_elsewhere()
+                elsewhere, others = self._find_elsewhere(recent=not found)
                 if elsewhere and not found:
                     found, (name, self._start) = True, elsewhere
                     continue
@@ -342,22 +342,29 @@ class Conversation:
         name, shared = self._fork_name(self.context.id, parted.position), self._scope.owner is not None
         if not self._storage.revision(name):
             if parted.turn is not None:
-                with suppress(InvalidSetting):  # another worker has made the fork
+                try:
                     self.context.fork(name, at=parted.turn, owner=None if shared else name).close()
                     self.forks += 1
+                except InvalidSetting:  # another worker has made it; or `context` is a fork, of a later turn
+                    parent = self._storage.load(self.context.id)
+                    if not self._storage.revision(name) and parent is not None and parent[0].parent:
+                        return parent[0].parent
             elif self._is_edited(parted.position):
                 self.context.memory.erase(Scope(self.context.id))
         if self._start and (fork := self._storage.load(name)) is not None:
             self._start = min(self._start, fork[0].base)
         return name
 
-    def _find_elsewhere(self) -> tuple[tuple[str, int] | None, list[ContextRecord]]:
-        """Return where the list begins, which was trimmed, and the contexts that have parts of it otherwise."""
+    def _find_elsewhere(self, *, recent: bool = True) -> tuple[tuple[str, int] | None, list[ContextRecord]]:
+        """Return where the list begins, which was trimmed, and the contexts that have parts of it otherwise.
+
+        *recent*: whether those that the owner had last are enough, if it begins there.
+        """
         owner = self._scope.owner
         if owner is None or not any(each["role"] == "assistant" for each in self._messages):
             return None, []
-        if recent := find(self._storage, owner, self._recent.of(owner), self._messages):
-            return recent, []
+        if recent and (found := find(self._storage, owner, self._recent.of(owner), self._messages)):
+            return found, []
         others = overlapping(self._storage, owner, self._messages)
         return find(self._storage, owner, [record.id for record in others], self._messages), others
 

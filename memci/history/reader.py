@@ -4,7 +4,7 @@ What the window holds is known there, and is not read again.
 """
 
 import json
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
 from typing import Final, Literal
@@ -48,6 +48,7 @@ _NAMES: dict[PageState, Literal["active", "folded", "unloaded", "undone", "erase
 }
 
 
+_NEWEST: Final = 64  # pages at the end of a context, within which lists mostly differ
 GONE: Final = (PageState.UNDONE, PageState.ERASED)  # the states of pages whose messages are no longer shown
 
 
@@ -57,6 +58,8 @@ class Reader:
     def __init__(self, storage: Storage, context: str) -> None:
         self._storage = storage
         self._context = context
+        self._gone: tuple[tuple[int, tuple[PageState, ...]], list[tuple[int, int]]] = (0, ()), []
+        """a revision with states of pages, and the runs of seqs of these pages"""
 
     def page(self, index: object, record: ContextRecord) -> PageRow:
         """Return the row of page *index*; raise PageNotFound if there is none, `Undone` or `Erased` if it is gone."""
@@ -174,21 +177,23 @@ class Reader:
         """Yield every message in order from seq *start* on, but for undone and erased pages. O(messages)."""
         return (decode(entry.codec, entry.body) for entry in self.standing(record, start, GONE))
 
-    def standing(self, record: ContextRecord, start: int, gone: Iterable[PageState]) -> Iterator[EntryRow]:
+    def standing(self, record: ContextRecord, start: int, gone: Sequence[PageState]) -> Iterator[EntryRow]:
         """Yield the entries from seq *start* on, but for pages in one of the states *gone*. O(entries + such pages)."""
-        spans = [
-            span
-            for state in gone
-            for row in self._storage.pages(self._context, state=state)
-            for span in row.spans(record.head)
-        ]
-        for first, end in [*join_runs(spans), (record.head, record.head)]:
+        for first, end in [*self._spans(record, *gone), (record.head, record.head)]:
             yield from self._storage.entries(self._context, start, first)
             start = max(start, end)
 
+    def _spans(self, record: ContextRecord, *gone: PageState) -> list[tuple[int, int]]:
+        """Return the runs of seqs of pages in the states *gone*. O(such pages) for a record, once."""
+        if self._gone[0] != (record.revision, gone):
+            rows = (row for state in gone for row in self._storage.pages(self._context, state=state))
+            self._gone = (record.revision, gone), join_runs(span for row in rows for span in row.spans(record.head))
+        return self._gone[1]
+
     def page_of(self, seq: int, record: ContextRecord) -> PageRow:
-        """Return the page that holds the entry *seq*. O(pages)."""
-        return next(row for row in self._storage.pages(self._context) if holds(row, seq, record.head))
+        """Return the page that holds the entry *seq*. O(pages), but for the newest ones."""
+        newest = self._storage.pages(self._context, first=max(1, record.next_page - _NEWEST))
+        return next(row for row in chain(newest, self._storage.pages(self._context)) if holds(row, seq, record.head))
 
 
 def holds(row: PageRow, seq: int, head: int) -> bool:

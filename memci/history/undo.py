@@ -116,13 +116,14 @@ def _newest_interaction(storage: Storage, record: ContextRecord, before: int | N
 
     With *before*, only pages before that index are looked at. Raises PageNotFound if there is none.
     """
-    for index in range((before or record.next_page) - 1, 0, -1):
-        for row in storage.pages(record.id, first=index, last=index):
-            if row.state in GONE:
-                continue
-            origin = row.continues or row.index
-            others = storage.pages(record.id, first=origin)
-            return [each for each in others if origin in (each.index, each.continues) and each.state not in GONE]
+    last, size = (before or record.next_page) - 1, 4
+    while last > 0:
+        for row in reversed([*storage.pages(record.id, first=max(1, last - size + 1), last=last)]):
+            if row.state not in GONE:
+                origin = row.continues or row.index
+                others = storage.pages(record.id, first=origin)
+                return [each for each in others if origin in (each.index, each.continues) and each.state not in GONE]
+        last, size = last - size, 2 * size
     raise PageNotFound("newest")
 
 

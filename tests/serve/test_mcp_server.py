@@ -194,7 +194,7 @@ def test_the_command_serves_over_http(path):
     async def talk(url, token):
         headers = {"authorization": f"Bearer {token}"}
         async with (
-            httpx2.AsyncClient(headers=headers) as web,
+            httpx2.AsyncClient(headers=headers, timeout=60) as web,
             Client(streamable_http_client(url, http_client=web)) as client,
         ):
             return await asked(client)

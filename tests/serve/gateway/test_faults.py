@@ -123,7 +123,7 @@ def test_an_answer_in_an_unknown_coding_keeps_its_name(provider, gateway, form, 
         headers = {"content-encoding": coding, "content-type": "application/json"}
         provider.script = lambda _seen, body=body, headers=headers: Response(body, headers=headers)
         request = httpx2.Request("POST", f"{gateway}/v1/{PATHS[form]}", content=asked(form, long)[0])
-        with httpx2.Client() as client:
+        with httpx2.Client(timeout=60) as client:
             answer = client.send(request, stream=True)
             raw = b"".join(answer.iter_raw())
         told = answer.headers.get("content-encoding")
@@ -138,7 +138,7 @@ def test_a_compressed_request_is_managed(provider, gateway, form, coding):
         plain = asked(form, long)[0]
         body = gzip.compress(plain) if coding == "gzip" else zlib.compress(plain)
         headers = {"content-encoding": coding, "content-type": "application/json"}
-        answer = httpx2.post(f"{gateway}/v1/{PATHS[form]}", content=body, headers=headers)
+        answer = httpx2.post(f"{gateway}/v1/{PATHS[form]}", content=body, headers=headers, timeout=60)
         seen = provider.seen[-1]
         assert answer.headers["x-memci-view"].encode() == view
         if long:
@@ -157,6 +157,7 @@ def test_a_request_in_zstd_is_managed_where_python_reads_it(provider, gateway, m
         f"{gateway}/v1/messages",
         content=gzip.compress(asked("anthropic", long=True)[0]),
         headers={"content-encoding": "zstd", "content-type": "application/json"},
+        timeout=60,
     )
     assert answer.headers["x-memci-view"] == "rewritten"
     assert "content-encoding" not in provider.seen[-1].headers
@@ -170,7 +171,7 @@ def test_a_compressed_request_that_memci_cannot_read_is_forwarded(provider, stor
     with Served(app(store, upstream=provider.url, window=6_000, max_body=20_000)) as url:
         for body in (b"no gzip", gzip.compress(b"{}")[:-4], gzip.compress(b" " * 30_000), b"zstd"):
             headers = {"content-encoding": "zstd" if body == b"zstd" else "gzip"}
-            answer = httpx2.post(f"{url}/v1/chat/completions", content=body, headers=headers)
+            answer = httpx2.post(f"{url}/v1/chat/completions", content=body, headers=headers, timeout=60)
             assert (answer.headers["x-memci-view"], provider.seen[-1].body) == ("passed", body)
 
 

@@ -7,7 +7,7 @@ What the client dropped stays in the conversation. Those that a user had last ar
 moves on with each request is found at once, however many there are.
 """
 
-from collections import OrderedDict, deque
+from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from itertools import takewhile
@@ -29,24 +29,21 @@ _RECENT: Final = 8  # conversations of one owner; what is not among these is loo
 
 
 class Recent:
-    """The conversations that each owner had last in this process."""
+    """The conversations that each owner had last in this process. Threads may share it."""
 
     def __init__(self) -> None:
-        self._names: OrderedDict[str, deque[str]] = OrderedDict()
+        self._names: OrderedDict[str, tuple[str, ...]] = OrderedDict()
 
     def note(self, owner: str, context: str) -> None:
         """Note that *owner* has just used *context*."""
-        names = self._names.pop(owner, None) or deque(maxlen=_RECENT)
-        if context in names:
-            names.remove(context)
-        names.appendleft(context)
-        self._names[owner] = names
-        while len(self._names) > _OWNERS:
+        names = self._names.pop(owner, ())
+        self._names[owner] = (context, *(name for name in names if name != context))[:_RECENT]
+        if len(self._names) > _OWNERS:
             self._names.popitem(last=False)
 
-    def of(self, owner: str) -> list[str]:
+    def of(self, owner: str) -> tuple[str, ...]:
         """Return the contexts that *owner* used last, the newest first."""
-        return [*self._names.get(owner, ())]
+        return self._names.get(owner, ())
 
 
 def find(storage: Storage, owner: str, contexts: Iterable[str], listed: Sequence[Message]) -> tuple[str, int] | None:

@@ -167,5 +167,5 @@ def test_recent_conversations_are_bounded():
         recent.note(f"owner {number}", "context")
     for number in [*range(20), 15]:
         recent.note("owner 9999", f"context {number}")
-    assert recent.of("owner 0") == [] and recent.of("owner 9998") == ["context"]
-    assert recent.of("owner 9999") == [f"context {number}" for number in (15, 19, 18, 17, 16, 14, 13, 12)]
+    assert recent.of("owner 0") == () and recent.of("owner 9998") == ("context",)
+    assert recent.of("owner 9999") == tuple(f"context {number}" for number in (15, 19, 18, 17, 16, 14, 13, 12))

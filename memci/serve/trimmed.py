@@ -7,7 +7,7 @@ What the client dropped stays in the conversation. Those that a user had last ar
 moves on with each request is found at once, however many there are.
 """
 
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from itertools import takewhile
@@ -51,7 +51,7 @@ def find(storage: Storage, owner: str, contexts: Iterable[str], listed: Sequence
 
     Of several it is the one from which the list differs least. O(contexts · messages of the list).
     """
-    wanted, found = [identity(message) for message in listed], list[tuple[int, str, int]]()
+    wanted, found = [identity(message) for message in listed], list[tuple[tuple[int, bool], str, int]]()
     for context in contexts:
         loaded = storage.load(context)
         if loaded is not None and loaded[0].owner == owner:
@@ -63,15 +63,17 @@ def find(storage: Storage, owner: str, contexts: Iterable[str], listed: Sequence
     return best and best[1:]
 
 
-def _beginnings(log: Sequence[tuple[int, bytes]], wanted: Sequence[bytes]) -> Iterator[tuple[int, int]]:
-    """Yield where the list *wanted* may begin within *log*: how much of both is the same from there on, and the seq.
+def _beginnings(log: Sequence[tuple[int, bytes]], wanted: Sequence[bytes]) -> Iterator[tuple[tuple[int, bool], int]]:
+    """Yield the places in *log* where the list *wanted* may begin: how much is the same from there on, and the seq.
 
     Its first messages are there in a row, or at least half of it: something was deleted or edited as it was trimmed.
+    What is the same: messages that both have, less those that only the log has; and whether the list goes on behind
+    the log. O(messages of both, as often as the first one is repeated).
     """
     for place, (seq, first) in enumerate(log):
         if first == wanted[0]:
             behind = [each for _, each in log[place:]]
             run = sum(takewhile(bool, map(eq, behind, wanted)))
-            common = len({*behind} & {*wanted})
+            common = (Counter(behind) & Counter(wanted)).total()
             if run >= (_LAST if run == len(behind) else _RUN) or common >= max(_RUN, len(wanted) / 2):
-                yield common - len({*behind} - {*wanted}), seq
+                yield (2 * common - len(behind), run == len(behind)), seq

@@ -111,6 +111,20 @@ def test_a_trimmed_list_that_the_provider_refuses_as_too_long_is_sent_shorter(pr
     assert len(Context.list(store)) == 1
 
 
+def test_the_same_words_again_and_again_are_one_conversation(provider, store):
+    """The list begins where it goes on with all that follows, of many places with its first message."""
+    provider.script = lambda _seen: Said("Nothing new.")
+    with (
+        Served(app(store, upstream=provider.url, window=6_000, identity="credential")) as url,
+        Talk("openai_chat", url) as talk,
+    ):
+        for number in range(40):
+            trimmed(talk).say("Check my inbox." if number % 8 else f"Question {number}.")
+    (info,) = Context.list(store)
+    with Context.view(store, info.id) as context:
+        assert [text for text in texts(context) if "Q" in text] == [f"Question {number}." for number in range(0, 40, 8)]
+
+
 CHANGES = st.lists(
     st.tuples(st.sampled_from(["grow", "trim", "delete", "edit", "head", "forget"]), st.integers(0, 10_000)),
     min_size=4,

@@ -601,7 +601,7 @@ class Context:
                 the last interaction among them, since the others may be old. Times order nothing. After a pause in
                 which the provider's prompt cache expired, older pages leave (`Policy.pricing`).
             opens_page: Whether a user's message closes the open page and opens the next; False for observations
-                that are sent in the user's role. One directly behind results never does.
+                that are sent in the user's role.
             gate: Whether results of tools that exceed `Policy.gate` are shown as digests.
 
         Raises:

@@ -24,8 +24,8 @@ from ..model_catalog import reads_breakpoints
 from . import anthropic, gemini, openai_chat, openai_responses
 from .anthropic import without_thoughts as without_thoughts
 from .detection import is_of_chat, undeclared, unwrapped
+from .envelope import continues as continues
 from .envelope import says_nothing
-from .openai_responses import continues as continues
 from .openai_responses import made_by as made_by
 from .openai_responses import readable_by as readable_by
 

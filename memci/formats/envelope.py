@@ -46,6 +46,16 @@ def native_of(message: Message, format: str) -> Native | None:  # noqa: A002 -- 
     return native if native is not None and native.format == format else None
 
 
+def continues(message: Message) -> bool:
+    """Return whether *message* of the user's goes on with the client's answers to the model: it opens no page.
+
+    It came in one message behind results, as reminders of coding agents do, or it approves a call.
+    """
+    if not isinstance(message, Enveloped) or message["role"] != "user":
+        return False
+    return message.native.joins or message.native.items[0].get("type") == "mcp_approval_response"
+
+
 def says_nothing(message: Message, format: str) -> bool:  # noqa: A002
     """Return whether *message* is an empty answer in a request of this *format*: it is stored, and not sent."""
     if message["role"] != "assistant" or message.get("tool_calls"):

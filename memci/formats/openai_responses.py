@@ -137,12 +137,6 @@ def is_reference(item: Item) -> bool:
     return kind == "item_reference" or (kind is None and item.keys() <= {"id", "type"})
 
 
-def continues(message: Message) -> bool:
-    """Return whether *message* is a client's answer to an item of the model, not something that the user says."""
-    native = native_of(message, NAME)
-    return native is not None and message["role"] == "user" and native.items[0].get("type") == "mcp_approval_response"
-
-
 def _without_repeated_ids(items: Iterable[Item]) -> Iterator[Item]:
     """Yield *items* with ids of items that come once: the provider refuses a second one. O(items).
 

@@ -40,8 +40,7 @@ def draft(
 ) -> Draft:
     """Return *values* (messages, texts of the user, SDK objects, items of any format) as a draft for *window*.
 
-    With *opens_page* a user's message opens a page, but not one directly behind results: the model has not answered
-    them, so that they stay with it. *made* returns those of the given ids that a tool call ever had:
+    With *opens_page* a user's message opens a page. *made* returns those of the given ids that a tool call ever had:
     O(the context). *costs*: the tokens of messages that were counted before, by their bytes. *gate*: whether large
     results are shown as digests, if the settings say so. *at*: when they were said. With *said*, that is only the time
     of the append: *said* has the times at which messages were shown before, by their bytes, and of several interactions
@@ -66,8 +65,7 @@ def draft(
     for position, value in enumerate(given):
         codec, body, message = _exact(value, f"messages[{position}]")
         role = message["role"]
-        answered = bool(messages) and messages[-1].node.message["role"] == "tool" and not messages[-1].late
-        starts = page is None or (role == "user" and opens_page and not answered and not formats.continues(message))
+        starts = page is None or (role == "user" and opens_page and not formats.continues(message))
         if page is None or starts:
             page, base, next_page = next_page, seq, next_page + 1
         quotes, late, taken, spans = None, False, None, None

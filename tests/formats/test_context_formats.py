@@ -393,27 +393,23 @@ def test_reasoning_of_responses_stays_behind_a_rewritten_beginning():
         assert "gAAAA" in json.dumps(context.request())
 
 
-@pytest.mark.parametrize("form", ["anthropic", "gemini", "openai_chat"])
-def test_what_is_said_behind_results_continues_their_page(form):
+@pytest.mark.parametrize("form", ["anthropic", "gemini"])
+def test_what_a_client_says_behind_results_continues_their_page(form):
     """Reminders of coding agents come so: the model gets the results in any case, it has not answered them yet."""
     words = "The depot of the line opens at nine. " * 40
     with opened(format=form, window=6_000) as context:
         context.append_turn("Read all files.")
         for number in range(20):
-            text, call_id = f"file {number}: {words}", f"c{number}"
+            text = f"file {number}: {words}"
             if form == "anthropic":
-                called = {"role": "assistant", "content": [tool_use(call_id)]}
-                result = {"type": "tool_result", "tool_use_id": call_id, "content": text}
-                answers = [{"role": "user", "content": [result, {"type": "text", "text": "Mind the list."}]}]
-            elif form == "gemini":
+                called = {"role": "assistant", "content": [tool_use(f"c{number}")]}
+                result = {"type": "tool_result", "tool_use_id": f"c{number}", "content": text}
+                answer = {"role": "user", "content": [result, {"type": "text", "text": "Mind the list."}]}
+            else:
                 called = {"role": "model", "parts": [{"functionCall": {"name": "read", "args": {}}}]}
                 result = {"functionResponse": {"name": "read", "response": {"output": text}}}
-                answers = [{"role": "user", "parts": [result, {"text": "Mind the list."}]}]
-            else:
-                call = {"id": call_id, "type": "function", "function": {"name": "read", "arguments": "{}"}}
-                called = {"role": "assistant", "content": None, "tool_calls": [call]}
-                answers = [{"role": "tool", "tool_call_id": call_id, "content": text}, "Mind the list."]
-            context.append_turn(called, *answers)
+                answer = {"role": "user", "parts": [result, {"text": "Mind the list."}]}
+            context.append_turn(called, answer)
 
             assert f"file {number}: " in json.dumps(context.request())
         assert [page.index for page in context.pages()] == [1]

@@ -586,7 +586,7 @@ class Context:
         op_id: str | None = None,
         usage: object = None,
         at: datetime | str | None = None,
-        opens_page: bool = True,
+        opens_page: bool | None = True,
         gate: bool = True,
     ) -> Receipt:
         """Store *messages*, all or none, and add them to the window. O(new text), apart from compactions.
@@ -601,7 +601,7 @@ class Context:
                 the last interaction among them, since the others may be old. Times order nothing. After a pause in
                 which the provider's prompt cache expired, older pages leave (`Policy.pricing`).
             opens_page: Whether a user's message closes the open page and opens the next; False for observations
-                that are sent in the user's role.
+                that are sent in the user's role; None, as in `sync`: not if it is directly behind results.
             gate: Whether results of tools that exceed `Policy.gate` are shown as digests.
 
         Raises:
@@ -721,9 +721,10 @@ class Context:
             for position, message in enumerate(read):
                 check(message, f"messages[{position}]")
             new = self._sync_log.new(read, window, self._parts.reader, whole=whole, start=start)
-            self.append_turn(*new[:BATCH], usage=usage, at=at, gate=gate)
+            given: dict[str, Any] = {"at": at, "gate": gate, "opens_page": None}
+            self.append_turn(*new[:BATCH], usage=usage, **given)
             for part in range(BATCH, len(new), BATCH):
-                self.append_turn(*new[part : part + BATCH], at=at, gate=gate)
+                self.append_turn(*new[part : part + BATCH], **given)
             return [*new]
 
     def known(self, op_id: str) -> int:
@@ -1225,7 +1226,7 @@ class Context:
         self,
         values: Sequence[object],
         *,
-        opens_page: bool = True,
+        opens_page: bool | None = True,
         gate: bool = True,
         at: str | None = None,
         stamped: bool = False,

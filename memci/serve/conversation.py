@@ -155,7 +155,7 @@ class Conversation:
     def _store_pending(self) -> None:
         if self._pending:
             self.context.flush()  # the memory forgets what was taken back, and the append stores that
-            self.context.append_turn(*self._pending, gate=self._gates)
+            self.context.append_turn(*self._pending, gate=self._gates, opens_page=None)
             self._pending = []
 
     def request(self, *, last: bool) -> bytes:

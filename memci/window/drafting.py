@@ -31,7 +31,7 @@ def draft(
     window: Window,
     values: Sequence[object],
     *,
-    opens_page: bool,
+    opens_page: bool | None,
     made: Callable[[Collection[str]], set[str]],
     costs: Mapping[bytes, int],
     gate: bool = True,
@@ -40,11 +40,12 @@ def draft(
 ) -> Draft:
     """Return *values* (messages, texts of the user, SDK objects, items of any format) as a draft for *window*.
 
-    With *opens_page* a user's message opens a page. *made* returns those of the given ids that a tool call ever had:
-    O(the context). *costs*: the tokens of messages that were counted before, by their bytes. *gate*: whether large
-    results are shown as digests, if the settings say so. *at*: when they were said. With *said*, that is only the time
-    of the append: *said* has the times at which messages were shown before, by their bytes, and of several interactions
-    only the last one gets a time, since the others may be old.
+    With *opens_page* a user's message opens a page; None: unless it is directly behind results, which the model has
+    not answered. *made* returns those of the given ids that a tool call ever had: O(the context). *costs*: the tokens
+    of messages that were counted before, by their bytes. *gate*: whether large results are shown as digests, if the
+    settings say so. *at*: when they were said. With *said*, that is only the time of the append: *said* has the times
+    at which messages were shown before, by their bytes, and of several interactions only the last one gets a time,
+    since the others may be old.
 
     Raises:
         InvalidMessage: If a message is not what a provider accepts, or not exact JSON.
@@ -65,7 +66,8 @@ def draft(
     for position, value in enumerate(given):
         codec, body, message = _exact(value, f"messages[{position}]")
         role = message["role"]
-        starts = page is None or (role == "user" and opens_page and not formats.continues(message))
+        opens = opens_page or (opens_page is None and not (messages and _is_result(messages[-1])))
+        starts = page is None or (role == "user" and opens and not formats.continues(message))
         if page is None or starts:
             page, base, next_page = next_page, seq, next_page + 1
         quotes, late, taken, spans = None, False, None, None
@@ -183,6 +185,11 @@ def _made(
     if call_id not in found:
         raise InvalidMessage(f"messages[{position}].tool_call_id", f"no tool call has the id {call_id!r:.80}")
     return found
+
+
+def _is_result(each: DraftMessage) -> bool:
+    """Return whether the message answers a call that waited for it."""
+    return each.node.message["role"] == "tool" and not each.late
 
 
 def _quotes(call: Message) -> tuple[int, int | None] | None:

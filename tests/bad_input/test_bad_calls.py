@@ -57,7 +57,7 @@ GOOD: dict[str, tuple[Any, ...]] = {
 }
 """the arguments that each call needs"""
 NEEDED: dict[str, dict[str, Any]] = {"learn": {"context": "x", "index": 1}}
-SEES = ("overview", "profile", "counts", "waiting")
+SEES = ("overview", "counts", "waiting")
 METHODS = [name for name, each in vars(TieredMemory).items() if callable(each) and name[0] != "_" and name != "close"]
 
 

@@ -445,8 +445,8 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "what others said is no instruction of the user",
         "memci/formats/provenance.py",
-        "return clauses(text, own_words(message))",
-        "return clauses(text, text)",
+        "own = own_words(message)",
+        "own = text",
         "tests/context/test_context_instructions.py",
     ),
     Mutant(

@@ -417,5 +417,26 @@ def test_what_a_client_says_behind_results_continues_their_page(form):
         assert [page.index for page in context.pages()] == [1, 2]
 
 
+def test_what_a_list_has_directly_behind_results_continues_their_page():
+    """In Chat Completions a reminder is a message of its own; a program says with each append what opens a page."""
+    items = [{"role": "user", "content": "Read all files."}]
+    with opened(format="openai_chat", window=6_000) as context:
+        for number in range(20):
+            call = {"id": f"c{number}", "type": "function", "function": {"name": "read", "arguments": "{}"}}
+            text = f"file {number}: " + "The depot of the line opens at nine. " * 40
+            items += [
+                {"role": "assistant", "content": None, "tool_calls": [call]},
+                {"role": "tool", "tool_call_id": call["id"], "content": text},
+                {"role": "user", "content": "Mind the list."},
+            ]
+            context.sync(items)
+            assert f"file {number}: " in json.dumps(context.request())
+        assert [page.index for page in context.pages()] == [1]
+        call = {**call, "id": "last"}
+        context.append_turn({"role": "assistant", "content": None, "tool_calls": [call]})
+        context.append_turn({"role": "tool", "tool_call_id": "last", "content": "None."}, "And now?")
+        assert [page.index for page in context.pages()] == [1, 2]
+
+
 def tool_use(call_id):
     return {"type": "tool_use", "id": call_id, "name": "read", "input": {}}

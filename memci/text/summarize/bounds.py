@@ -42,8 +42,10 @@ class Bounds:
     def __init__(self, text: str, told: Sequence[Word], turns: Sequence[Turn]) -> None:
         self._text, self._told = text, told
         self.firsts, self.lasts = [word[0] for word in told], [word[1] for word in told]
+        self._held = 0  # before which word the scope of the last condition ends
+        self._tied = 0  # the last word before a word that turns what precedes it
         self._breaks = sorted([start for start, _, role in turns if role & CLAUSE])
-        for start, end, role in turns:
+        for start, end, role in sorted(turns):
             if role & (AHEAD | INTENT | LIMIT):
                 self._tie_following(start, end, role)
             if role & BEHIND:
@@ -63,10 +65,14 @@ class Bounds:
         if at == len(told) or not (role & (AHEAD | INTENT) or _FIGURE.match(self._text, told[at][0])):
             return
         held = at > 0 and told[at - 1][1] > start  # it is a telling word itself: "refuses"
-        heavy = False
-        for index in range(at, min(at + _SCOPE, len(told))):
-            first, share = told[index][0], told[index][3]
-            if told[index][6] == math.inf and (index > at or self.has_mark(end, first)):
+        heavy, begin = False, at
+        if role & CONDITION and at < self._held and firsts[at] == _NEVER:  # a condition before it holds for these, too
+            begin = self._held
+            if held:
+                self.lasts[at - 1] = _NEVER
+        for index in range(begin, min(at + _SCOPE, len(told))):
+            first, _, _, share, _, _, gap = told[index]
+            if gap == math.inf and (index > at or self.has_mark(end, first)):
                 return
             if heavy and not role & CONDITION and bisect_left(self._breaks, end) < bisect_left(self._breaks, first + 1):
                 return
@@ -76,6 +82,8 @@ class Bounds:
                 firsts[index] = min(firsts[index], start)
             if index == at and held:
                 self.lasts[at - 1] = _NEVER
+            if role & CONDITION:
+                self._held = index + 1
             if not heavy:
                 heavy, end = share < EVERYDAY_SHARE, max(end, first)
             if not role & AHEAD and (heavy or not role & INTENT):
@@ -89,8 +97,8 @@ class Bounds:
         at = bisect_left(told, start, key=itemgetter(0)) - 1
         held = at + 1 < len(told) and told[at + 1][0] < end
         for index in range(at, max(at - _SCOPE, -1), -1):
-            if told[index][0] < begun or (index < at and role & JOINS):
-                return
+            if told[index][0] < begun or (index < at and role & JOINS) or index < self._tied:
+                break
             if index == at and self.has_mark(told[at][1], start):
                 return
             if index < at or held:
@@ -98,7 +106,9 @@ class Bounds:
             elif lasts[index] != _NEVER:
                 lasts[index] = max(lasts[index], end)
             if told[index][6] == math.inf:
-                return
+                break
+        if not role & JOINS:
+            self._tied = at  # those before it are tied by now
 
     def has_mark(self, start: int, end: int) -> bool:
         """Return whether a mark that no span crosses is between two words."""

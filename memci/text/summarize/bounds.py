@@ -14,6 +14,7 @@ import math
 import re
 from bisect import bisect_left
 from collections.abc import Sequence
+from functools import cached_property
 from operator import itemgetter
 
 from ..language.patterns import WIDE
@@ -43,6 +44,7 @@ class Bounds:
         self._text, self._told = text, told
         self.firsts, self.lasts = [word[0] for word in told], [word[1] for word in told]
         self._held = 0  # before which word the scope of the last condition ends
+        self._light = 0  # before which word the last scope has everyday words only
         self._tied = 0  # the last word before a word that turns what precedes it
         self._breaks = sorted([start for start, _, role in turns if role & CLAUSE])
         for start, end, role in sorted(turns):
@@ -66,8 +68,9 @@ class Bounds:
             return
         held = at > 0 and told[at - 1][1] > start  # it is a telling word itself: "refuses"
         heavy, begin = False, at
-        if role & CONDITION and at < self._held and firsts[at] == _NEVER:  # a condition before it holds for these, too
-            begin = self._held
+        tied = max(self._held if role & CONDITION else 0, self._light if role & AHEAD else 0)
+        if at < tied and firsts[at] == _NEVER:  # by a word before it
+            begin, heavy, end = tied, tied > self._light, max(end, told[tied - 1][0])
             if held:
                 self.lasts[at - 1] = _NEVER
         for index in range(begin, min(at + _SCOPE, len(told))):
@@ -86,6 +89,8 @@ class Bounds:
                 self._held = index + 1
             if not heavy:
                 heavy, end = share < EVERYDAY_SHARE, max(end, first)
+                if role & AHEAD and not heavy:
+                    self._light = index + 1
             if not role & AHEAD and (heavy or not role & INTENT):
                 return
 
@@ -111,8 +116,15 @@ class Bounds:
             self._tied = at  # those before it are tied by now
 
     def has_mark(self, start: int, end: int) -> bool:
-        """Return whether a mark that no span crosses is between two words."""
-        return start < end and _MARK.search(self._text, start, end) is not None
+        """Return whether a mark that no span crosses is between two words. O(the text), once."""
+        at = bisect_left(self._marks, start, key=itemgetter(0))
+        return at < len(self._marks) and self._marks[at][1] <= end
+
+    @cached_property
+    def _marks(self) -> list[tuple[int, int]]:
+        """Where marks begin and end; a dash with the space behind it."""
+        found = (mark.start() for mark in _MARK.finditer(self._text))
+        return [(at, at + 1 + (self._text[at] == "-")) for at in found]
 
     def _tie_figures(self) -> None:
         """Let no span end between a number and its sign, its unit, or what is counted; nor be a number alone."""

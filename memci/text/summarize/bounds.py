@@ -14,9 +14,9 @@ import math
 import re
 from bisect import bisect_left
 from collections.abc import Sequence
-from functools import cached_property
 from operator import itemgetter
 
+from ...workers import cached_property
 from ..language.patterns import WIDE
 from ..language.scopes import AHEAD, BEHIND, CLAUSE, CONDITION, FUNCTION, INTENT, JOINS, LIMIT, Turn, role_of, turning
 from ..language.telling import EVERYDAY_SHARE, ID_SHARE, MARK, Word, telling_words
